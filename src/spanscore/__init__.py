@@ -1,0 +1,1 @@
+"""Scores the tool calls of LLM agents from their OpenTelemetry spans."""

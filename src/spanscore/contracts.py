@@ -1,0 +1,141 @@
+"""The plug-in API: what an evaluator and a dialect owe spanscore, on one page.
+
+A plug-in is one class in one file. Built-ins are found by file name (`evaluators/tool_call_count.py` holds
+`ToolCallCount`, type `tool_call_count`); others by the entry-point groups `spanscore.evaluators` and
+`spanscore.dialects`, whose entry names are the types. `spanscore.testing` checks that a plug-in keeps its contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal, Protocol
+
+from annotated_types import Ge, Le
+
+from spanscore.model import EMPTY, JSON, NOT_RECORDED, Outcome, Recorded, Span, Trajectory
+
+ToolNames = Literal["exact", "sanitized", "canonical"]
+Namespaces = Literal["strip", "keep"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """The parameters that every built-in evaluator has. Data only: subclass it and add fields."""
+
+    threshold: Annotated[float, Ge(0), Le(1)] = 1.0
+    """The trajectory passes when its value is at least this."""
+    tool_names: ToolNames = "exact"
+    """How tool names are compared; both sides are normalised."""
+    namespaces: Namespaces = "strip"
+    """With canonical names: keep the last segment of a qualified name, or drop only well-known roots."""
+    aliases: Mapping[str, str] = EMPTY
+    """With canonical names: names that mean the same tool, as {name: canonical name}."""
+
+
+class Evaluator(Protocol):
+    """Scores one trajectory.
+
+    An evaluator is a frozen dataclass: its fields are its parameters, their annotations (with `annotated_types`) say
+    what is allowed, a string below a field documents it, and `__post_init__` raises ValueError for what annotations
+    cannot say. The class docstring defines the value, what counts, and when it skips.
+
+    `evaluate` is pure: no I/O, no clock, no randomness, no state. It answers `Skipped` where data is missing. An
+    exception is contained and reported as `Failed`, but is a bug.
+    """
+
+    expectation: ClassVar[str | None]
+    """The parameter that `expected_from` fills in trace by trace; None when the evaluator expects nothing."""
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Return exactly one outcome; the same for the same trajectory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markers:
+    """When a dialect is offered a span: any one of these is enough. Cheap to look up, checked before `read`."""
+
+    attributes: frozenset[str] = frozenset()
+    """The span has an attribute with one of these keys."""
+    scopes: frozenset[str] = frozenset()
+    """The span's instrumentation scope has one of these names."""
+    span_names: tuple[str, ...] = ()
+    """The span's name starts with one of these."""
+
+
+class Precedence:
+    """Where two dialects read the same span, the lower number's fields win and the other fills the gaps."""
+
+    CUSTOM: Final = 0
+    """Dialects that the user configured."""
+    FRAMEWORK: Final = 10
+    """One framework's or one instrumentation's own way."""
+    CONVENTION: Final = 20
+    """A convention that many instrumentations share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallReading:
+    """What one span says about the execution of one tool call. What it does not say stays at the default."""
+
+    name: str | None = None
+    """None when the span is a tool call but does not say of which tool."""
+    arguments: Recorded = NOT_RECORDED
+    sole_argument: str | None = None
+    """The text of the only argument, where the instrumentation dropped the argument's name."""
+    result: Recorded = NOT_RECORDED
+    error: str | None = None
+    call_id: str | None = None
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """A tool call that a model asked for, as its answer lists it."""
+
+    name: str
+    arguments: Recorded = NOT_RECORDED
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one dialect reads from one span. Every part is optional; parts the span does not have stay empty."""
+
+    call: CallReading | None = None
+    """The span is the execution of a tool call."""
+    part_of_call: bool = False
+    """`call` belongs to the tool call above this span (an inner step of it), not to a call of its own."""
+    not_a_call: bool = False
+    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
+    is_model: bool = False
+    """The span is one request to a model."""
+    requests: tuple[CallRequest, ...] = ()
+    """Model span: the calls asked for in the model's answer, in its order. Never the history it was sent."""
+    answers: Mapping[str, JSON] = EMPTY
+    """Model span: results handed back to the model, by call id."""
+    is_agent: bool = False
+    """The span is one run of an agent."""
+    agent: str | None = None
+    """The name of the agent that this span, and what runs below it, belongs to."""
+    conversation_id: str | None = None
+    response_id: str | None = None
+    tool_definitions: Mapping[str, JSON] = EMPTY
+    """JSON Schema of the arguments, by tool name."""
+
+
+class Dialect(Protocol):
+    """Knows how one instrumentation writes agents, model requests and tool calls into spans.
+
+    A dialect looks at one span at a time and knows nothing of others: joining spans is `spanscore.trajectory`'s
+    work. `read` is pure and never raises, whatever the attributes hold. The class docstring's first line says who
+    emits such spans.
+    """
+
+    precedence: int
+    markers: Markers
+
+    def read(self, span: Span) -> Reading | None:
+        """Return what the span says, or None when it is not of this dialect."""
+        ...

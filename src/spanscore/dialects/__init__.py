@@ -1,0 +1,1 @@
+"""One file per instrumentation dialect; the name is the file name."""

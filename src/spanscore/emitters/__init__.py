@@ -1,0 +1,1 @@
+"""Where scores go out; one file per way."""

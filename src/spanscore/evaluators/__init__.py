@@ -1,0 +1,1 @@
+"""One file per evaluator; the type in the configuration is the file name."""

@@ -1,0 +1,299 @@
+"""The values that flow through spanscore: spans in, traces, trajectories, scores out.
+
+Everything here is an immutable value and imports the standard library only. Units are in the names: ``_ns`` is
+nanoseconds since the Unix epoch, ``_ms`` milliseconds. Ids are the raw bytes of OTLP: 16 for a trace, 8 for a span.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
+Attributes: TypeAlias = Mapping[str, AttributeValue]
+
+
+class NotRecorded(enum.Enum):
+    """The type of `NOT_RECORDED`: the spans do not say, which is not the same as null or empty."""
+
+    NOT_RECORDED = "not recorded"
+
+    def __repr__(self) -> str:
+        return "NOT_RECORDED"
+
+
+NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
+
+Recorded: TypeAlias = JSON | NotRecorded
+
+_IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
+
+EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class StatusCode(enum.IntEnum):
+    """The status codes of an OTLP span."""
+
+    UNSET = 0
+    OK = 1
+    ERROR = 2
+
+
+class SpanEvent(NamedTuple):
+    """One event of a span."""
+
+    name: str
+    time_ns: int
+    attributes: Attributes
+
+
+class Span(NamedTuple):
+    """One finished OpenTelemetry span, as far as scoring needs it.
+
+    A named tuple and not a dataclass: spans are made on the hot path, and a frozen dataclass costs five times as much.
+    """
+
+    trace_id: bytes
+    span_id: bytes
+    parent_span_id: bytes
+    """Empty for a root span."""
+    name: str
+    start_ns: int
+    end_ns: int
+    """0 when the span was exported before it ended."""
+    kind: int = 0
+    status_code: int = StatusCode.UNSET
+    status_message: str = ""
+    attributes: Attributes = EMPTY
+    events: tuple[SpanEvent, ...] = ()
+    scope: str = ""
+    """The name of the instrumentation scope."""
+    resource: Attributes = EMPTY
+    flags: int = 0
+    """The W3C trace flags, and in bits 8 and 9 whether the parent is remote (OTLP)."""
+    dropped_attributes: int = 0
+
+    @property
+    def parent_is_remote(self) -> bool:
+        """True when the sender said that the parent span lives in another process."""
+        return self.flags & _IS_REMOTE == _IS_REMOTE
+
+
+class CloseReason(enum.StrEnum):
+    """Why a trace was closed."""
+
+    ROOT_ENDED = "root_ended"
+    TIMED_OUT = "timed_out"
+    SPAN_LIMIT = "span_limit"
+    SIZE_LIMIT = "size_limit"
+    EVICTED = "evicted"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A closed trace: the spans received for one trace id, in the order of their arrival."""
+
+    trace_id: bytes
+    spans: tuple[Span, ...]
+    close_reason: CloseReason
+    revision: int = 0
+    """Counts the re-scores that late spans caused; 0 is the first closing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One tool call as the spans tell it."""
+
+    name: str
+    arguments: Recorded = NOT_RECORDED
+    result: Recorded = NOT_RECORDED
+    error: str | None = None
+    """A short text when the call failed; None when nothing says so."""
+    call_id: str | None = None
+    """The id the model gave the call."""
+    span_id: bytes | None = None
+    """The span of the execution; None when only the model's request is known."""
+    start_ns: int = 0
+    end_ns: int = 0
+    agent: str | None = None
+    sequence: int | None = None
+    """The number the instrumentation gave the call, where it numbers calls."""
+
+    @property
+    def duration_ms(self) -> float:
+        """How long the call took; 0 where the clocks disagree and it would be negative."""
+        return max(0, self.end_ns - self.start_ns) / 1e6
+
+
+class Unit(enum.StrEnum):
+    """What one trajectory is cut from."""
+
+    TRACE = "trace"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completeness:
+    """How much of the run the spans show.
+
+    What is missing makes an evaluator that needs it answer `Skipped`; it never counts against the agent.
+    """
+
+    root_seen: bool = True
+    parents_missing: int = 0
+    """Spans whose parent was not received."""
+    truncated: bool = False
+    """A limit closed the trace before its end."""
+    arguments_recorded: bool = True
+    """False when at least one call has no recorded arguments."""
+    results_recorded: bool = True
+    """False when at least one call that did not fail has no recorded result."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every span of the run was received."""
+        return self.root_seen and not self.parents_missing and not self.truncated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """The ordered tool calls of one trace, or of one agent run inside it, and what is known about the run."""
+
+    calls: tuple[ToolCall, ...]
+    trace_id: bytes = b""
+    root_span_id: bytes = b""
+    """The span evaluated: the trace's root, or the agent span. Where the root never came, the topmost span received."""
+    unit: Unit = Unit.TRACE
+    service: str | None = None
+    agent: str | None = None
+    conversation_id: str | None = None
+    response_id: str | None = None
+    attributes: Attributes = EMPTY
+    """What `match` and `expected_from` look at: resource attributes, then those of the root span, then `span.name`."""
+    tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
+    """JSON Schema of the arguments by tool name, as far as the trace carries it."""
+    completeness: Completeness = Completeness()
+
+    @classmethod
+    def from_calls(cls, calls: Iterable[Mapping[str, Any]]) -> Trajectory:
+        """Build a trajectory by hand.
+
+        Args:
+            calls: one mapping a call. `name` is required; `arguments`, `result`, `error`, `call_id`, `sequence`
+                (an integer) and `duration_ms` may be left out. Missing `arguments` means that the call had none.
+
+        Raises:
+            ValueError: a call has no name, or a key that is not known.
+        """
+        return cls(calls=tuple(_call(index, call) for index, call in enumerate(calls)))
+
+    def without_arguments(self, names: Iterable[str] | None = None) -> tuple[ToolCall, ...]:
+        """Return the calls whose arguments an evaluator would need but the spans do not hold.
+
+        Args:
+            names: look at the calls of these tools only.
+        """
+        if self.completeness.arguments_recorded:
+            return ()
+        wanted = None if names is None else frozenset(names)
+        return tuple(
+            call for call in self.calls if call.arguments is NOT_RECORDED and (wanted is None or call.name in wanted)
+        )
+
+
+_CALL_KEYS: Final = ("name", "arguments", "result", "error", "call_id", "sequence", "duration_ms")
+
+
+def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
+    name = call.get("name")
+    if not isinstance(name, str):
+        message = f"call {index}: 'name' must be a string, not {name!r}"
+        raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a call
+    unknown = sorted(set(call) - set(_CALL_KEYS))
+    if unknown:
+        message = f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}"
+        raise ValueError(message)
+    return ToolCall(
+        name=name,
+        arguments=call.get("arguments", NOT_RECORDED),
+        result=call.get("result", NOT_RECORDED),
+        error=call.get("error"),
+        call_id=call.get("call_id"),
+        sequence=call.get("sequence"),
+        end_ns=round((call.get("duration_ms") or 0.0) * 1e6),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A trajectory was evaluated.
+
+    Args:
+        value: finite, from 0 to 1.
+        passed: whether the value reached the threshold and every gate held.
+        explanation: one sentence from which the value can be recomputed by hand.
+        details: JSON that says the same to a program.
+    """
+
+    value: float
+    passed: bool
+    explanation: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """There was nothing to evaluate, or not enough was recorded; never a score of 0."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The evaluator itself went wrong."""
+
+    error_type: str
+    message: str
+
+
+Outcome: TypeAlias = Score | Skipped | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What one configured evaluator said about one trajectory."""
+
+    name: str
+    """The user's name for it: `gen_ai.evaluation.name`."""
+    type: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All evaluations of one trajectory."""
+
+    trajectory: Trajectory
+    evaluations: tuple[Evaluation, ...]
+    close_reason: CloseReason
+    revision: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole run was seen."""
+        return self.trajectory.completeness.complete and self.close_reason is CloseReason.ROOT_ENDED
+
+    @property
+    def label(self) -> Literal["pass", "fail", "not_evaluated"]:
+        """`fail` when an evaluation failed or was not passed, `not_evaluated` when none has a score."""
+        outcomes = [evaluation.outcome for evaluation in self.evaluations]
+        if any(
+            isinstance(outcome, Failed) or (isinstance(outcome, Score) and not outcome.passed) for outcome in outcomes
+        ):
+            return "fail"
+        return "pass" if any(isinstance(outcome, Score) for outcome in outcomes) else "not_evaluated"
