@@ -8,12 +8,12 @@ A plug-in is one class in one file. Built-ins are found by file name (`evaluator
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, Protocol
 
 from annotated_types import Ge, Le
 
-from spanscore.model import EMPTY, JSON, NOT_RECORDED, Outcome, Recorded, Span, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Outcome, Recorded, Span, Trajectory
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
@@ -29,7 +29,7 @@ class Parameters:
     """How tool names are compared; both sides are normalised."""
     namespaces: Namespaces = "strip"
     """With canonical names: keep the last segment of a qualified name, or drop only well-known roots."""
-    aliases: Mapping[str, str] = EMPTY
+    aliases: Mapping[str, str] = field(default_factory=dict)
     """With canonical names: names that mean the same tool, as {name: canonical name}."""
 
 
@@ -65,7 +65,11 @@ class Markers:
 
 
 class Precedence:
-    """Where two dialects read the same span, the lower number's fields win and the other fills the gaps."""
+    """Whose word counts where several dialects read one span.
+
+    Of a tool call only the dialects of the lowest number are heard, which fill each other's gaps: a dialect that knows
+    a framework's own way also knows which of the shared attributes mislead. Of all else the first to say it wins.
+    """
 
     CUSTOM: Final = 0
     """Dialects that the user configured."""
@@ -88,6 +92,8 @@ class CallReading:
     error: str | None = None
     call_id: str | None = None
     sequence: int | None = None
+    agent: str | None = None
+    """The agent that made the call, where the instrumentation tells it better than the span tree does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +107,7 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one dialect reads from one span. Every part is optional; parts the span does not have stay empty."""
+    """What one dialect reads from one span. Every part is optional; what the span does not say stays empty."""
 
     call: CallReading | None = None
     """The span is the execution of a tool call."""
@@ -110,18 +116,24 @@ class Reading:
     not_a_call: bool = False
     """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
     is_model: bool = False
-    """The span is one request to a model."""
-    requests: tuple[CallRequest, ...] = ()
-    """Model span: the calls asked for in the model's answer, in its order. Never the history it was sent."""
-    answers: Mapping[str, JSON] = EMPTY
-    """Model span: results handed back to the model, by call id."""
-    is_agent: bool = False
-    """The span is one run of an agent."""
+    """The span is one request to a model: `read_model` tells what the model answered."""
+    is_agent: bool | None = None
+    """The span is one run of an agent; False overrules the shared conventions."""
     agent: str | None = None
     """The name of the agent that this span, and what runs below it, belongs to."""
     conversation_id: str | None = None
     response_id: str | None = None
-    tool_definitions: Mapping[str, JSON] = EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReading:
+    """What one dialect reads from a span about the model's side of tool calling."""
+
+    requests: tuple[CallRequest, ...] = ()
+    """The calls asked for in the model's answer, in its order. Never those of the history it was sent."""
+    answers: Mapping[str, JSON] = field(default_factory=dict)
+    """Results handed back to the model, by call id."""
+    tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments, by tool name."""
 
 
@@ -129,13 +141,21 @@ class Dialect(Protocol):
     """Knows how one instrumentation writes agents, model requests and tool calls into spans.
 
     A dialect looks at one span at a time and knows nothing of others: joining spans is `spanscore.trajectory`'s
-    work. `read` is pure and never raises, whatever the attributes hold. The class docstring's first line says who
-    emits such spans.
+    work. Both methods are pure and never raise, whatever the attributes hold. The class docstring's first line says
+    who emits such spans.
     """
 
     precedence: int
     markers: Markers
 
     def read(self, span: Span) -> Reading | None:
-        """Return what the span says, or None when it is not of this dialect."""
+        """Return what the span says, or None when it is not of this dialect. Called for every span with a marker."""
+        ...
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Return what the model asked for and was told.
+
+        Model messages are long, so this is asked only when it is needed: a trace has no tool span, or its tool spans
+        leave out ids, arguments or their order.
+        """
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -28,7 +28,7 @@ class NotRecorded(enum.Enum):
 
 NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
 
-Recorded: TypeAlias = JSON | NotRecorded
+Recorded: TypeAlias = "JSON | NotRecorded"
 
 _IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
 
@@ -159,6 +159,15 @@ class Completeness:
         """Whether every span of the run was received."""
         return self.root_seen and not self.parents_missing and not self.truncated
 
+    def of(self, calls: Iterable[ToolCall]) -> Completeness:
+        """Return the same for a trajectory with these calls."""
+        calls = tuple(calls)
+        return replace(
+            self,
+            arguments_recorded=all(call.arguments is not NOT_RECORDED for call in calls),
+            results_recorded=all(call.result is not NOT_RECORDED or call.error is not None for call in calls),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
@@ -173,7 +182,7 @@ class Trajectory:
     agent: str | None = None
     conversation_id: str | None = None
     response_id: str | None = None
-    attributes: Attributes = EMPTY
+    attributes: Attributes = field(default_factory=dict)
     """What `match` and `expected_from` look at: resource attributes, then those of the root span, then `span.name`."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""

@@ -1,0 +1,191 @@
+"""What the text in an attribute says: arguments, results and errors, shared by all dialects.
+
+Instrumentations write JSON, the repr of a Python object, bare text, a redaction mark, or cut what they write. A value
+that cannot be trusted to be what the agent really passed counts as not recorded: an evaluator then skips, instead of
+scoring a fault of the instrumentation.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span, StatusCode
+
+MAX_PARSED_CHARS: Final = 256 * 1024
+"""Longer texts are not parsed: they cost time and are no arguments."""
+MAX_ERROR_CHARS: Final = 256
+MAX_DEPTH: Final = 200
+
+_REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***", "N/A"})
+# Only what repr() itself writes: ast would warn on stderr about any other escape.
+_FOREIGN_ESCAPE: Final = re.compile(r"\\[^\\'\"nrtx0-9uUN]")
+_OPENING: Final = ("{", "[", "(")
+_UNDECODED: Final = object()
+
+
+def text(value: AttributeValue) -> str | None:
+    """Return an attribute as text; None when it is missing, empty, or no text."""
+    return value if isinstance(value, str) and value else None
+
+
+def first_text(attributes: Attributes, keys: Iterable[str]) -> str | None:
+    """Return the first of several attributes that is text."""
+    return next((found for key in keys if (found := text(attributes.get(key)))), None)
+
+
+def unquoted(value: AttributeValue) -> str | None:
+    """Return text that some instrumentations JSON-encode a second time, without those quotes."""
+    if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
+        decoded = _json(value)
+        return decoded if isinstance(decoded, str) else None
+    return text(value)
+
+
+def decoded(value: AttributeValue) -> Recorded:
+    """Return the JSON that an attribute holds: structured already, as JSON text, as a Python repr, or as plain text."""
+    if value is None:
+        return NOT_RECORDED
+    if not isinstance(value, str):
+        return _plain(value)
+    if value in _REDACTED:
+        return NOT_RECORDED
+    parsed = parsed_text(value)
+    return value if parsed is NOT_RECORDED else parsed
+
+
+def parsed_text(value: str) -> Recorded:
+    """Return the JSON or Python literal that a text spells; NOT_RECORDED when it is neither."""
+    if len(value) > MAX_PARSED_CHARS:
+        return NOT_RECORDED
+    parsed = _json(value)
+    if parsed is _UNDECODED and value.lstrip().startswith(_OPENING):
+        parsed = _python_literal(value)
+    return NOT_RECORDED if parsed is _UNDECODED else parsed
+
+
+def arguments(value: AttributeValue) -> Recorded:
+    """Return the arguments of a call, or NOT_RECORDED when they are missing, redacted, cut, or bare text."""
+    content = decoded(value)
+    if isinstance(content, str) and content.lstrip().startswith("{"):
+        content = parsed_text(content)  # JSON text within JSON text, one level
+    return NOT_RECORDED if content is None or isinstance(content, str) else content
+
+
+def sole_argument(value: AttributeValue) -> str | None:
+    """Return the bare text that stands where arguments should, when it is neither cut JSON nor redacted."""
+    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OPENING):
+        return None
+    return value
+
+
+def field(value: Recorded, *path: str) -> Recorded:
+    """Return what stands at a path of object keys; NOT_RECORDED when any of them is missing."""
+    for key in path:
+        if not isinstance(value, Mapping) or key not in value:
+            return NOT_RECORDED
+        value = value[key]
+    return value
+
+
+def string(value: Recorded) -> str | None:
+    """Return a JSON string that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def identifier(value: AttributeValue) -> str | None:
+    """Return an id; None for the placeholders that stand for "there was none"."""
+    found = unquoted(value)
+    return None if found is None or found.startswith("<") else found
+
+
+def error(span: Span) -> str | None:
+    """Return a short text when the span says that it failed: by its status, an exception event, or `error.type`."""
+    recorded = exception(span)
+    if recorded:
+        return recorded
+    if span.status_code == StatusCode.ERROR:
+        return short(span.status_message) or text(span.attributes.get("error.type")) or "error"
+    return short(text(span.attributes.get("error.type")) or "") or None
+
+
+def exception(span: Span) -> str | None:
+    """Return a short text of the first exception event of a span: what follows wraps it. None when there is none."""
+    for event in span.events:
+        if event.name == "exception":
+            kind = text(event.attributes.get("exception.type"))
+            message = text(event.attributes.get("exception.message"))
+            return short(f"{kind}: {message}" if kind and message else message or kind or "exception")
+    return None
+
+
+def short(message: str) -> str:
+    """Return the first line of a message, cut to a length that fits a table and an attribute."""
+    return message.strip().partition("\n")[0][:MAX_ERROR_CHARS]
+
+
+def _json(value: str) -> Any:
+    try:
+        content = json.loads(value, parse_constant=_refuse_constant, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return _UNDECODED
+    return _plain(content) if "\\u" in value else content
+
+
+def _refuse_constant(token: str) -> float:
+    raise ValueError(token)
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    if not math.isfinite(number):
+        raise ValueError(token)
+    return number
+
+
+def _python_literal(value: str) -> Any:
+    if _FOREIGN_ESCAPE.search(value) or _depth(value) > MAX_DEPTH:
+        return _UNDECODED
+    try:
+        return _plain(ast.literal_eval(value.strip()))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _UNDECODED
+
+
+def _depth(value: str) -> int:
+    """Return an upper bound of the nesting, so that the parser's C stack is never at risk."""
+    depth = deepest = 0
+    for character in value:
+        if character in "{[(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "}])":
+            depth -= 1
+    return deepest
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates."""
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item, depth + 1) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def reparsed(value: Recorded) -> JSON:
+    """Return recorded content for a result: text that spells JSON is decoded, None where nothing was recorded."""
+    if isinstance(value, str):
+        parsed = parsed_text(value)
+        return value if parsed is NOT_RECORDED else parsed
+    return None if value is NOT_RECORDED else value

@@ -1,0 +1,126 @@
+"""The tool calls in a model's messages, whichever of the many shapes they have; shared by all dialects.
+
+Every provider and framework has its own shape for "the model asks for this call", "this is what the call returned"
+and "these are the tools". The shapes do not overlap, so they are recognised by their keys wherever they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from spanscore.contracts import CallRequest
+from spanscore.dialects import _content as content
+from spanscore.model import JSON, NOT_RECORDED, Recorded
+
+MAX_NODES: Final = 20_000
+"""Bounds the walk over one message list."""
+
+_REQUEST_TYPES: Final = frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"})
+_WRAPPERS: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
+_NAME: Final = ("name", "toolName", "tool_name")
+_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput")
+_ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "ref", "id")
+_SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
+_ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
+_ANSWER: Final = ("content", "result", "response", "output")
+_ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
+
+
+def requests(messages: Recorded) -> tuple[CallRequest, ...]:
+    """Return the calls that messages of a model ask for, each id once, in their order."""
+    found: list[CallRequest] = []
+    seen: set[str] = set()
+    for node, inner in _walk(messages):
+        request = _request(node, inner)
+        if request is None or request.call_id in seen:
+            continue
+        if request.call_id is not None:
+            seen.add(request.call_id)
+        found.append(request)
+    return tuple(found)
+
+
+def answers(messages: Recorded) -> dict[str, JSON]:
+    """Return the results that messages to a model hold, by call id."""
+    found: dict[str, JSON] = {}
+    for node, _ in _walk(messages):
+        body = node.get("toolResult", node.get("toolResponse", node))
+        if not isinstance(body, Mapping) or not (
+            body is not node or node.get("role") == "tool" or node.get("type") in _ANSWER_TYPES
+        ):
+            continue
+        call_id = _first_string(body, _ANSWER_ID)
+        key = next((key for key in _ANSWER if key in body), None)
+        if call_id is not None and key is not None:
+            found[call_id] = content.reparsed(unwrapped(body[key]))
+    return found
+
+
+def definitions(tools: Recorded) -> dict[str, JSON]:
+    """Return the JSON Schema of each tool's arguments, by tool name."""
+    found: dict[str, JSON] = {}
+    for node, _ in _walk(tools):
+        name = node.get("name")
+        schema = next((node[key] for key in _SCHEMA if isinstance(node.get(key), dict)), None)
+        if isinstance(name, str) and schema:
+            found[name] = schema
+    return found
+
+
+def unwrapped(value: Recorded) -> Recorded:
+    """Return the content of a result that is wrapped as one block: `[{"text": ...}]`, `[{"json": {"$value": ...}}]`."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        block = value[0]
+        if set(block) <= {"text", "type"} and isinstance(block.get("text"), str):
+            return block["text"]
+        if set(block) == {"json"}:
+            return unwrapped(block["json"])
+    if isinstance(value, dict) and set(value) == {"$value"}:
+        return value["$value"]
+    return value
+
+
+def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None) -> CallRequest | None:
+    body = node if inner is None else inner
+    name = _first_string(body, _NAME)
+    if name is None:
+        return None
+    key = next((key for key in _ARGUMENTS if key in body), None)
+    call_id = _first_string(body, _ID) or (None if inner is None else _first_string(node, _ID))
+    is_request = inner is not None or node.get("type") in _REQUEST_TYPES or (key is not None and call_id is not None)
+    if not is_request or (inner is not None and key is None):
+        return None
+    if any(answer in body for answer in ("result", "output", "response")):
+        return None
+    return CallRequest(
+        name=name,
+        arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
+        call_id=call_id,
+    )
+
+
+def _first_string(node: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = node.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Yield every object in document order with the request it wraps, if any; requests are not entered."""
+    pending: list[Any] = [value]
+    for _ in range(MAX_NODES):
+        if not pending:
+            return
+        node = pending.pop()
+        if isinstance(node, list):
+            pending.extend(reversed(node))
+        elif isinstance(node, dict):
+            inner = next((node[key] for key in _WRAPPERS if isinstance(node.get(key), dict)), None)
+            yield node, inner
+            if inner is None and node.get("type") not in _REQUEST_TYPES:
+                pending.extend(reversed(node.values()))
+            elif inner is not None and not any(key in inner for key in _ARGUMENTS):
+                pending.append(inner)

@@ -1,0 +1,33 @@
+"""DSPy under OpenInference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import openinference
+from spanscore.dialects._arguments import from_signature
+from spanscore.model import Span
+
+
+class Dspy:
+    """DSPy: the tool's name stands only in the span's, as `name.__call__`."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"openinference.instrumentation.dspy"}))
+
+    def read(self, span: Span) -> Reading | None:
+        if span.attributes.get(openinference.KIND) != "TOOL":
+            return None
+        call = openinference.call(span)
+        return Reading(
+            call=replace(
+                call,
+                name=span.name.removesuffix(".__call__"),
+                arguments=from_signature(content.decoded(span.attributes.get(openinference.INPUT))),
+            )
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None

@@ -1,0 +1,85 @@
+"""The GenAI semantic conventions of OpenTelemetry, every version seen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.model import NOT_RECORDED, Recorded, Span
+
+OPERATION: Final = "gen_ai.operation.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+RESULT: Final = "gen_ai.tool.call.result"
+CALL_ID: Final = "gen_ai.tool.call.id"
+AGENT: Final = "gen_ai.agent.name"
+CONVERSATION: Final = "gen_ai.conversation.id"
+RESPONSE: Final = "gen_ai.response.id"
+EXECUTE_TOOL: Final = "execute_tool"
+
+_MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
+_SEQUENCE: Final = "gen_ai.tool.call.sequence"
+_CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
+
+
+class GenAi:
+    """Everything that follows the GenAI semantic conventions: agent-framework, semantic-kernel, autogen and others.
+
+    Content is read from span attributes, or from span events where the instrumentation puts it there.
+    """
+
+    precedence = Precedence.CONVENTION
+    markers = Markers(attributes=frozenset({OPERATION, AGENT, CONVERSATION, "session.id"}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        operation = attributes.get(OPERATION)
+        return Reading(
+            call=_call(span) if operation == EXECUTE_TOOL else None,
+            is_model=operation in _MODEL_OPERATIONS,
+            is_agent=True if operation == "invoke_agent" else None,
+            agent=content.text(attributes.get(AGENT)),
+            conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get("session.id")),
+            response_id=content.text(attributes.get(RESPONSE)),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return ModelReading(
+            requests=messages.requests(_message_list(span, "gen_ai.output.messages", "gen_ai.choice")),
+            answers=messages.answers(_message_list(span, "gen_ai.input.messages", "gen_ai.tool.message")),
+            tool_definitions=messages.definitions(content.decoded(span.attributes.get("gen_ai.tool.definitions"))),
+        )
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    sequence = attributes.get(_SEQUENCE)
+    return CallReading(
+        name=content.text(attributes.get(TOOL_NAME)) or _name_in(span.name),
+        arguments=content.arguments(attributes.get(ARGUMENTS)),
+        result=content.decoded(attributes.get(RESULT)),
+        error=content.error(span),
+        call_id=content.identifier(attributes.get(CALL_ID)),
+        sequence=sequence if isinstance(sequence, int) else None,
+    )
+
+
+def _name_in(span_name: str) -> str | None:
+    return span_name.removeprefix(EXECUTE_TOOL).strip() or None if span_name.startswith(EXECUTE_TOOL) else None
+
+
+def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
+    """Return the messages of one side: the attribute, else all events that carry them, in their order."""
+    value = content.decoded(span.attributes.get(attribute))
+    if value is not NOT_RECORDED:
+        return value
+    found = []
+    for event in span.events:
+        held = event.attributes
+        if event.name == _CONTENT_EVENT and attribute in held:
+            found.append(content.decoded(held[attribute]))
+        elif event.name == event_name:
+            found.append({key: content.decoded(item) for key, item in held.items()})
+    return [item for item in found if item is not NOT_RECORDED]

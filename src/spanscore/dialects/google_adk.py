@@ -1,0 +1,74 @@
+"""Google's Agent Development Kit."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import gen_ai, openinference
+from spanscore.model import NOT_RECORDED, Recorded, Span
+
+_ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
+_RESPONSE: Final = "gcp.vertex.agent.tool_response"
+_LLM_RESPONSE: Final = "gcp.vertex.agent.llm_response"
+_SESSION: Final = "gcp.vertex.agent.session_id"
+_SCOPE: Final = "gcp.vertex.agent"
+_TOOL_SPAN: Final = "execute_tool "
+_AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
+
+
+class GoogleAdk:
+    """Google ADK, Python and JavaScript, natively and under OpenInference.
+
+    One extra `execute_tool (merged)` span stands beside every batch of parallel calls. A tool that raised may leave a
+    tool span with no attribute at all. With content switched off, arguments and response are both the text `{}`.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(
+        attributes=frozenset({_ARGUMENTS, _LLM_RESPONSE, _SESSION}),
+        scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),
+    )
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        is_call = span.name.startswith(_TOOL_SPAN) or attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL
+        agent_run = _AGENT_RUN.fullmatch(span.name)
+        return Reading(
+            call=_call(span) if is_call else None,
+            not_a_call=is_call and ("(merged" in span.name or attributes.get(gen_ai.TOOL_NAME) == "(merged tools)"),
+            is_model=_LLM_RESPONSE in attributes,
+            is_agent=True if agent_run else None,
+            agent=agent_run[1] if agent_run else None,
+            conversation_id=content.text(attributes.get(_SESSION)),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return ModelReading(requests=messages.requests(content.decoded(span.attributes.get(_LLM_RESPONSE))))
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    content_off = attributes.get(_ARGUMENTS) == "{}" == attributes.get(_RESPONSE)
+    given = attributes.get(_ARGUMENTS) or attributes.get(gen_ai.ARGUMENTS)
+    answer = attributes.get(_RESPONSE) or attributes.get(gen_ai.RESULT)
+    result = content.decoded(answer)
+    if answer is None:
+        result = content.field(content.decoded(attributes.get(openinference.OUTPUT)), "response")
+    return CallReading(
+        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name.removeprefix(_TOOL_SPAN),
+        arguments=NOT_RECORDED if content_off else content.arguments(given),
+        result=NOT_RECORDED if content_off else _unwrapped(result),
+        error=content.error(span) or ("the tool raised" if not attributes else None),
+        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+    )
+
+
+def _unwrapped(result: Recorded) -> Recorded:
+    """Return what the tool returned: ADK wraps whatever is no object."""
+    if isinstance(result, dict) and len(result) == 1:
+        return next((result[key] for key in ("result", "results") if key in result), result)
+    return result

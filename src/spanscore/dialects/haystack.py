@@ -1,0 +1,47 @@
+"""Haystack's own tracing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.model import Span
+
+_TOOL_NAME: Final = "haystack.tool.name"
+_ERROR: Final = "haystack.tool.error"
+_OUTPUT: Final = "haystack.agent.step.tool.output"
+_LLM: Final = "haystack.agent.step.llm"
+
+
+class Haystack:
+    """Haystack's OpenTelemetryTracer. The scope is whatever the user named it; a failure is an attribute of its own."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_TOOL_NAME}), span_names=("haystack.agent.",))
+
+    def read(self, span: Span) -> Reading | None:
+        return Reading(
+            call=_call(span) if _TOOL_NAME in span.attributes else None,
+            is_model=span.name == _LLM,
+            is_agent=True if span.name == "haystack.agent.run" else None,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return ModelReading(
+            requests=messages.requests(content.decoded(span.attributes.get(f"{_LLM}.output"))),
+            tool_definitions=messages.definitions(content.decoded(span.attributes.get("haystack.agent.tools"))),
+        )
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    result = content.decoded(attributes.get(_OUTPUT))
+    failure = content.string(content.field(result, "error")) or "error"
+    return CallReading(
+        name=content.text(attributes.get(_TOOL_NAME)),
+        arguments=content.arguments(attributes.get("haystack.agent.step.tool.input")),
+        result=result,
+        error=content.error(span) or (content.short(failure) if attributes.get(_ERROR) is True else None),
+    )

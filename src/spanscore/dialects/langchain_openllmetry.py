@@ -1,0 +1,69 @@
+"""LangChain and LangGraph under OpenLLMetry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai, openllmetry
+from spanscore.dialects._tool_message import output_message
+from spanscore.model import NOT_RECORDED, Recorded, Span
+
+_SCOPES: Final = frozenset({"opentelemetry.instrumentation.langchain", "@traceloop/instrumentation-langchain"})
+_CLASS_NAMES: Final = frozenset({"DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool"})
+_UNNAMED: Final = "unknown"
+_AGENT: Final = "traceloop.association.properties.lc_agent_name"
+
+
+class LangchainOpenllmetry:
+    """LangChain and LangGraph, Python and JavaScript, under Traceloop's instrumentors.
+
+    Python wraps the arguments as `{"input_str", "inputs", "kwargs": {"tool_call_id"}}`. JavaScript writes them as JSON
+    text in a list, and the class of the tool for its name: the real one stands only in the result.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=_SCOPES)
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
+            return None
+        given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
+        message = output_message(
+            content.decoded(content.first_text(attributes, (openllmetry.ENTITY_OUTPUT, gen_ai.RESULT)))
+        )
+        return Reading(
+            call=CallReading(
+                name=_name(span, message.name),
+                arguments=_arguments(given),
+                result=message.content,
+                error=content.error(span) or message.error,
+                agent=content.text(attributes.get(_AGENT)),
+                call_id=content.string(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
+            )
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _name(span: Span, told: str | None) -> str:
+    attributes = span.attributes
+    name = content.text(attributes.get(gen_ai.TOOL_NAME)) or content.text(attributes.get(openllmetry.ENTITY_NAME))
+    if name is None or name in _CLASS_NAMES:
+        return told or _UNNAMED
+    return name
+
+
+def _arguments(given: Recorded) -> Recorded:
+    if not isinstance(given, dict):
+        return NOT_RECORDED
+    if isinstance(given.get("inputs"), dict):
+        return given["inputs"]
+    if isinstance(given.get("args"), list) and len(given["args"]) == 1:
+        return content.arguments(given["args"][0])
+    if isinstance(given.get("input_str"), str):
+        return content.arguments(given["input_str"])
+    return NOT_RECORDED

@@ -1,0 +1,59 @@
+"""LangSmith in OpenTelemetry mode."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import gen_ai
+from spanscore.dialects._tool_message import output_message
+from spanscore.model import Span
+
+_KIND: Final = "langsmith.span.kind"
+_PROMPT: Final = "gen_ai.prompt"
+_COMPLETION: Final = "gen_ai.completion"
+
+
+class Langsmith:
+    """LangSmith's SDKs, Python and JavaScript, when they export OpenTelemetry.
+
+    The status of a failed tool is OK as often as not; the exception event is what tells.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_KIND}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get(_KIND)
+        is_graph = kind == "chain" and not span.parent_span_id
+        return Reading(
+            call=_call(span) if kind == "tool" else None,
+            is_model=kind == "llm",
+            is_agent=True if is_graph else None,
+            agent=span.name if is_graph else None,
+            conversation_id=content.text(attributes.get("langsmith.metadata.session_id"))
+            or content.text(attributes.get("langsmith.metadata.thread_id")),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return ModelReading(
+            requests=messages.requests(content.decoded(span.attributes.get(_COMPLETION))),
+            answers=messages.answers(content.decoded(span.attributes.get(_PROMPT))),
+        )
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    given = attributes.get(_PROMPT)
+    message = output_message(content.decoded(attributes.get(_COMPLETION)))
+    return CallReading(
+        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name,
+        arguments=content.arguments(given),
+        sole_argument=content.sole_argument(given),
+        result=message.content,
+        error=content.error(span) or message.error,
+        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
+    )

@@ -1,0 +1,71 @@
+"""LlamaIndex under OpenInference and under OpenLLMetry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import openinference, openllmetry
+from spanscore.dialects._arguments import from_signature
+from spanscore.model import Recorded, Span
+
+_TOOL_ARGUMENTS: Final = "tool.arguments"
+
+
+class LlamaIndex:
+    """LlamaIndex: OpenInference's `FunctionTool` spans, and OpenLLMetry's `*.task` spans with a tool's name.
+
+    Both write the ToolOutput as JSON; OpenLLMetry's second, poorer span of each call (`FunctionTool.task`) is left
+    alone.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(
+        attributes=frozenset({_TOOL_ARGUMENTS}),
+        scopes=frozenset({"openinference.instrumentation.llama_index"}),
+    )
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        if attributes.get(openinference.KIND) == "TOOL":
+            return Reading(call=_openinference(span))
+        if openinference.TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
+            return Reading(call=_openllmetry(span))
+        return None
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _openinference(span: Span) -> CallReading:
+    arguments = from_signature(content.decoded(span.attributes.get(openinference.INPUT)))
+    if isinstance(arguments, dict):  # the workflow's context, handed to tools that ask for it, is no argument
+        arguments = {key: value for key, value in arguments.items() if key != "ctx" or not _is_repr(value)}
+    return _call(span, arguments, content.decoded(span.attributes.get(openinference.OUTPUT)), None)
+
+
+def _openllmetry(span: Span) -> CallReading:
+    done = content.decoded(span.attributes.get(openllmetry.ENTITY_OUTPUT))
+    return _call(
+        span,
+        content.arguments(span.attributes.get(_TOOL_ARGUMENTS)),
+        content.field(done, "tool_output"),
+        content.string(content.field(done, "tool_id")),
+    )
+
+
+def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None) -> CallReading:
+    failed = content.field(output, "is_error") is True
+    result = content.field(output, "raw_output") if isinstance(output, dict) and "raw_output" in output else output
+    return CallReading(
+        name=content.text(span.attributes.get(openinference.TOOL_NAME)) or span.name,
+        arguments=arguments,
+        result=result,
+        error=content.error(span) or (content.short(str(result)) or "error" if failed else None),
+        call_id=call_id,
+    )
+
+
+def _is_repr(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("<")

@@ -1,0 +1,59 @@
+"""Logfire's own instrumentations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.model import Span
+
+_SPAN_TYPE: Final = "logfire.span_type"
+_SCOPE: Final = "logfire.openai_agents"
+_MODEL_SPANS: Final = ("Responses API", "Chat completion")
+
+
+class Logfire:
+    """Logfire: `instrument_openai_agents`, and the pending spans that announce spans still running.
+
+    The names of its spans are templates: every tool span is called `Function: {name}`.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_SPAN_TYPE}), scopes=frozenset({_SCOPE}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        if attributes.get(_SPAN_TYPE) == "pending_span":
+            return Reading(not_a_call=True, is_agent=False)
+        if span.scope != _SCOPE:
+            return None
+        is_agent = span.name.startswith("Agent run")
+        return Reading(
+            call=_call(span) if span.name.startswith("Function: ") else None,
+            is_model=span.name.startswith(_MODEL_SPANS),
+            is_agent=True if is_agent else None,
+            agent=content.text(attributes.get("agent_name"))
+            or (content.text(attributes.get("name")) if is_agent else None),
+            conversation_id=content.text(attributes.get("group_id")),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        if span.scope != _SCOPE:
+            return None
+        said = [content.decoded(span.attributes.get(key)) for key in ("response_data", "output")]
+        events = content.decoded(span.attributes.get("events"))
+        if isinstance(events, list):
+            said.append([event for event in events if content.field(event, "event.name") == "gen_ai.choice"])
+        return ModelReading(requests=messages.requests([part for part in said if isinstance(part, (list, dict))]))
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    return CallReading(
+        name=content.text(attributes.get("name")),
+        arguments=content.arguments(attributes.get("input")),
+        result=content.decoded(attributes.get("output")),
+        error=content.error(span),
+    )

@@ -1,0 +1,52 @@
+"""MLflow's tracing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects._tool_message import tool_message
+from spanscore.model import Span
+
+_TYPE: Final = "mlflow.spanType"
+_MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
+
+
+class Mlflow:
+    """MLflow: `mlflow.trace` and its autologging over OTLP. Every attribute is JSON, plain strings included."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_TYPE}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = content.unquoted(attributes.get(_TYPE))
+        name = content.unquoted(attributes.get("mlflow.spanFunctionName")) or span.name
+        return Reading(
+            call=_call(span, name) if kind == "TOOL" else None,
+            is_model=kind in _MODEL_TYPES,
+            is_agent=True if kind == "AGENT" else None,
+            agent=name if kind == "AGENT" else None,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        attributes = span.attributes
+        return ModelReading(
+            requests=messages.requests(content.decoded(attributes.get("mlflow.spanOutputs"))),
+            answers=messages.answers(content.decoded(attributes.get("mlflow.spanInputs"))),
+            tool_definitions=messages.definitions(content.decoded(attributes.get("mlflow.chat.tools"))),
+        )
+
+
+def _call(span: Span, name: str) -> CallReading:
+    attributes = span.attributes
+    message = tool_message(content.decoded(attributes.get("mlflow.spanOutputs")))
+    return CallReading(
+        name=name,
+        arguments=content.arguments(attributes.get("mlflow.spanInputs")),
+        result=message.content,
+        error=content.error(span) or message.error,
+        call_id=content.identifier(attributes.get("tool_call_id")) or message.call_id,
+    )

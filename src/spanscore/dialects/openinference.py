@@ -1,0 +1,99 @@
+"""OpenInference, the conventions of the openinference-* instrumentors, and of UiPath's own tracing."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.model import JSON, AttributeValue, Span
+
+KIND: Final = "openinference.span.kind"
+TOOL_NAME: Final = "tool.name"
+INPUT: Final = "input.value"
+OUTPUT: Final = "output.value"
+
+_CALL_ID: Final = ("tool_call.id", "tool.id", "tool.call_id", "tool_call_id")
+AGENT_NAME: Final = ("agent.name", "graph.node.id")
+_INPUT_MESSAGES: Final = "llm.input_messages."
+_OUTPUT_MESSAGES: Final = "llm.output_messages."
+_TOOL_SCHEMA: Final = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
+_TOOL_CALL: Final = re.compile(r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(.+)")
+_MESSAGE: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(tool_call_id|content)")
+
+
+class Openinference:
+    """The openinference-* instrumentors of Python and JavaScript, and UiPath's `@traced`.
+
+    A tool span has kind TOOL, or kind AGENT with a tool's name: the LangChain instrumentor takes any tool with "agent"
+    in its name for an agent.
+    """
+
+    precedence = Precedence.CONVENTION
+    markers = Markers(attributes=frozenset({KIND}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get(KIND)
+        is_call = kind == "TOOL" or (kind == "AGENT" and TOOL_NAME in attributes)
+        is_agent = kind == "AGENT" and not is_call
+        return Reading(
+            call=call(span) if is_call else None,
+            is_model=kind == "LLM",
+            is_agent=True if is_agent else None,
+            agent=content.first_text(attributes, AGENT_NAME) if is_agent else None,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        attributes = span.attributes
+        schemas = [content.decoded(attributes[key]) for key in attributes if _TOOL_SCHEMA.fullmatch(key)]
+        return ModelReading(
+            requests=_flat_requests(span) or messages.requests(content.decoded(attributes.get(OUTPUT))),
+            answers=_flat_answers(span),
+            tool_definitions=messages.definitions([schema for schema in schemas if isinstance(schema, dict)]),
+        )
+
+
+def call(span: Span) -> CallReading:
+    """Return the tool call of a span as the convention has it: dialects replace what their framework does otherwise."""
+    attributes = span.attributes
+    given = attributes.get(INPUT)
+    return CallReading(
+        name=content.text(attributes.get(TOOL_NAME)) or span.name,
+        arguments=content.arguments(given),
+        sole_argument=content.sole_argument(given),
+        result=content.decoded(attributes.get(OUTPUT)),
+        error=content.error(span),
+        call_id=content.first_text(attributes, _CALL_ID),
+    )
+
+
+def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
+    """Read `llm.output_messages.0.message.tool_calls.1.tool_call.function.name` and its like."""
+    calls: dict[tuple[int, int], dict[str, AttributeValue]] = {}
+    for key, value in span.attributes.items():
+        if key.startswith(_OUTPUT_MESSAGES) and (match := _TOOL_CALL.fullmatch(key)):
+            calls.setdefault((int(match[1]), int(match[2])), {})[match[3]] = value
+    return tuple(
+        CallRequest(
+            name=name,
+            arguments=content.arguments(fields.get("function.arguments")),
+            call_id=content.text(fields.get("id")),
+        )
+        for _, fields in sorted(calls.items())
+        if (name := content.text(fields.get("function.name")))
+    )
+
+
+def _flat_answers(span: Span) -> dict[str, JSON]:
+    held: dict[str, dict[str, AttributeValue]] = {}
+    for key, value in span.attributes.items():
+        if key.startswith(_INPUT_MESSAGES) and (match := _MESSAGE.fullmatch(key)):
+            held.setdefault(match[1], {})[match[2]] = value
+    return {
+        call_id: content.reparsed(content.decoded(message.get("content")))
+        for message in held.values()
+        if (call_id := content.text(message.get("tool_call_id")))
+    }

@@ -1,0 +1,57 @@
+"""OpenLIT."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.dialects._tool_message import tool_message
+from spanscore.model import Span
+
+_FAILURE: Final = "gen_ai.framework.error.message"
+_RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class Openlit:
+    """OpenLIT: arguments as a Python repr, results as a printed ToolMessage, and no exception events.
+
+    Until a tool returns, the call id is the id of LangChain's run: a failed call keeps that one, which is not the
+    model's.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(
+        attributes=frozenset({_FAILURE}),
+        scopes=frozenset({"openlit.instrumentation.langchain", "openlit.otel.tracing"}),
+    )
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
+            return None
+        given = attributes.get(gen_ai.ARGUMENTS)
+        message = tool_message(content.decoded(attributes.get(gen_ai.RESULT)))
+        call_id = content.identifier(attributes.get(gen_ai.CALL_ID))
+        if call_id is not None and _RUN_ID.fullmatch(call_id) and message.call_id != call_id:
+            call_id = message.call_id
+        return Reading(
+            call=CallReading(
+                name=content.text(attributes.get(gen_ai.TOOL_NAME)),
+                arguments=content.arguments(given),
+                sole_argument=content.sole_argument(given),
+                result=message.content,
+                error=_failure(span) or message.error,
+                call_id=call_id,
+            )
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _failure(span: Span) -> str | None:
+    told = content.text(span.attributes.get(_FAILURE))
+    return content.short(told) if told else content.error(span)

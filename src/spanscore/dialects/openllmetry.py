@@ -1,0 +1,94 @@
+"""OpenLLMetry, the conventions of Traceloop's SDK and instrumentors."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects._arguments import from_signature
+from spanscore.model import AttributeValue, Span
+
+KIND: Final = "traceloop.span.kind"
+ENTITY_NAME: Final = "traceloop.entity.name"
+ENTITY_INPUT: Final = "traceloop.entity.input"
+ENTITY_OUTPUT: Final = "traceloop.entity.output"
+
+_CONVERSATION: Final = tuple(
+    f"traceloop.association.properties.{key}" for key in ("session_id", "conversation_id", "thread_id")
+)
+_TOOL_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.tool_calls\.(\d+)\.(\w+)")
+_TOOL: Final = re.compile(r"llm\.request\.functions\.(\d+)\.(name|parameters)")
+_MODEL_TYPES: Final = frozenset({"chat", "completion"})
+
+
+class Openllmetry:
+    """Traceloop's decorators and instrumentors, Python and JavaScript.
+
+    `@tool` writes its arguments as `{"args": [...], "kwargs": {...}}`.
+    """
+
+    precedence = Precedence.CONVENTION
+    markers = Markers(
+        attributes=frozenset({KIND, "llm.request.type", "gen_ai.completion.0.role"}),
+    )
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get(KIND)
+        name = content.text(attributes.get(ENTITY_NAME))
+        return Reading(
+            call=_call(span, name) if kind == "tool" else None,
+            is_model=attributes.get("llm.request.type") in _MODEL_TYPES or "gen_ai.completion.0.role" in attributes,
+            is_agent=True if kind == "agent" else None,
+            agent=name if kind == "agent" else None,
+            conversation_id=content.first_text(attributes, _CONVERSATION),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return ModelReading(
+            requests=_flat_requests(span) or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
+            tool_definitions=_definitions(span),
+        )
+
+
+def _call(span: Span, name: str | None) -> CallReading:
+    attributes = span.attributes
+    return CallReading(
+        name=content.text(attributes.get("gen_ai.tool.name")) or name or span.name.removesuffix(".tool"),
+        arguments=from_signature(content.decoded(attributes.get(ENTITY_INPUT))),
+        result=content.decoded(attributes.get(ENTITY_OUTPUT)),
+        error=content.error(span),
+    )
+
+
+def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
+    """Read `gen_ai.completion.0.tool_calls.1.name` and its like."""
+    calls: dict[tuple[int, int], dict[str, AttributeValue]] = {}
+    for key, value in span.attributes.items():
+        if match := _TOOL_CALL.fullmatch(key):
+            calls.setdefault((int(match[1]), int(match[2])), {})[match[3]] = value
+    return tuple(
+        CallRequest(
+            name=name,
+            arguments=content.arguments(fields.get("arguments")),
+            call_id=content.text(fields.get("id")),
+        )
+        for _, fields in sorted(calls.items())
+        if (name := content.text(fields.get("name")))
+    )
+
+
+def _definitions(span: Span) -> dict[str, content.JSON]:
+    tools: dict[str, dict[str, AttributeValue]] = {}
+    for key, value in span.attributes.items():
+        if match := _TOOL.fullmatch(key):
+            tools.setdefault(match[1], {})[match[2]] = value
+    return {
+        name: schema
+        for tool in tools.values()
+        if (name := content.text(tool.get("name")))
+        and isinstance(schema := content.decoded(tool.get("parameters")), dict)
+    }

@@ -1,0 +1,61 @@
+"""Pydantic AI's own instrumentation, where it differs from the GenAI semantic conventions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import gen_ai
+from spanscore.model import Recorded, Span
+
+_RUNNING_TOOL: Final = "running tool"
+_EVENTS: Final = "events"
+
+
+class PydanticAi:
+    """Pydantic AI, every version of its instrumentation.
+
+    Versions 1 and 2 call a tool span `running tool` and write `tool_arguments` and `tool_response`; the model's
+    messages then stand in one attribute as a list of events. Later versions follow the GenAI semantic conventions.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        agent = content.text(attributes.get("agent_name"))
+        is_call = span.name == _RUNNING_TOOL and gen_ai.TOOL_NAME in attributes
+        return Reading(
+            call=_call(span) if is_call else None,
+            is_model=_EVENTS in attributes and not is_call,
+            is_agent=True if agent is not None else None,
+            agent=agent,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        events = content.decoded(span.attributes.get(_EVENTS))
+        return ModelReading(
+            requests=messages.requests(_named(events, "gen_ai.choice")),
+            answers=messages.answers(_named(events, "gen_ai.tool.message")),
+        )
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    return CallReading(
+        name=content.text(attributes.get(gen_ai.TOOL_NAME)),
+        arguments=content.arguments(attributes.get("tool_arguments")),
+        result=content.decoded(attributes.get("tool_response")),
+        error=content.error(span),
+        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+    )
+
+
+def _named(events: Recorded, name: str) -> list[Any]:
+    """Return the events of one name: the list also holds the history that the model was sent."""
+    if not isinstance(events, list):
+        return []
+    return [event for event in events if isinstance(event, dict) and event.get("event.name") == name]

@@ -1,0 +1,46 @@
+"""smolagents under OpenInference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import openinference
+from spanscore.dialects._arguments import from_signature
+from spanscore.model import Recorded, Span
+
+_SANITIZE: Final = "sanitize_inputs_outputs"
+
+
+class Smolagents:
+    """smolagents: spans are named after the tool's class, and arguments stand beside a flag of the framework.
+
+    Code agents pass positional arguments: their names come from the tool's parameters, which keep their order.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"openinference.instrumentation.smolagents"}))
+
+    def read(self, span: Span) -> Reading | None:
+        kind = span.attributes.get(openinference.KIND)
+        if kind == "AGENT":
+            return Reading(is_agent=True, agent=span.name.removesuffix(".run"))
+        if kind != "TOOL":
+            return None
+        return Reading(call=replace(openinference.call(span), arguments=_arguments(span)))
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _arguments(span: Span) -> Recorded:
+    given = content.decoded(span.attributes.get(openinference.INPUT))
+    positional = content.field(given, "args")
+    named = content.field(given, "kwargs")
+    parameters = content.decoded(span.attributes.get("tool.parameters"))
+    known = isinstance(parameters, dict) and isinstance(named, dict)
+    if known and isinstance(positional, list) and 0 < len(positional) <= len(parameters):
+        return {**dict(zip(parameters, positional, strict=False)), **named}
+    return from_signature(given, _SANITIZE)

@@ -1,0 +1,61 @@
+"""Strands Agents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import gen_ai
+from spanscore.model import NOT_RECORDED, AttributeValue, Recorded, Span
+
+_STATUS: Final = "gen_ai.tool.status"
+_SCHEMA: Final = "gen_ai.tool.json_schema"
+
+
+class Strands:
+    """Strands Agents, Python and TypeScript. Arguments and results stand in span events unless told otherwise."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(
+        attributes=frozenset({_STATUS}),
+        scopes=frozenset({"strands.telemetry.tracer", "strands-agents"}),
+    )
+
+    def read(self, span: Span) -> Reading | None:
+        if span.attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
+            return None
+        attributes = span.attributes
+        given = attributes.get(gen_ai.ARGUMENTS) or _in_event(span, "gen_ai.tool.message", "content")
+        answer = attributes.get(gen_ai.RESULT) or _in_event(span, "gen_ai.choice", "message")
+        result = _result(answer)
+        return Reading(
+            call=CallReading(
+                name=content.text(attributes.get(gen_ai.TOOL_NAME)),
+                arguments=content.arguments(given),
+                result=result,
+                error=content.error(span) or (_failure(result) if attributes.get(_STATUS) == "error" else None),
+                call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+            )
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        schema = content.decoded(span.attributes.get(_SCHEMA))
+        name = content.text(span.attributes.get(gen_ai.TOOL_NAME))
+        if name is None or not isinstance(schema, dict):
+            return None
+        return ModelReading(tool_definitions={name: schema})
+
+
+def _in_event(span: Span, event_name: str, key: str) -> AttributeValue:
+    return next((event.attributes.get(key) for event in span.events if event.name == event_name), None)
+
+
+def _result(answer: AttributeValue) -> Recorded:
+    block = messages.unwrapped(content.decoded(answer))
+    return content.reparsed(block) if isinstance(block, str) else block
+
+
+def _failure(result: Recorded) -> str:
+    return "error" if result is NOT_RECORDED else content.short(str(result)) or "error"

@@ -1,0 +1,42 @@
+"""UiPath's tracing decorator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import openinference
+from spanscore.model import Span
+
+_TYPE: Final = "span_type"
+_PREFIX: Final = "Tool call - "
+
+
+class Uipath:
+    """UiPath's `@traced`: `tool.name`, `input.value`, `output.value` and `tool.id`.
+
+    The tool's name is the span's, which by UiPath's habit may read `Tool call - name`.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_TYPE}), scopes=frozenset({"uipath.core.tracing.decorators"}))
+
+    def read(self, span: Span) -> Reading | None:
+        kind = str(span.attributes.get(_TYPE, "")).lower()
+        if kind == "tool" or openinference.TOOL_NAME in span.attributes:
+            call = openinference.call(span)
+            return Reading(call=replace(call, name=(call.name or span.name).removeprefix(_PREFIX)))
+        return Reading(
+            is_model=kind == "llm",
+            is_agent=True if kind == "agent" else None,
+            agent=span.name if kind == "agent" else None,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return ModelReading(
+            requests=messages.requests(content.decoded(span.attributes.get(openinference.OUTPUT))),
+            answers=messages.answers(content.decoded(span.attributes.get(openinference.INPUT))),
+        )

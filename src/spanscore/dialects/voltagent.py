@@ -1,0 +1,46 @@
+"""VoltAgent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.model import Span
+
+_AGENT: Final = "entity.name"
+_SUBAGENT: Final = "subagent.name"
+
+
+class Voltagent:
+    """VoltAgent: spans of type `tool` with bare `input` and `output`; `tool.parameters` is the tool's schema."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"@voltagent/core"}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get("span.type")
+        agent = content.text(attributes.get(_SUBAGENT)) or content.text(attributes.get(_AGENT))
+        is_agent = kind is None and attributes.get("entity.type") == "agent"
+        return Reading(
+            call=_call(span) if kind == "tool" and "tool.name" in attributes else None,
+            is_model=kind == "llm",
+            is_agent=True if is_agent else None,
+            agent=agent,
+            conversation_id=content.text(attributes.get("conversation.id")),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    return CallReading(
+        name=content.text(attributes.get("tool.name")),
+        arguments=content.arguments(attributes.get("input")),
+        result=content.decoded(attributes.get("output")),
+        error=content.error(span),
+        call_id=content.identifier(attributes.get("tool.call.id")),
+    )

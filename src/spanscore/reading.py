@@ -1,0 +1,127 @@
+"""Offers spans to the dialects and joins what several of them say about one span."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
+from spanscore.model import NOT_RECORDED, Recorded, Span
+
+_T = TypeVar("_T")
+_NOTHING: Final = ModelReading()
+
+
+class DialectReader:
+    """Reads spans with every dialect that has a marker on them.
+
+    Several dialects may know one span, as when a second instrumentation adds its own attributes to a framework's
+    spans. Their readings are joined by `spanscore.contracts.Precedence`; ties go by name.
+    """
+
+    def __init__(self, dialects: Mapping[str, Dialect]) -> None:
+        names = sorted(dialects, key=lambda name: (dialects[name].precedence, name))
+        self._dialects: Final = tuple(dialects[name] for name in names)
+        self._names: Final = tuple(names)
+        self._by_attribute: Final[dict[str, int]] = {}
+        self._by_scope: Final[dict[str, int]] = {}
+        self._by_span_name: Final[list[tuple[str, int]]] = []
+        self._offers: Final[dict[int, tuple[int, ...]]] = {0: ()}
+        self.failures: Final[Counter[str]] = Counter()
+        """How often a dialect raised, by its name. A dialect that raises has said nothing."""
+        for index, dialect in enumerate(self._dialects):
+            self._index(1 << index, dialect)
+        self._attributes: Final = frozenset(self._by_attribute)
+
+    def read(self, span: Span) -> Reading | None:
+        """Return what the dialects say about a span, None when none of them knows it."""
+        readings: list[tuple[int, Reading]] = self._ask("read", span)
+        if not readings:
+            return None
+        return readings[0][1] if len(readings) == 1 else _joined(readings)
+
+    def read_model(self, span: Span) -> ModelReading:
+        """Return what the dialects say the model asked for and was told."""
+        readings: list[ModelReading] = [reading for _, reading in self._ask("read_model", span)]
+        if not readings:
+            return _NOTHING
+        return ModelReading(
+            requests=next((reading.requests for reading in readings if reading.requests), ()),
+            answers=next((reading.answers for reading in readings if reading.answers), _NOTHING.answers),
+            tool_definitions=next(
+                (reading.tool_definitions for reading in readings if reading.tool_definitions),
+                _NOTHING.tool_definitions,
+            ),
+        )
+
+    def _index(self, bit: int, dialect: Dialect) -> None:
+        markers = dialect.markers
+        for key in markers.attributes:
+            self._by_attribute[key] = self._by_attribute.get(key, 0) | bit
+        for scope in markers.scopes:
+            self._by_scope[scope] = self._by_scope.get(scope, 0) | bit
+        self._by_span_name.extend((prefix, bit) for prefix in markers.span_names)
+
+    def _ask(self, method: str, span: Span) -> list[tuple[int, Any]]:
+        offered = self._by_scope.get(span.scope, 0)
+        for key in self._attributes.intersection(span.attributes):
+            offered |= self._by_attribute[key]
+        for prefix, bit in self._by_span_name:
+            if span.name.startswith(prefix):
+                offered |= bit
+        answers = []
+        for index in self._offered_to(offered):
+            try:
+                answer = getattr(self._dialects[index], method)(span)
+            except Exception:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the trace
+                self.failures[self._names[index]] += 1
+                continue
+            if answer is not None:
+                answers.append((self._dialects[index].precedence, answer))
+        return answers
+
+    def _offered_to(self, bits: int) -> tuple[int, ...]:
+        indexes = self._offers.get(bits)
+        if indexes is None:
+            indexes = tuple(index for index in range(len(self._dialects)) if bits >> index & 1)
+            self._offers[bits] = indexes
+        return indexes
+
+
+def joined_calls(calls: Sequence[CallReading]) -> CallReading:
+    """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
+    return CallReading(
+        name=_first(call.name for call in calls),
+        arguments=_first_recorded(call.arguments for call in calls),
+        sole_argument=_first(call.sole_argument for call in calls),
+        result=_first_recorded(call.result for call in calls),
+        error=calls[0].error,
+        call_id=_first(call.call_id for call in calls),
+        sequence=_first(call.sequence for call in calls),
+        agent=_first(call.agent for call in calls),
+    )
+
+
+def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
+    readings = [reading for _, reading in ranked]
+    calls = [(precedence, reading.call) for precedence, reading in ranked if reading.call is not None]
+    heard = [call for precedence, call in calls if precedence == calls[0][0]]
+    return Reading(
+        call=joined_calls(heard) if heard else None,
+        part_of_call=any(reading.part_of_call for reading in readings),
+        not_a_call=any(reading.not_a_call for reading in readings),
+        is_model=any(reading.is_model for reading in readings),
+        is_agent=_first(reading.is_agent for reading in readings),
+        agent=_first(reading.agent for reading in readings),
+        conversation_id=_first(reading.conversation_id for reading in readings),
+        response_id=_first(reading.response_id for reading in readings),
+    )
+
+
+def _first(values: Iterable[_T | None]) -> _T | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _first_recorded(values: Iterable[Recorded]) -> Recorded:
+    return next((value for value in values if value is not NOT_RECORDED), NOT_RECORDED)

@@ -1,0 +1,156 @@
+"""The tool calls that the models of a trace asked for, and how they join with the calls that were executed."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import CallReading, CallRequest, ModelReading
+from spanscore.matching import json_key
+from spanscore.model import JSON, NOT_RECORDED, Recorded
+
+
+class Requested:
+    """The requests of all model spans of a trace, each once, in the order in which the models asked.
+
+    Args:
+        models: the model spans in their order, each with any number that names the span to the caller.
+    """
+
+    def __init__(self, models: Sequence[tuple[int, ModelReading]]) -> None:
+        self._requests: Final[list[tuple[int, CallRequest]]] = []
+        self._answers: Final[dict[str, JSON]] = {}
+        self._definitions: Final[dict[str, JSON]] = {}
+        seen: set[str] = set()
+        for span, reading in models:
+            self._answers.update(reading.answers)
+            self._definitions.update(reading.tool_definitions)
+            for request in reading.requests:
+                # A framework's model span often wraps the client's own: both list the same answer.
+                if request.call_id is None or request.call_id not in seen:
+                    self._requests.append((span, request))
+                if request.call_id is not None:
+                    seen.add(request.call_id)
+
+    def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
+        """Yield each request with the number of its model span and the result handed back to a model, if any."""
+        for span, request in self._requests:
+            answer = self._answers.get(request.call_id, NOT_RECORDED) if request.call_id else NOT_RECORDED
+            yield span, request, answer
+
+    def join(self, calls: Sequence[CallReading]) -> list[tuple[int | None, CallReading]]:
+        """Find the request behind each executed call and fill in what the call's spans leave out.
+
+        Joined by call id; else by name and arguments; else, where as many calls of a name were executed as were
+        asked for and not yet joined, by name and order.
+
+        Args:
+            calls: in the order of their start.
+
+        Returns:
+            For each call the position of its request, None where there is none, and the completed call.
+        """
+        ranks: list[int | None] = [None] * len(calls)
+        taken: set[int] = set()
+        self._join_by(ranks, taken, [call.call_id for call in calls], self._by_call_id())
+        self._join_by(ranks, taken, [_content_key(call) for call in calls], self._by_content())
+        self._join_by(ranks, taken, [_sole_key(call) for call in calls], self._by_sole_argument())
+        self._join_by_order(ranks, taken, calls)
+        return [(rank, self._completed(call, rank)) for call, rank in zip(calls, ranks, strict=True)]
+
+    def _join_by(
+        self,
+        ranks: list[int | None],
+        taken: set[int],
+        keys: Sequence[object],
+        requests: Mapping[object, deque[int]],
+    ) -> None:
+        for index, key in enumerate(keys):
+            if ranks[index] is not None or key is None or key not in requests:
+                continue
+            waiting = requests[key]
+            while waiting:
+                rank = waiting.popleft()
+                if rank not in taken:
+                    taken.add(rank)
+                    ranks[index] = rank
+                    break
+
+    def _join_by_order(self, ranks: list[int | None], taken: set[int], calls: Sequence[CallReading]) -> None:
+        left: dict[str | None, deque[int]] = {}
+        for rank, (_, request) in enumerate(self._requests):
+            if rank not in taken:
+                left.setdefault(request.name, deque()).append(rank)
+        unsure = [
+            index
+            for index, call in enumerate(calls)
+            if ranks[index] is None and call.call_id is None and call.arguments is NOT_RECORDED
+        ]
+        for name, count in Counter(calls[index].name for index in unsure).items():
+            if len(left.get(name, ())) != count:
+                left.pop(name, None)
+        for index in unsure:
+            if calls[index].name in left:
+                ranks[index] = left[calls[index].name].popleft()
+
+    def _by_call_id(self) -> dict[object, deque[int]]:
+        return _positions(request.call_id for _, request in self._requests)
+
+    def _by_content(self) -> dict[object, deque[int]]:
+        return _positions(
+            None if request.arguments is NOT_RECORDED else (request.name, json_key(request.arguments))
+            for _, request in self._requests
+        )
+
+    def _by_sole_argument(self) -> dict[object, deque[int]]:
+        return _positions(
+            (request.name, value) if (value := _sole_value(request.arguments)) is not None else None
+            for _, request in self._requests
+        )
+
+    def _completed(self, call: CallReading, rank: int | None) -> CallReading:
+        request = None if rank is None else self._requests[rank][1]
+        arguments = call.arguments
+        if arguments is NOT_RECORDED and request is not None:
+            arguments = request.arguments
+        if arguments is NOT_RECORDED and call.sole_argument is not None:
+            arguments = self._named(call)
+        call_id = call.call_id or (request.call_id if request is not None else None)
+        return replace(call, arguments=arguments, call_id=call_id)
+
+    def _named(self, call: CallReading) -> Recorded:
+        """Give a lone argument its name back when the tool's definition has exactly one."""
+        definition = self._definitions.get(call.name or "")
+        properties = definition.get("properties") if isinstance(definition, Mapping) else None
+        if isinstance(properties, Mapping) and len(properties) == 1:
+            return {next(iter(properties)): call.sole_argument}
+        return NOT_RECORDED
+
+
+def _positions(keys: Iterator[object] | Sequence[object]) -> dict[object, deque[int]]:
+    found: dict[object, deque[int]] = {}
+    for position, key in enumerate(keys):
+        if key is not None:
+            found.setdefault(key, deque()).append(position)
+    return found
+
+
+def _content_key(call: CallReading) -> object:
+    if call.call_id is not None or call.arguments is NOT_RECORDED or call.name is None:
+        return None
+    return call.name, json_key(call.arguments)
+
+
+def _sole_key(call: CallReading) -> object:
+    if call.arguments is not NOT_RECORDED or call.sole_argument is None or call.name is None:
+        return None
+    return call.name, call.sole_argument
+
+
+def _sole_value(arguments: Recorded) -> str | None:
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        value = next(iter(arguments.values()))
+        return value if isinstance(value, str) else None
+    return None

@@ -1,0 +1,265 @@
+"""Turns a closed trace into trajectories: which spans are tool calls, which of them are one call, and in which order.
+
+The joins rest on the span tree alone and know no instrumentation; what one span says is the dialects' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from spanscore.contracts import CallReading
+from spanscore.matching import json_equal
+from spanscore.model import (
+    JSON,
+    NOT_RECORDED,
+    Attributes,
+    CloseReason,
+    Completeness,
+    Span,
+    ToolCall,
+    Trace,
+    Trajectory,
+    Unit,
+)
+from spanscore.names import same_tool
+from spanscore.reading import DialectReader, joined_calls
+from spanscore.requested import Requested
+from spanscore.tree import NO_READING, NONE, SpanTree, topmost
+
+UNNAMED: Final = "unknown"
+"""The name of a tool call whose span nowhere says of which tool it is."""
+
+_LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
+
+
+def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
+    """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
+
+    A trace in which no agent's run can be told apart is one trajectory in either case.
+    """
+    tree = SpanTree(trace.spans, reader)
+    runs, run_of = ([], []) if unit is Unit.TRACE else tree.runs()
+    run_of = run_of or [tree.root] * len(tree.spans)
+    calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
+    for index, call in _executed(tree) or _requested(tree):
+        calls.setdefault(run_of[index], []).append(call)
+    responses = {
+        run_of[index]: tree.readings[index].response_id
+        for index in sorted(tree.models, key=tree.by_start)
+        if tree.readings[index].response_id
+    }
+    seen = _completeness(trace, tree)
+    return tuple(
+        replace(_about(tree, run), unit=unit, calls=found, response_id=responses.get(run), completeness=seen.of(found))
+        for run, found in ((run, tuple(found)) for run, found in calls.items())
+    )
+
+
+def _about(tree: SpanTree, run: int) -> Trajectory:
+    """Return all that is known of a run but its calls."""
+    root = tree.spans[tree.root]
+    span = tree.spans[run]
+    agent = tree.readings[run].agent or (tree.first_agent() if run == tree.root else None)
+    conversation_id = tree.readings[run].conversation_id or tree.first_conversation()
+    service = root.resource.get("service.name")
+    return Trajectory(
+        calls=(),
+        trace_id=span.trace_id,
+        root_span_id=span.span_id,
+        service=service if isinstance(service, str) else None,
+        agent=agent,
+        conversation_id=conversation_id,
+        attributes=_attributes(root, span, agent, conversation_id),
+        tool_definitions=ToolDefinitions(tree),
+    )
+
+
+def _attributes(root: Span, span: Span, agent: str | None, conversation_id: str | None) -> Attributes:
+    """Return what a configuration can match on; what dialects spell in their own ways has its standard name too."""
+    standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
+    known = {key: value for key, value in standard.items() if value is not None}
+    return {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name}
+
+
+def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
+    orphans = [
+        span
+        for span, parent in zip(tree.spans, tree.parents, strict=True)
+        if parent == NONE and span.parent_span_id and not span.parent_is_remote
+    ]
+    rootless = all(span.parent_span_id for span in tree.spans)
+    return Completeness(
+        root_seen=not rootless or trace.close_reason is CloseReason.ROOT_ENDED,
+        parents_missing=len(orphans),
+        truncated=trace.close_reason in _LIMITS,
+    )
+
+
+@dataclass(slots=True)
+class _Executed:
+    """One call that was executed: the span that stands for it, and all that its spans say."""
+
+    index: int
+    reading: CallReading
+    rank: int | None = None
+
+
+def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
+    """Return the calls that have a span, in order, each with the index of its span."""
+    members = _same_calls(tree)
+    calls = [_Executed(index, _merged(tree, group)) for index, group in members.items()]
+    _repair(tree, calls)
+    above = tree.nearest(set(members))
+    by_index = {call.index: call for call in calls}
+
+    def order(call: _Executed) -> tuple[int, tuple[tuple[int, int], ...]]:
+        # Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and
+        # siblings as the model asked for them, or as they arrived.
+        start_ns = tree.spans[call.index].start_ns
+        chain = []
+        node = call.index
+        while node != NONE and tree.spans[node].start_ns == start_ns and len(chain) <= len(calls):
+            rank = by_index[node].rank
+            chain.append((len(calls) if rank is None else rank, node))
+            node = above[node]
+        return start_ns, tuple(reversed(chain))
+
+    return [(call.index, _tool_call(tree, call)) for call in sorted(calls, key=order)]
+
+
+def _same_calls(tree: SpanTree) -> dict[int, list[int]]:
+    """Return the spans of each call, the outermost first and as the key.
+
+    A call is several spans where two instrumentations see it, or a client and a server. They are nested with neither
+    an agent's run nor a model's request between them, or carry one call id and overlap.
+    """
+    calls = set(tree.calls)
+    above = tree.nearest(calls, barrier=(tree.agents | set(tree.models)) - calls)
+    owner: dict[int, int] = {}
+    by_call_id: dict[str, int] = {}
+    for index in sorted(calls, key=tree.by_start):
+        call_id = tree.call(index).call_id
+        twin = by_call_id.setdefault(call_id, index) if call_id else index
+        if above[index] != NONE and _is_same_call(tree, above[index], index):
+            owner[index] = above[index]
+        elif _overlap(tree, twin, index) and _is_same_call(tree, twin, index):
+            owner[index] = twin
+        else:
+            owner[index] = index
+    tops = topmost(owner)
+    members: dict[int, list[int]] = {}
+    for index in owner:
+        members.setdefault(tops[index], []).append(index)
+    for top, group in members.items():
+        group.sort(key=lambda index: (index != top, tree.by_start(index)))
+    for index, reading in enumerate(tree.readings):
+        if reading.part_of_call and above[index] != NONE:
+            members[tops[above[index]]].append(index)
+    return members
+
+
+def _overlap(tree: SpanTree, first: int, second: int) -> bool:
+    return tree.spans[second].start_ns <= tree.spans[first].end_ns
+
+
+def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
+    one, other = tree.call(outer), tree.call(inner)
+    if one.call_id and other.call_id:
+        return one.call_id == other.call_id and same_tool(one.name, other.name)
+    # A tool that calls itself is two calls: the arguments differ.
+    return same_tool(one.name, other.name) and (
+        one.arguments is NOT_RECORDED or other.arguments is NOT_RECORDED or json_equal(one.arguments, other.arguments)
+    )
+
+
+def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
+    readings = [tree.call(index) for index in group]
+    errors = (reading.error for reading in readings if reading.error)
+    return replace(joined_calls(readings), error=next(errors, None))
+
+
+def _repair(tree: SpanTree, calls: Sequence[_Executed]) -> None:
+    """Fill in what the spans of the calls leave out but the model's requests tell: ids, arguments and their order."""
+    starts = [tree.spans[call.index].start_ns for call in calls]
+    whole = all(call.reading.call_id and call.reading.arguments is not NOT_RECORDED for call in calls)
+    if whole and len(set(starts)) == len(starts):
+        return
+    in_order = sorted(calls, key=lambda call: tree.by_start(call.index))
+    for call, (rank, reading) in zip(in_order, _requests(tree).join([call.reading for call in in_order]), strict=True):
+        call.rank, call.reading = rank, reading
+
+
+def _requests(tree: SpanTree) -> Requested:
+    spans = sorted(tree.models, key=tree.by_start)
+    return Requested([(index, tree.reader.read_model(tree.spans[index])) for index in spans])
+
+
+def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
+    """Return the calls that models asked for, for a trace that records no execution of a tool at all.
+
+    A trace of nothing but model spans does not say that anything was executed: it is one step of a run whose other
+    steps are traces of their own.
+    """
+    if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
+        return []
+    if len(tree.models) == len(tree.spans):
+        return []
+    return [
+        (
+            index,
+            ToolCall(
+                name=request.name,
+                arguments=request.arguments,
+                result=result,
+                call_id=request.call_id,
+                start_ns=tree.spans[index].end_ns,
+                end_ns=tree.spans[index].end_ns,
+                agent=tree.agent_of(index),
+            ),
+        )
+        for index, request, result in _requests(tree).calls()
+    ]
+
+
+def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
+    span = tree.spans[call.index]
+    reading = call.reading
+    return ToolCall(
+        name=reading.name or UNNAMED,
+        arguments=reading.arguments,
+        result=reading.result,
+        error=reading.error,
+        call_id=reading.call_id,
+        span_id=span.span_id,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        agent=reading.agent or tree.agent_of(call.index),
+        sequence=reading.sequence,
+    )
+
+
+class ToolDefinitions(Mapping[str, JSON]):
+    """The JSON Schemas of the tools, read out of the spans when first asked for: few evaluators do."""
+
+    def __init__(self, tree: SpanTree) -> None:
+        self._tree = tree
+
+    @cached_property
+    def _schemas(self) -> dict[str, JSON]:
+        found: dict[str, JSON] = {}
+        for index in sorted(range(len(self._tree.spans)), key=self._tree.by_start):
+            if self._tree.readings[index] != NO_READING:
+                found.update(self._tree.reader.read_model(self._tree.spans[index]).tool_definitions)
+        return found
+
+    def __getitem__(self, name: str) -> JSON:
+        return self._schemas[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schemas)
+
+    def __len__(self) -> int:
+        return len(self._schemas)
