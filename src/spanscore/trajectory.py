@@ -119,7 +119,7 @@ def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
         # Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and
         # siblings as the model asked for them, or as they arrived.
         start_ns = tree.spans[call.index].start_ns
-        chain = []
+        chain: list[tuple[int, int]] = []
         node = call.index
         while node != NONE and tree.spans[node].start_ns == start_ns and len(chain) <= len(calls):
             rank = by_index[node].rank

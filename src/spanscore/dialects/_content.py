@@ -46,7 +46,7 @@ def unquoted(value: AttributeValue) -> str | None:
     return text(value)
 
 
-def decoded(value: AttributeValue) -> Recorded:
+def decoded(value: AttributeValue | JSON) -> Recorded:
     """Return the JSON that an attribute holds: structured already, as JSON text, as a Python repr, or as plain text."""
     if value is None:
         return NOT_RECORDED
@@ -68,7 +68,7 @@ def parsed_text(value: str) -> Recorded:
     return NOT_RECORDED if parsed is _UNDECODED else parsed
 
 
-def arguments(value: AttributeValue) -> Recorded:
+def arguments(value: AttributeValue | JSON) -> Recorded:
     """Return the arguments of a call, or NOT_RECORDED when they are missing, redacted, cut, or bare text."""
     content = decoded(value)
     if isinstance(content, str) and content.lstrip().startswith("{"):
@@ -168,7 +168,7 @@ def _depth(value: str) -> int:
     return deepest
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
+def _plain(value: Any, depth: int = 0) -> JSON:
     """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates."""
     if depth > MAX_DEPTH:
         return None

@@ -75,11 +75,11 @@ def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
     value = content.decoded(span.attributes.get(attribute))
     if value is not NOT_RECORDED:
         return value
-    found = []
+    found: list[Recorded] = []
     for event in span.events:
         held = event.attributes
         if event.name == _CONTENT_EVENT and attribute in held:
             found.append(content.decoded(held[attribute]))
         elif event.name == event_name:
-            found.append({key: content.decoded(item) for key, item in held.items()})
+            found.append({key: content.reparsed(content.decoded(item)) for key, item in held.items()})
     return [item for item in found if item is not NOT_RECORDED]

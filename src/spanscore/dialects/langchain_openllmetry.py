@@ -58,12 +58,11 @@ def _name(span: Span, told: str | None) -> str:
 
 
 def _arguments(given: Recorded) -> Recorded:
-    if not isinstance(given, dict):
-        return NOT_RECORDED
-    if isinstance(given.get("inputs"), dict):
-        return given["inputs"]
-    if isinstance(given.get("args"), list) and len(given["args"]) == 1:
-        return content.arguments(given["args"][0])
-    if isinstance(given.get("input_str"), str):
-        return content.arguments(given["input_str"])
+    match given:
+        case {"inputs": dict(inputs)}:
+            return inputs
+        case {"args": [only]}:
+            return content.arguments(only)
+        case {"input_str": str(printed)}:
+            return content.arguments(printed)
     return NOT_RECORDED

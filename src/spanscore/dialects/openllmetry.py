@@ -9,7 +9,7 @@ from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading,
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects._arguments import from_signature
-from spanscore.model import AttributeValue, Span
+from spanscore.model import JSON, AttributeValue, Span
 
 KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
@@ -81,7 +81,7 @@ def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
     )
 
 
-def _definitions(span: Span) -> dict[str, content.JSON]:
+def _definitions(span: Span) -> dict[str, JSON]:
     tools: dict[str, dict[str, AttributeValue]] = {}
     for key, value in span.attributes.items():
         if match := _TOOL.fullmatch(key):

@@ -40,7 +40,7 @@ def _arguments(span: Span) -> Recorded:
     positional = content.field(given, "args")
     named = content.field(given, "kwargs")
     parameters = content.decoded(span.attributes.get("tool.parameters"))
-    known = isinstance(parameters, dict) and isinstance(named, dict)
-    if known and isinstance(positional, list) and 0 < len(positional) <= len(parameters):
-        return {**dict(zip(parameters, positional, strict=False)), **named}
+    match positional, named, parameters:
+        case [_, *_], dict(), dict() if len(positional) <= len(parameters):
+            return {**dict(zip(parameters, positional, strict=False)), **named}
     return from_signature(given, _SANITIZE)
