@@ -1,8 +1,9 @@
-"""The plug-in API: what an evaluator and a dialect owe spanscore, on one page.
+"""The plug-in API: what an evaluator, a dialect and an emitter owe spanscore, on one page.
 
 A plug-in is one class in one file. Built-ins are found by file name (`evaluators/tool_call_count.py` holds
-`ToolCallCount`, type `tool_call_count`); others by the entry-point groups `spanscore.evaluators` and
-`spanscore.dialects`, whose entry names are the types. `spanscore.testing` checks that a plug-in keeps its contract.
+`ToolCallCount`, type `tool_call_count`); others by the entry-point groups `spanscore.evaluators`,
+`spanscore.dialects` and so on, whose entry names are the types. `spanscore.testing` checks that a plug-in keeps its
+contract.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Annotated, ClassVar, Final, Literal, Protocol
 
 from annotated_types import Ge, Le
 
-from spanscore.model import JSON, NOT_RECORDED, Outcome, Recorded, Span, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Outcome, Recorded, Report, Span, Trajectory
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
@@ -87,7 +88,9 @@ class CallReading:
     """None when the span is a tool call but does not say of which tool."""
     arguments: Recorded = NOT_RECORDED
     sole_argument: str | None = None
-    """The text of the only argument, where the instrumentation dropped the argument's name."""
+    """The text that stands where arguments should, where the instrumentation drops the name of an only argument.
+
+    Beside `arguments` it means that the text can be read either way: what the model asked for decides."""
     result: Recorded = NOT_RECORDED
     error: str | None = None
     call_id: str | None = None
@@ -158,4 +161,23 @@ class Dialect(Protocol):
         Model messages are long, so this is asked only when it is needed: a trace has no tool span, or its tool spans
         leave out ids, arguments or their order.
         """
+        ...
+
+
+class Emitter(Protocol):
+    """Sends reports somewhere: to a metrics backend, a log, a file, a terminal.
+
+    All methods are called from one thread. An exception is contained and counted, and stops no other emitter.
+    """
+
+    def emit(self, report: Report) -> None:
+        """Send a report, or queue it. Must not wait: what cannot go out now belongs in a bounded queue of its own."""
+        ...
+
+    def flush(self, timeout_s: float) -> bool:
+        """Send what is queued within the timeout and return whether all of it went out."""
+        ...
+
+    def close(self, timeout_s: float) -> bool:
+        """Flush, then free everything. Nothing is emitted after it."""
         ...

@@ -103,6 +103,8 @@ class Trace:
     close_reason: CloseReason
     revision: int = 0
     """Counts the re-scores that late spans caused; 0 is the first closing."""
+    root_received_at: float | None = field(default=None, compare=False)
+    """When the root's end arrived, on the table's clock; None when it never did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

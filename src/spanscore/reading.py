@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
@@ -17,19 +17,17 @@ class DialectReader:
     """Reads spans with every dialect that has a marker on them.
 
     Several dialects may know one span, as when a second instrumentation adds its own attributes to a framework's
-    spans. Their readings are joined by `spanscore.contracts.Precedence`; ties go by name.
+    spans. Their readings are joined by `spanscore.contracts.Precedence`; ties go by the order given here.
     """
 
-    def __init__(self, dialects: Mapping[str, Dialect]) -> None:
-        names = sorted(dialects, key=lambda name: (dialects[name].precedence, name))
-        self._dialects: Final = tuple(dialects[name] for name in names)
-        self._names: Final = tuple(names)
+    def __init__(self, dialects: Iterable[Dialect]) -> None:
+        self._dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
         self._by_attribute: Final[dict[str, int]] = {}
         self._by_scope: Final[dict[str, int]] = {}
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[int, ...]]] = {0: ()}
         self.failures: Final[Counter[str]] = Counter()
-        """How often a dialect raised, by its name. A dialect that raises has said nothing."""
+        """How often a dialect raised, by the name of its class. A dialect that raises has said nothing."""
         for index, dialect in enumerate(self._dialects):
             self._index(1 << index, dialect)
         self._attributes: Final = frozenset(self._by_attribute)
@@ -75,7 +73,7 @@ class DialectReader:
             try:
                 answer = getattr(self._dialects[index], method)(span)
             except Exception:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the trace
-                self.failures[self._names[index]] += 1
+                self.failures[type(self._dialects[index]).__name__] += 1
                 continue
             if answer is not None:
                 answers.append((self._dialects[index].precedence, answer))

@@ -184,12 +184,15 @@ def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
 def _repair(tree: SpanTree, calls: Sequence[_Executed]) -> None:
     """Fill in what the spans of the calls leave out but the model's requests tell: ids, arguments and their order."""
     starts = [tree.spans[call.index].start_ns for call in calls]
-    whole = all(call.reading.call_id and call.reading.arguments is not NOT_RECORDED for call in calls)
-    if whole and len(set(starts)) == len(starts):
+    if all(_is_whole(call.reading) for call in calls) and len(set(starts)) == len(starts):
         return
     in_order = sorted(calls, key=lambda call: tree.by_start(call.index))
     for call, (rank, reading) in zip(in_order, _requests(tree).join([call.reading for call in in_order]), strict=True):
         call.rank, call.reading = rank, reading
+
+
+def _is_whole(call: CallReading) -> bool:
+    return bool(call.name and call.call_id) and call.arguments is not NOT_RECORDED and call.sole_argument is None
 
 
 def _requests(tree: SpanTree) -> Requested:

@@ -1,0 +1,51 @@
+"""The command line: `spanscore COMMAND`. One file for each command or family of commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+from spanscore.errors import SpanscoreError
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+_INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit status: 0 all is well, 1 something failed, 2 usage or configuration."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        status: int = parsed.run(parsed)
+        sys.stdout.flush()
+    except SpanscoreError as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except BrokenPipeError:
+        # The reader, such as `head`, has all it wants. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    # Imported here, so that `import spanscore.cli` by the entry point costs nothing before the arguments are known.
+    from spanscore.cli import catalog, score  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(
+        prog="spanscore",
+        description="Scores the tool calls of LLM agents from the OpenTelemetry spans they already emit.",
+        epilog="Exit status: 0 all is well, 1 something failed, 2 usage or configuration.",
+    )
+    parser.add_argument("--version", action="version", version=f"spanscore {version('spanscore')}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    score.add_to(commands)
+    catalog.add_to(commands)
+    return parser

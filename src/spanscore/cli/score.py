@@ -1,0 +1,123 @@
+"""`spanscore score`: recorded spans in, scores out, for CI."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from spanscore import config as configuration
+from spanscore import offline, wiring
+from spanscore.cli import FAILED, OK
+from spanscore.cli._summary import Summary
+from spanscore.model import Report
+from spanscore.receivers.files import Recording
+from spanscore.serialization import report_line
+
+if TYPE_CHECKING:
+    from spanscore.cli._table import Table
+
+_PROBLEMS_SHOWN: Final = 20
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "score",
+        help="score recorded spans",
+        description=(
+            "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
+            "- is standard input. Exit status: 0 all passed, 1 something failed or could not be read, "
+            "2 usage or configuration."
+        ),
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    parser.add_argument("--format", choices=("table", "json", "junit"), default="table", help="default: table")
+    parser.add_argument(
+        "--fail-under",
+        type=_ratio,
+        metavar="X",
+        help="fail when an evaluator's mean score is below X, in place of: when a trajectory does not pass",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Score the files and return the exit status."""
+    config = configuration.load(arguments.config) if arguments.config else configuration.default()
+    config = config.for_files()
+    pipeline = wiring.pipeline(config)
+    summary = Summary([(entry.name, entry.type) for entry in pipeline.entries])
+    with _progress() as progress:
+        recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=progress)
+        _write(arguments.format, _counted(offline.score(recording, config, pipeline), summary), summary)
+    _tell_problems(recording)
+    if not summary.trajectories:
+        print("nothing to score: no trace was found", file=sys.stderr)
+        return FAILED
+    if recording.problem_count:
+        return FAILED
+    passed = summary.passed if arguments.fail_under is None else summary.reaches(arguments.fail_under)
+    return OK if passed else FAILED
+
+
+def _counted(reports: Iterable[Report], summary: Summary) -> Iterator[Report]:
+    for report in reports:
+        summary.add(report)
+        yield report
+
+
+def _write(form: str, reports: Iterable[Report], summary: Summary) -> None:
+    if form == "json":
+        for report in reports:
+            print(report_line(report))
+    elif form == "junit":
+        from spanscore.cli._junit import write_junit  # noqa: PLC0415 - only what the format needs is loaded
+
+        write_junit(reports, sys.stdout)
+    else:
+        _write_table(reports, summary)
+
+
+def _write_table(reports: Iterable[Report], summary: Summary) -> None:
+    from spanscore.cli._table import Table  # noqa: PLC0415 - as above: rich is slow to load
+
+    table: Table = Table(sys.stdout)
+    for report in reports:
+        table.add(report)
+    table.finish(summary)
+
+
+def _tell_problems(recording: Recording) -> None:
+    for problem in recording.problems[:_PROBLEMS_SHOWN]:
+        print(problem, file=sys.stderr)
+    more = recording.problem_count - _PROBLEMS_SHOWN
+    if more > 0:
+        print(f"... and {more} more problems in the recordings", file=sys.stderr)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar on the terminal, if there is one; it stands on standard error and vanishes at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - as above
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+    columns: tuple[Any, ...] = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress("reading", *columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _ratio(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        message = f"must be from 0 to 1, not {text}"
+        raise argparse.ArgumentTypeError(message)
+    return value

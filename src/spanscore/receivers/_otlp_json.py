@@ -1,0 +1,297 @@
+"""OTLP/JSON: one ExportTraceServiceRequest to spans.
+
+Not protobuf's own JSON mapping: OTLP writes ids in hex, forbids enum names and the original field names, and asks to
+ignore what is unknown. Where JSON leaves a choice: of two equal keys the last wins, null means absent, and a lone
+surrogate becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import sys
+from binascii import unhexlify
+from typing import Any, Final, NoReturn
+
+from spanscore.model import EMPTY, Attributes, Span, SpanEvent
+from spanscore.receivers._otlp import (
+    EVENTS_PER_SPAN,
+    SPANS_PER_REQUEST,
+    UNNAMED,
+    Caveat,
+    Decoded,
+    Findings,
+    MalformedRequest,
+    Refusal,
+    SpanRefused,
+    check_ids,
+    check_link_ids,
+)
+from spanscore.receivers._otlp_json_values import INT32, UINT32, UINT64, attributes, integer, text
+
+_NESTING: Final = 1_000
+"""How deep the JSON of a request may nest; 64 nested attribute values take some 270."""
+_PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
+"""From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
+
+_NOT_AN_ID: Final = b"?"  # of no length that any id has, so that the checks of ids refuse it
+
+_SURROGATE: Final = re.compile(r"\\u[dD]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
+)
+"""Any escape, read from the left; the group matches only in a surrogate without its other half."""
+
+
+def decode_json(body: bytes | str, *, max_spans: int | None = SPANS_PER_REQUEST) -> Decoded:
+    """Decode one request.
+
+    Args:
+        body: the request as JSON in UTF-8; empty is an empty request.
+        max_spans: refuse a request with more spans.
+
+    Raises:
+        MalformedRequest: it is no JSON, not an OTLP trace request, or has too many spans.
+    """
+    return decode_document(parse(body), max_spans=max_spans) if body else Decoded(spans=[])
+
+
+def parse(body: bytes | str) -> Any:
+    """Parse strict JSON in UTF-8.
+
+    Raises:
+        MalformedRequest: it is none, or nests deeper than 1,000.
+    """
+    source = _source(body)
+    if _SURROGATE.search(source):
+        source = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
+    try:
+        document = _PARSER.decode(source)
+    except json.JSONDecodeError as error:
+        message = f"not valid JSON: {error.msg} (column {error.colno})"
+        raise MalformedRequest(message, line=error.lineno) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:  # a number of more digits than Python converts
+        message = f"not valid JSON: {error}"
+        raise MalformedRequest(message) from error
+    if not _PARSER_KEEPS_TO_NESTING and _nests_too_deeply(document):
+        raise _too_deep()
+    return document
+
+
+def _source(body: bytes | str) -> str:
+    if isinstance(body, str):
+        source = body
+    else:
+        try:
+            source = body.decode()
+        except UnicodeDecodeError as error:
+            message = f"not valid UTF-8 at byte {error.start}"
+            raise MalformedRequest(message, line=body.count(b"\n", 0, error.start) + 1) from error
+    if source.startswith("\ufeff"):
+        message = "not valid JSON: it starts with a byte order mark"
+        raise MalformedRequest(message)
+    return source
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is not JSON; as a double it is written in quotes"
+    raise ValueError(message)
+
+
+_PARSER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _too_deep() -> MalformedRequest:
+    return MalformedRequest(f"nested too deeply; at most {_NESTING} levels are allowed")
+
+
+def _nests_too_deeply(document: Any) -> bool:
+    # Level by level, with one call for all values of a level: a loop over them would cost as much as the parsing.
+    level = [document]
+    for _ in range(_NESTING + 1):
+        level = gc.get_referents(*level)
+        if not level:
+            return False
+    return True
+
+
+def decode_document(document: Any, *, max_spans: int | None = SPANS_PER_REQUEST) -> Decoded:
+    """Decode one request that `parse` returned.
+
+    Raises:
+        MalformedRequest: it is not an OTLP trace request, or has too many spans.
+    """
+    findings = Findings()
+    spans: list[Span] = []
+    scopes = _scope_spans(_object(document, "the request"), findings)
+    if max_spans is not None and sum(len(messages) for *_, messages in scopes) > max_spans:
+        message = f"the request has more than {max_spans} spans"
+        raise MalformedRequest(message)
+    for where, resource, scope, messages in scopes:
+        for index, message in enumerate(messages):
+            try:
+                spans.append(_span(message, resource, scope, findings))
+            except SpanRefused as refused:
+                findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+    return findings.decoded(spans)
+
+
+def _scope_spans(document: dict[str, Any], findings: Findings) -> list[tuple[str, Attributes, str, list[Any]]]:
+    """Return the spans that share a resource and a scope: where they are, the resource, the scope's name, the spans."""
+    found = []
+    for i, item in enumerate(_list(document, "resourceSpans", "")):
+        path = f"resourceSpans[{i}]"
+        resource_spans = _object(item, path)
+        resource = _resource(resource_spans.get("resource"), findings)
+        for j, inner in enumerate(_list(resource_spans, "scopeSpans", path)):
+            where = f"{path}.scopeSpans[{j}]"
+            scope_spans = _object(inner, where)
+            scope = _scope(scope_spans.get("scope"))
+            spans = _list(scope_spans, "spans", where)
+            if isinstance(resource, SpanRefused):
+                findings.refuse(resource.reason, f"{path}.resource: {resource}", len(spans))
+            elif isinstance(scope, SpanRefused):
+                findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
+            else:
+                found.append((where, resource, scope, spans))
+    return found
+
+
+def _object(raw: Any, where: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        message = f"{where} must be an object, not {_kind_of_json(raw)}"
+        raise MalformedRequest(message)
+    return raw
+
+
+def _list(parent: dict[str, Any], key: str, where: str) -> list[Any]:
+    raw = parent.get(key)
+    if raw is None:
+        return []
+    if not isinstance(raw, list):
+        message = f"{where}{'.' if where else ''}{key} must be an array, not {_kind_of_json(raw)}"
+        raise MalformedRequest(message)
+    return raw
+
+
+def _kind_of_json(raw: Any) -> str:
+    match raw:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def _resource(raw: Any, findings: Findings) -> Attributes | SpanRefused:
+    if raw is None:
+        return EMPTY
+    if not isinstance(raw, dict):
+        return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+    try:
+        return attributes(raw.get("attributes"), findings)
+    except SpanRefused as refused:
+        return refused
+
+
+def _scope(raw: Any) -> str | SpanRefused:
+    if raw is None:
+        return ""
+    if not isinstance(raw, dict):
+        return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+    try:
+        return text(raw.get("name"), "name")
+    except SpanRefused as refused:
+        return refused
+
+
+def _span(raw: Any, resource: Attributes, scope: str, findings: Findings) -> Span:
+    if not isinstance(raw, dict):
+        raise SpanRefused(Refusal.MALFORMED, f"a span must be an object, not {_kind_of_json(raw)}")
+    get = raw.get
+    trace_id = _id(get("traceId"))
+    span_id = _id(get("spanId"))
+    parent_span_id = check_ids(trace_id, span_id, _id(get("parentSpanId")), findings)
+    if links := get("links"):
+        _check_links(links)
+    left_out_before = findings.attributes_left_out
+    span_attributes = attributes(get("attributes"), findings)
+    raw_events = get("events")
+    events = _events(raw_events, findings) if raw_events else ()
+    status_code, status_message = _status(status) if (status := get("status")) else (0, "")
+    return Span(
+        trace_id,
+        span_id,
+        parent_span_id,
+        text(get("name"), "name") or UNNAMED,
+        integer(get("startTimeUnixNano"), UINT64, "startTimeUnixNano", Refusal.INVALID_TIME),
+        integer(get("endTimeUnixNano"), UINT64, "endTimeUnixNano", Refusal.INVALID_TIME),
+        _enum(get("kind"), "kind"),
+        status_code,
+        status_message,
+        span_attributes,
+        events,
+        scope,
+        resource,
+        integer(get("flags"), UINT32, "flags"),
+        integer(get("droppedAttributesCount"), UINT32, "droppedAttributesCount")
+        + findings.attributes_left_out
+        - left_out_before,
+    )
+
+
+def _id(raw: Any) -> bytes:
+    if raw is None:
+        return b""
+    try:
+        return unhexlify(raw)
+    except (ValueError, TypeError):
+        return _NOT_AN_ID
+
+
+def _enum(raw: Any, name: str) -> int:
+    if isinstance(raw, str):
+        raise SpanRefused(Refusal.INVALID_ENUM, f"{name} must be an integer; OTLP/JSON has no names for it")
+    return integer(raw, INT32, name, Refusal.INVALID_ENUM)
+
+
+def _status(raw: Any) -> tuple[int, str]:
+    if not isinstance(raw, dict):
+        raise SpanRefused(Refusal.INVALID_VALUE, "status must be an object")
+    return _enum(raw.get("code"), "status.code"), text(raw.get("message"), "status.message")
+
+
+def _check_links(raw: Any) -> None:
+    for link in _span_list(raw, "links"):
+        check_link_ids(_id(link.get("traceId")), _id(link.get("spanId")))
+
+
+def _events(raw: Any, findings: Findings) -> tuple[SpanEvent, ...]:
+    events = _span_list(raw, "events")
+    if len(events) > EVENTS_PER_SPAN:
+        findings.caveats[Caveat.EVENT_LIMIT] += len(events) - EVENTS_PER_SPAN
+        events = events[:EVENTS_PER_SPAN]
+    return tuple(
+        SpanEvent(
+            text(event.get("name"), "the name of an event"),
+            integer(event.get("timeUnixNano"), UINT64, "timeUnixNano of an event", Refusal.INVALID_TIME),
+            attributes(event.get("attributes"), findings),
+        )
+        for event in events
+    )
+
+
+def _span_list(raw: Any, name: str) -> list[dict[str, Any]]:
+    if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
+        raise SpanRefused(Refusal.INVALID_VALUE, f"{name} must be an array of objects")
+    return raw

@@ -1,0 +1,252 @@
+"""OTLP/protobuf: one ExportTraceServiceRequest to spans.
+
+No protobuf message leaves this module: one span's message keeps the whole request's memory alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from google.protobuf.internal import api_implementation
+from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent
+from spanscore.receivers._otlp import (
+    ATTRIBUTES_PER_SPAN,
+    EVENTS_PER_SPAN,
+    SPANS_PER_REQUEST,
+    UNNAMED,
+    VALUE_LENGTH,
+    Caveat,
+    Decoded,
+    Findings,
+    MalformedRequest,
+    Refusal,
+    SpanRefused,
+    ValueTooLong,
+    check_ids,
+    check_link_ids,
+)
+from spanscore.receivers._wire import WireError, field, submessages
+
+if api_implementation.Type() == "python":
+    # It is 200 times slower, and recurses without a limit into nested messages.
+    message = (
+        "spanscore needs protobuf's compiled implementation (upb), but the pure-Python one is in use: unset "
+        "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or reinstall protobuf from a binary wheel"
+    )
+    raise ImportError(message)
+
+_SMALLEST_SPAN: Final = 2  # bytes: a tag, and the length 0
+
+# Field numbers, where a broken request is walked by hand.
+_RESOURCE_SPANS: Final = 1
+_RESOURCE: Final = 1
+_SCOPE_SPANS: Final = 2
+_SCOPE: Final = 1
+_SPANS: Final = 2
+
+_AnyMessage = TypeVar("_AnyMessage", bound=Message)
+
+
+class _ScopeSpans(NamedTuple):
+    """The messages of the spans that share a resource and a scope."""
+
+    where: str
+    resource: Attributes
+    scope: str
+    spans: Iterable[tuple[int, SpanMessage]]
+    """Each with its place in the request."""
+
+
+def decode_protobuf(body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST) -> Decoded:
+    """Decode one request.
+
+    Args:
+        body: a serialized ExportTraceServiceRequest; empty is an empty request.
+        max_spans: refuse a request with more spans, before it takes memory.
+
+    Raises:
+        MalformedRequest: it is none, or has too many spans.
+    """
+    if max_spans is not None and len(body) > max_spans * _SMALLEST_SPAN:
+        _check_number_of_spans(body, max_spans)
+    findings = Findings()
+    spans: list[Span] = []
+    for where, resource, scope, messages in _scope_spans(body, findings):
+        for index, message in messages:
+            try:
+                spans.append(_span(message, resource, scope, findings))
+            except SpanRefused as refused:
+                findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+    return findings.decoded(spans)
+
+
+def trace_ids(body: bytes) -> set[bytes]:
+    """Return the trace ids of the spans that `decode_protobuf` finds in the request, and maybe of some it refuses.
+
+    Raises:
+        MalformedRequest: as `decode_protobuf`.
+    """
+    return {message.trace_id for scope in _scope_spans(body, Findings()) for _, message in scope.spans}
+
+
+def _check_number_of_spans(body: bytes, max_spans: int) -> None:
+    count = 0
+    try:
+        for resource_spans in submessages(body, (0, len(body)), _RESOURCE_SPANS):
+            for scope_spans in submessages(body, resource_spans, _SCOPE_SPANS):
+                for _ in submessages(body, scope_spans, _SPANS):
+                    count += 1
+                    if count > max_spans:
+                        message = f"the request has more than {max_spans} spans"
+                        raise MalformedRequest(message)
+    except WireError as error:
+        raise _malformed(error) from error
+
+
+def _scope_spans(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
+    try:
+        request = ExportTraceServiceRequest.FromString(body)
+    except DecodeError:
+        # The parser refuses all for one invalid string or one value nested too deeply: take the request apart.
+        try:
+            yield from _salvaged(body, findings)
+        except WireError as error:
+            raise _malformed(error) from error
+    else:
+        for i, resource_spans in enumerate(request.resource_spans):
+            resource = _attributes(resource_spans.resource.attributes, findings)
+            for j, scope_spans in enumerate(resource_spans.scope_spans):
+                where = f"resource_spans[{i}].scope_spans[{j}]"
+                yield _ScopeSpans(where, resource, scope_spans.scope.name, enumerate(scope_spans.spans))
+
+
+def _malformed(error: WireError) -> MalformedRequest:
+    return MalformedRequest(f"not an ExportTraceServiceRequest in protobuf: {error}")
+
+
+def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
+    for i, resource_spans in enumerate(submessages(body, (0, len(body)), _RESOURCE_SPANS)):
+        resource = _parse(Resource, field(body, resource_spans, _RESOURCE))
+        for j, scope_spans in enumerate(submessages(body, resource_spans, _SCOPE_SPANS)):
+            where = f"resource_spans[{i}].scope_spans[{j}]"
+            scope = _parse(InstrumentationScope, field(body, scope_spans, _SCOPE))
+            spans = [body[start:end] for start, end in submessages(body, scope_spans, _SPANS)]
+            if isinstance(resource, SpanRefused):
+                findings.refuse(resource.reason, f"resource_spans[{i}].resource: {resource}", len(spans))
+            elif isinstance(scope, SpanRefused):
+                findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
+            else:
+                attributes = _attributes(resource.attributes, findings)
+                yield _ScopeSpans(where, attributes, scope.name, _salvaged_spans(spans, where, findings))
+
+
+def _salvaged_spans(spans: Sequence[bytes], where: str, findings: Findings) -> Iterator[tuple[int, SpanMessage]]:
+    for index, span in enumerate(spans):
+        message = _parse(SpanMessage, span)
+        if isinstance(message, SpanRefused):
+            findings.refuse(message.reason, f"{where}.spans[{index}]: {message}")
+        else:
+            yield index, message
+
+
+def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRefused:
+    try:
+        return message_type.FromString(body)
+    except DecodeError as error:
+        # The parser tells its reasons apart in the text only; without one in it the span is just malformed.
+        text = str(error)
+        if "UTF-8" in text:
+            return SpanRefused(Refusal.INVALID_UTF8, "a string is not valid UTF-8")
+        if "Depth" in text:
+            return SpanRefused(Refusal.TOO_DEEP, "a value is nested too deeply")
+        return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
+
+
+def _span(message: SpanMessage, resource: Attributes, scope: str, findings: Findings) -> Span:
+    trace_id = message.trace_id
+    span_id = message.span_id
+    parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
+    for link in message.links:
+        check_link_ids(link.trace_id, link.span_id)
+    left_out_before = findings.attributes_left_out
+    attributes = _attributes(message.attributes, findings)
+    events = _events(message.events, findings) if message.events else ()
+    status = message.status
+    return Span(
+        trace_id,
+        span_id,
+        parent_span_id,
+        message.name or UNNAMED,
+        message.start_time_unix_nano,
+        message.end_time_unix_nano,
+        message.kind,
+        status.code,
+        status.message,
+        attributes,
+        events,
+        scope,
+        resource,
+        message.flags,
+        message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
+    )
+
+
+def _events(messages: Sequence[SpanMessage.Event], findings: Findings) -> tuple[SpanEvent, ...]:
+    if len(messages) > EVENTS_PER_SPAN:
+        findings.caveats[Caveat.EVENT_LIMIT] += len(messages) - EVENTS_PER_SPAN
+        messages = messages[:EVENTS_PER_SPAN]
+    return tuple(
+        SpanEvent(event.name, event.time_unix_nano, _attributes(event.attributes, findings)) for event in messages
+    )
+
+
+def _attributes(pairs: Sequence[KeyValue], findings: Findings) -> Attributes:
+    if not pairs:
+        return EMPTY
+    if len(pairs) > ATTRIBUTES_PER_SPAN:
+        findings.leave_out_attributes(len(pairs) - ATTRIBUTES_PER_SPAN)
+        pairs = pairs[:ATTRIBUTES_PER_SPAN]
+    attributes: dict[str, AttributeValue] = {}
+    for pair in pairs:
+        text = pair.value.string_value  # most values are text, and asking which member is set takes longer
+        if text and len(text) <= VALUE_LENGTH:
+            attributes[pair.key or _absent_key(pair, findings)] = text
+            continue
+        try:
+            value = _value(pair.value, findings)
+        except ValueTooLong:
+            findings.leave_out_attributes()
+        else:
+            attributes[pair.key or _absent_key(pair, findings)] = value
+    return attributes
+
+
+def _absent_key(pair: KeyValue, findings: Findings) -> str:
+    if getattr(pair, "key_strindex", 0):  # not in the messages of older releases of opentelemetry-proto
+        findings.caveats[Caveat.PROFILING_FIELD] += 1
+    return ""
+
+
+def _value(value: AnyValue, findings: Findings) -> AttributeValue:
+    # No check of the depth: the parser refuses what nests deeper than some 30 to 50 values.
+    member = value.WhichOneof("value")
+    if member == "array_value":
+        return [_value(item, findings) for item in value.array_value.values]
+    if member == "kvlist_value":
+        return {
+            pair.key or _absent_key(pair, findings): _value(pair.value, findings) for pair in value.kvlist_value.values
+        }
+    if member == "string_value_strindex":
+        findings.caveats[Caveat.PROFILING_FIELD] += 1
+        return None
+    scalar: AttributeValue = getattr(value, member) if member else None
+    if isinstance(scalar, str | bytes) and len(scalar) > VALUE_LENGTH:
+        raise ValueTooLong
+    return scalar

@@ -1,0 +1,118 @@
+"""Recorded OTLP, whatever file it is in: how it is opened, and which format it has. Told by content, never by name."""
+
+from __future__ import annotations
+
+import enum
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from spanscore.errors import InputError
+from spanscore.receivers._otlp import Decoded, MalformedRequest
+
+Content: TypeAlias = io.BufferedReader | gzip.GzipFile
+"""What is in a recording, decompressed."""
+
+READ_ERRORS: Final = (OSError, EOFError, zlib.error)
+"""What reading raises in the middle of a file; EOFError is a gzip stream that is cut off."""
+
+LENGTH_PREFIX: Final = 4
+"""Bytes of the length, most significant first, that the Collector's file exporter writes before each request."""
+
+REQUEST_TAG: Final = b"\n"
+"""What a request in protobuf begins with: field 1, length-delimited."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+
+_HEAD: Final = 256
+_JSON: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^\x00-\x1f]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))')
+_TEXT: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]*")
+
+
+class Format(enum.StrEnum):
+    """The formats of a recording."""
+
+    JSON = "json"
+    """JSON documents, one a line or spread over lines."""
+    PROTOBUF = "protobuf"
+    """One request, or requests that are each behind their length."""
+
+
+class Document(NamedTuple):
+    """One document of a recording: in most files one request, and in JSON Lines one line."""
+
+    line: int
+    """The line it starts in, counted from 1. In delimited protobuf its number; 0 when it is the whole file."""
+    end: int
+    """How many bytes of the recording, decompressed, there are up to its end."""
+    requests: Sequence[Decoded] = ()
+    problems: Sequence[MalformedRequest] = ()
+    skipped: int = 0
+    """Requests of other signals."""
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """Open a file to read its bytes.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        message = f"cannot read {str(path)!r}: {error.strerror}"
+        raise InputError(message) from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[io.BufferedReader, Content]]:
+    """Open a recording: the file itself, which tells how far it is read, and what is in it, decompressed."""
+    with open_file(path) as file:
+        if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+            with gzip.GzipFile(fileobj=file) as content:
+                yield file, content
+        else:
+            yield file, file
+
+
+def detect(path: Path, max_request_size: int) -> Format:
+    """Return the format of a recording.
+
+    Raises:
+        MalformedRequest: it is none that can be read.
+    """
+    head = _head(path)
+    if head.startswith(_ZSTD_MAGIC) or head.startswith(_ZSTD_MAGIC, LENGTH_PREFIX):
+        message = "zstd is not supported: decompress the file first"
+        raise MalformedRequest(message)
+    if head.startswith(_UTF16_MARKS):
+        message = "the text is in UTF-16: OTLP/JSON is in UTF-8"
+        raise MalformedRequest(message)
+    if _JSON.match(head) or _TEXT.fullmatch(head):
+        return Format.JSON
+    length = int.from_bytes(head[:LENGTH_PREFIX], "big")
+    starts_with_length = length <= max_request_size and (length == 0 or head.startswith(REQUEST_TAG, LENGTH_PREFIX))
+    if starts_with_length or head.startswith(REQUEST_TAG):
+        return Format.PROTOBUF
+    message = "neither OTLP/JSON nor OTLP in protobuf"
+    raise MalformedRequest(message)
+
+
+def unreadable(error: Exception) -> MalformedRequest:
+    """Say that a file breaks off because reading it raised one of `READ_ERRORS`."""
+    return MalformedRequest(f"the rest of the file cannot be read: {error}")
+
+
+def _head(path: Path) -> bytes:
+    head = b""
+    with opened(path) as (_, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
+        while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
+            head += more
+    return head

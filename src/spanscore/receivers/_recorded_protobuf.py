@@ -1,0 +1,71 @@
+"""Recorded OTLP in protobuf: one bare request, or many, each behind its length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._otlp_protobuf import decode_protobuf, trace_ids
+from spanscore.receivers._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
+
+_WHOLE_FILE: Final = 0
+_TRACE_ID_LENGTH: Final = 16
+
+
+def protobuf_documents(content: Content, max_request_size: int) -> Iterator[Document]:
+    """Decode the requests of a recording one by one."""
+    for number, end, body in _requests(content, max_request_size):
+        if isinstance(body, MalformedRequest):
+            yield Document(number, end, problems=(body,))
+            continue
+        try:
+            yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),))
+        except MalformedRequest as error:
+            yield Document(number, end, problems=(error,))
+
+
+def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the trace ids of the spans in a recording, each with the place of a byte in the request that has it."""
+    for _, end, body in _requests(content, max_request_size):
+        if isinstance(body, MalformedRequest):
+            continue
+        try:
+            found = trace_ids(body)
+        except MalformedRequest:
+            continue
+        for trace_id in found:
+            if len(trace_id) == _TRACE_ID_LENGTH:
+                yield end - 1, trace_id
+
+
+def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:
+    """Yield the number of each request, the end of its bytes, and the bytes."""
+    try:
+        if content.peek(1).startswith(REQUEST_TAG):
+            body = content.read(max_request_size + 1)
+            yield _WHOLE_FILE, len(body), body if len(body) <= max_request_size else _too_large(max_request_size)
+            return
+        yield from _delimited(content, max_request_size)
+    except READ_ERRORS as error:
+        yield _WHOLE_FILE, content.tell(), unreadable(error)
+
+
+def _delimited(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:
+    number = end = 0
+    while prefix := content.read(LENGTH_PREFIX):
+        number += 1
+        length = int.from_bytes(prefix, "big")
+        if length > max_request_size:
+            yield number, end, _too_large(max_request_size)
+            return
+        body = content.read(length)
+        end += len(prefix) + len(body)
+        if len(prefix) < LENGTH_PREFIX or len(body) < length:
+            yield number, end, MalformedRequest("the request is cut off at the end of the file")
+            return
+        yield number, end, body
+
+
+def _too_large(max_request_size: int) -> MalformedRequest:
+    return MalformedRequest(f"the request is larger than {max_request_size:,} bytes; the rest of the file is not read")

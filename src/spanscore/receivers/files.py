@@ -1,0 +1,269 @@
+"""Recordings: OTLP trace requests read back from files, in bounded memory, however many traces they hold."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from spanscore.errors import InputError
+from spanscore.model import Span
+from spanscore.receivers._otlp import Caveat, MalformedRequest, Refusal
+from spanscore.receivers._recorded import Document, Format, detect, open_file, opened
+from spanscore.receivers._recorded_json import json_documents, json_mentions
+from spanscore.receivers._recorded_protobuf import protobuf_documents, protobuf_mentions
+
+STDIN: Final = "-"
+SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".binpb", ".otlp")
+"""The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
+
+MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
+"""Four times what receivers accept: one document in memory, decompressed."""
+PROBLEMS_KEPT: Final = 1_000
+"""A wrong file has a problem in every line; the rest is only counted."""
+
+_WHOLE_FILE: Final = 0
+_TRACE_ID_LENGTH: Final = 16
+_PROGRESS_STEP: Final = 1024 * 1024
+
+
+class Batch(NamedTuple):
+    """What one document of a recording holds."""
+
+    spans: list[Span]
+    finished: list[bytes]
+    """The traces that have no span in what is left of the recording, and maybe ids of traces that have none at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputProblem:
+    """Something in a recording that cannot be used."""
+
+    file: str
+    line: int
+    """Counted from 1; in protobuf with lengths the number of the request; 0 is the file as a whole."""
+    what: str
+    refused_spans: int = 0
+    """How many spans that cost, where it is known."""
+    refusal: Refusal | None = None
+    """Why these spans were refused."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}" if self.line else f"{self.file}: {self.what}"
+
+
+class Recording:
+    """Recorded OTLP: JSON, JSON Lines or protobuf, each plain or gzip, from files, directories and standard input.
+
+    Everything is read twice: first to learn where each trace ends, then to decode. So a trace can be scored and
+    forgotten as soon as its last span was read.
+
+    Args:
+        paths: files, directories (read recursively, in the order of their names) and `-` for standard input.
+        stdin: what `-` stands for.
+        progress: called with the bytes read so far and those to read in all; both passes count.
+        max_request_size: the largest document to read, in bytes.
+
+    Raises:
+        InputError: there is no such file, or nothing to read in a directory.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        *,
+        stdin: BinaryIO | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        max_request_size: int = MAX_REQUEST_SIZE,
+    ) -> None:
+        self._sources = [source for path in paths for source in _sources(os.fspath(path))]
+        if sum(source.name == STDIN for source in self._sources) > 1:
+            message = f"standard input ({STDIN!r}) can be read only once"
+            raise InputError(message)
+        self._stdin = stdin
+        self._progress = progress
+        self._max_request_size = max_request_size
+        self.problems: list[InputProblem] = []
+        """What could not be used, as far as it was read; at most `PROBLEMS_KEPT`."""
+        self.problem_count = 0
+        self.refused_spans: Counter[Refusal] = Counter()
+        self.caveats: Counter[Caveat] = Counter()
+        self.other_signals = 0
+        """Requests with metrics, logs or profiles; they were passed over."""
+
+    def read(self) -> Iterator[Batch]:
+        """Yield the spans, document by document, and with them which traces are finished."""
+        self._forget()
+        with ExitStack() as stack:
+            sources = [self._spooled(source, stack) for source in self._sources]
+            meter = _Meter(self._progress, [source.path.stat().st_size for source in sources] * 2)
+            last_mentions: dict[bytes, int] = {}
+            starts = [0]
+            for source in sources:
+                starts.append(self._read_mentions(source, starts[-1], last_mentions, meter))
+                meter.finish_file()
+            ends = _TraceEnds(last_mentions)
+            del last_mentions
+            for source, (start, end) in zip(sources, pairwise(starts), strict=True):
+                for document in self._documents(source, meter):
+                    batch = self._batch(source.name, document, ends.before(start + document.end))
+                    if batch.spans or batch.finished:
+                        yield batch
+                if finished := ends.before(end):
+                    yield Batch([], finished)
+                meter.finish_file()
+
+    def _forget(self) -> None:
+        """Forget what an earlier reading found."""
+        self.problems.clear()
+        self.problem_count = 0
+        self.refused_spans.clear()
+        self.caveats.clear()
+        self.other_signals = 0
+
+    def _spooled(self, source: _Source, stack: ExitStack) -> _Source:
+        """Copy what can be read only once, such as standard input and pipes, to a temporary file."""
+        if source.name != STDIN and source.path.is_file():
+            return source
+        spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="spanscore-"))  # noqa: SIM115 - the stack closes it
+        if source.name == STDIN:
+            shutil.copyfileobj(self._stdin or sys.stdin.buffer, spool)
+        else:
+            with open_file(source.path) as pipe:
+                shutil.copyfileobj(pipe, spool)
+        spool.flush()
+        return _Source(source.name, Path(spool.name))
+
+    def _read_mentions(self, source: _Source, start: int, last_mentions: dict[bytes, int], meter: _Meter) -> int:
+        """Note the place of the last mention of each trace, and return the place behind the whole source."""
+        try:
+            recorded_as = detect(source.path, self._max_request_size)
+        except MalformedRequest:
+            return start  # reported when it comes to the documents
+        mentions = json_mentions if recorded_as is Format.JSON else protobuf_mentions
+        with opened(source.path) as (file, content):
+            for place, trace_id in mentions(content, self._max_request_size):
+                last_mentions[trace_id] = start + place
+                meter.reach(file.tell())
+            return start + content.tell()
+
+    def _documents(self, source: _Source, meter: _Meter) -> Iterator[Document]:
+        try:
+            recorded_as = detect(source.path, self._max_request_size)
+        except MalformedRequest as error:
+            yield Document(_WHOLE_FILE, 0, problems=(error,))
+            return
+        documents = json_documents if recorded_as is Format.JSON else protobuf_documents
+        with opened(source.path) as (file, content):
+            for document in documents(content, self._max_request_size):
+                yield document
+                meter.reach(file.tell())
+
+    def _batch(self, file: str, document: Document, finished: list[bytes]) -> Batch:
+        for problem in document.problems:
+            line = document.line and document.line + problem.line - 1
+            self._report(InputProblem(file=file, line=line, what=problem.what))
+        for request in document.requests:
+            self.caveats.update(request.caveats)
+            for reason, spans, example in request.refused:
+                self.refused_spans[reason] += spans
+                what = f"{spans} {'span' if spans == 1 else 'spans'} refused ({reason}): {example}"
+                self._report(
+                    InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
+                )
+        self.other_signals += document.skipped
+        return Batch(list(chain.from_iterable(request.spans for request in document.requests)), finished)
+
+    def _report(self, problem: InputProblem) -> None:
+        self.problem_count += 1
+        if len(self.problems) < PROBLEMS_KEPT:
+            self.problems.append(problem)
+
+
+class _Source(NamedTuple):
+    name: str
+    """As the user wrote it."""
+    path: Path
+
+
+def _sources(path: str) -> list[_Source]:
+    if path == STDIN:
+        return [_Source(STDIN, Path(STDIN))]
+    if os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
+        return _sources_in(path)
+    if not os.access(path, os.R_OK):
+        message = f"cannot read {path!r}: {'permission denied' if os.path.exists(path) else 'no such file'}"  # noqa: PTH110 - as above
+        raise InputError(message)
+    return [_Source(path, Path(path))]
+
+
+def _sources_in(directory: str) -> list[_Source]:
+    found: list[_Source] = []
+    for folder, folders, names in os.walk(directory):
+        folders.sort()
+        paths = [Path(folder, name) for name in sorted(names) if _is_recording(name)]
+        found += [_Source(str(path), path) for path in paths]
+    if not found:
+        message = f"nothing to read in {directory!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
+        raise InputError(message)
+    return found
+
+
+def _is_recording(name: str) -> bool:
+    return name.lower().removesuffix(".gz").endswith(SUFFIXES)
+
+
+class _TraceEnds:
+    """Where in the recording each trace ends; 24 bytes a trace."""
+
+    def __init__(self, last_mentions: dict[bytes, int]) -> None:
+        in_order = sorted(last_mentions, key=last_mentions.__getitem__)
+        self._trace_ids = b"".join(in_order)
+        self._places = array("Q", map(last_mentions.__getitem__, in_order))
+        self._next = 0
+
+    def before(self, place: int) -> list[bytes]:
+        """Return the traces whose last mention is before that place, and was not before the place asked for last."""
+        first = self._next
+        self._next = bisect_left(self._places, place, first)
+        return [
+            self._trace_ids[index * _TRACE_ID_LENGTH : (index + 1) * _TRACE_ID_LENGTH]
+            for index in range(first, self._next)
+        ]
+
+
+class _Meter:
+    """Says how much of some files is read."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None, sizes: list[int]) -> None:
+        self._progress = progress
+        self._total = sum(sizes)
+        self._ends = accumulate(sizes)
+        self._start = 0
+        self._shown = 0
+
+    def reach(self, position: int) -> None:
+        """Note how far the current file is read."""
+        done = self._start + position
+        if self._progress and done - self._shown >= _PROGRESS_STEP:
+            self._show(done)
+
+    def finish_file(self) -> None:
+        """Go on to the next file."""
+        self._start = next(self._ends)
+        self._show(self._start)
+
+    def _show(self, done: int) -> None:
+        self._shown = done
+        if self._progress:
+            self._progress(done, self._total)

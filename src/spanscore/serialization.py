@@ -1,0 +1,71 @@
+"""The JSON form of a report, as `spanscore score --format json` and the jsonl exporter write it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, assert_never
+
+from spanscore.model import NOT_RECORDED, Evaluation, Failed, Outcome, Recorded, Report, Score, Skipped, ToolCall
+
+
+def report_line(report: Report) -> str:
+    """Return a report as one line of JSON, without the line's end."""
+    return json.dumps(report_object(report), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def report_object(report: Report) -> dict[str, Any]:
+    """Return a report as a JSON object. What was not recorded is null."""
+    trajectory = report.trajectory
+    return {
+        "trace_id": trajectory.trace_id.hex(),
+        "root_span_id": trajectory.root_span_id.hex(),
+        "unit": trajectory.unit.value,
+        "service": trajectory.service,
+        "agent": trajectory.agent,
+        "conversation_id": trajectory.conversation_id,
+        "close_reason": report.close_reason.value,
+        "complete": report.complete,
+        "revision": report.revision,
+        "tool_calls": [_tool_call(call) for call in trajectory.calls],
+        "outcomes": {evaluation.name: _evaluation(evaluation) for evaluation in report.evaluations},
+    }
+
+
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    return {
+        "name": call.name,
+        "arguments": _recorded(call.arguments),
+        "result": _recorded(call.result),
+        "error": call.error,
+        "call_id": call.call_id,
+        "span_id": None if call.span_id is None else call.span_id.hex(),
+        "start_unix_nano": call.start_ns,
+        "end_unix_nano": call.end_ns,
+        "agent": call.agent,
+    }
+
+
+def _recorded(value: Recorded) -> Any:
+    return None if value is NOT_RECORDED else value
+
+
+def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    return {"type": evaluation.type, **_outcome(evaluation.outcome)}
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Score(value, passed, explanation, details):
+            return {
+                "outcome": "score",
+                "value": value,
+                "passed": passed,
+                "explanation": explanation,
+                "details": dict(details),
+            }
+        case Skipped(reason):
+            return {"outcome": "skipped", "reason": reason}
+        case Failed(error_type, message):
+            return {"outcome": "failed", "error_type": error_type, "message": message}
+        case _:
+            assert_never(outcome)

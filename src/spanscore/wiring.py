@@ -1,0 +1,59 @@
+"""From a checked configuration to the parts of the core that it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from spanscore.config import Config
+from spanscore.model import Span, Unit
+from spanscore.pipeline import Pipeline
+from spanscore.reading import DialectReader
+from spanscore.trace_settings import TraceSettings
+
+
+def pipeline(config: Config) -> Pipeline:
+    """Return the pipeline that reads and scores as configured."""
+    return Pipeline(config.evaluators, DialectReader(config.dialects), Unit(config.traces.unit))
+
+
+def trace_settings(config: Config) -> TraceSettings:
+    """Return when traces close and what is held until then."""
+    traces = config.traces
+    return TraceSettings(
+        decision_delay_s=traces.decision_delay or 0.0,
+        trace_timeout_s=traces.trace_timeout,
+        max_trace_age_s=traces.max_trace_age,
+        num_traces=traces.num_traces,
+        span_limit=traces.span_limit,
+        max_trace_bytes=traces.max_trace_bytes,
+        late_spans=traces.late_spans,
+        remember_traces=traces.remember_traces,
+    )
+
+
+def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:
+    """Return which spans complete their trace when they have ended."""
+    root = config.traces.root or "parentless"
+    match root:
+        case "parentless":
+            return _is_parentless
+        case "remote_parent":
+            return _is_local_root
+        case "agent":
+            return lambda span: _is_parentless(span) or _is_agent(span, reader)
+        case _:
+            assert_never(root)
+
+
+def _is_parentless(span: Span) -> bool:
+    return not span.parent_span_id
+
+
+def _is_local_root(span: Span) -> bool:
+    return not span.parent_span_id or span.parent_is_remote
+
+
+def _is_agent(span: Span, reader: DialectReader) -> bool:
+    reading = reader.read(span)
+    return reading is not None and bool(reading.is_agent)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import tempfile
+import tracemalloc
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from receivers.otlp_requests import request_of, simple_span, to_json, trace_id
+from spanscore.receivers.files import Batch, Recording
+
+
+def encode(traces: Iterable[Iterable[int]], form: str) -> bytes:
+    """Record one request for each list of trace numbers, with a span for each number."""
+    requests = [request_of(*(simple_span(trace) for trace in request)) for request in traces]
+    if form == "protobuf":
+        bodies = [request.SerializeToString() for request in requests]
+        return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+    return b"\n".join(to_json(request, indent=1 if form == "indented" else None) for request in requests)
+
+
+def numbers(batch: Batch) -> tuple[list[int], set[int]]:
+    """Return the traces of a batch's spans, and those it finishes."""
+    traces = [int.from_bytes(span.trace_id, "big") for span in batch.spans]
+    return traces, {int.from_bytes(finished, "big") for finished in batch.finished}
+
+
+_FILES = st.lists(
+    st.tuples(
+        st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=3), min_size=1, max_size=4),
+        st.sampled_from(["lines", "indented", "protobuf"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(files=_FILES)
+def test_a_trace_is_finished_with_its_last_span(files: list[tuple[list[list[int]], str, bool]]) -> None:
+    """Each trace is finished once, with the request that has its last span, in whatever files its spans are."""
+    left = [trace for requests, *_ in files for request in requests for trace in request]
+    expected = []
+    for request in [request for requests, *_ in files for request in requests]:
+        del left[: len(request)]
+        expected.append((request, set(request) - set(left)))
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (requests, form, compress) in enumerate(files):
+            content = encode(requests, form)
+            Path(folder, f"{number}.otlp").write_bytes(gzip.compress(content) if compress else content)
+
+        assert expected == [numbers(batch) for batch in Recording([folder]).read()]
+
+
+@pytest.mark.parametrize("shift", range(0, 250, 7))
+def test_an_id_is_found_across_blocks(tmp_path: Path, shift: int) -> None:
+    """A trace is not finished early because its last id lies across two of the blocks in which a file is read."""
+    path = tmp_path / "lines.jsonl"
+    traces = range(1, 801)
+    before = encode([traces], "lines")
+    # The second block ends a little behind 1 MiB, somewhere in these lines; the shifts cover the length of a line.
+    path.write_bytes(before + b" " * (1_040_000 + shift - len(before)) + b"\n" + encode([[n] for n in traces], "lines"))
+
+    assert [(list(traces), set()), *(([n], {n}) for n in traces)] == [numbers(b) for b in Recording([path]).read()]
+
+
+ABC = trace_id(0xABC).hex().encode()
+
+
+@pytest.mark.parametrize(
+    ("plain", "written"),
+    [
+        (ABC, ABC.upper()),
+        (b'"traceId"', b'"\\u0074race\\u0049d"'),
+        (ABC, b"\\u0030" + ABC[1:]),
+        (ABC, ABC[:-3] + b"\\u0061\\u0062\\u0043"),
+        (b'"traceId"', b'"traceId": "x", "traceId"'),
+        (b'"traceId"', b'"a": "\\"traceId\\": \\u0022", "traceId"'),
+        (b'"traceId": ', b'"traceId"\t\t\t:   '),
+        (b'"traceId": ', b'"traceId":' + b" " * 3_000_000),
+    ],
+)
+def test_an_id_is_found_however_it_is_written(tmp_path: Path, plain: bytes, written: bytes) -> None:
+    """A trace is not finished early because its last id is written in another way that means the same."""
+    path = tmp_path / "lines.jsonl"
+    line = encode([[0xABC]], "lines")
+    path.write_bytes(line + b"\n" + line.replace(plain, written))
+
+    assert [([0xABC], set()), ([0xABC], {0xABC})] == [numbers(batch) for batch in Recording([path]).read()]
+
+
+def test_reading_may_be_left_early(tmp_path: Path) -> None:
+    """Who stops in the middle leaves no file open."""
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(gzip.compress(encode([[1], [2], [3]], "lines")))
+    batches = Recording([path]).read()
+
+    assert ([1], {1}) == numbers(next(batches))
+    batches.close()
+    gc.collect()  # an open file would warn, and warnings are errors
+
+
+def test_reading_may_be_repeated(tmp_path: Path) -> None:
+    """A recording of files gives the same each time."""
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(encode([[1], [2, 1]], "lines"))
+    recording = Recording([path])
+
+    assert list(recording.read()) == list(recording.read())
+
+
+def test_what_was_found_is_that_of_the_last_reading(tmp_path: Path) -> None:
+    """Reading again does not count the problems again."""
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(
+        b"oops\n" + to_json(request_of(Span(), simple_span(1, parent_span_id=bytes(8)))) + b'\n{"resourceLogs":[]}'
+    )
+    recording = Recording([path])
+    for _ in range(2):
+        assert 1 == sum(len(batch.spans) for batch in recording.read())
+        assert (2, 2, 1) == (len(recording.problems), recording.problem_count, recording.other_signals)
+        assert (1, 1) == (recording.refused_spans.total(), recording.caveats.total())
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_progress_goes_up_to_the_total(tmp_path: Path, *, compress: bool) -> None:
+    """Progress counts both passes over all files, never goes back, and ends at the total."""
+    path = tmp_path / "lines.jsonl"
+    attribute = simple_span(1, name="x" * 700_000)
+    content = to_json(request_of(attribute)) + b"\n"
+    path.write_bytes(gzip.compress(content * 5) if compress else content * 5)
+    (tmp_path / "unknown.bin").write_bytes(b"\x7fELF\x02\x01")
+    seen: list[tuple[int, int]] = []
+    for _ in Recording(
+        [path, path, tmp_path / "unknown.bin"], progress=lambda done, total: seen.append((done, total))
+    ).read():
+        pass
+    total = 4 * path.stat().st_size + 2 * 6
+
+    assert (total, total) == seen[-1]
+    assert sorted(seen) == seen
+    assert {total} == {of for _, of in seen}
+    assert len(seen) >= (4 if compress else 12)
+
+
+def recording_of(traces: int, folder: Path) -> Path:
+    """Record traces of two spans, in requests of five traces."""
+    path = folder / f"{traces}.jsonl"
+    spans = [to_json(request_of(simple_span(1, 1), simple_span(1, 2)))] * 5
+    pattern = json.dumps({"resourceSpans": [json.loads(span)["resourceSpans"][0] for span in spans]})
+    parts = pattern.replace("%", "%%").replace(trace_id(1).hex(), "%032x") + "\n"
+    with path.open("w") as file:
+        for first in range(1, traces, 5):
+            file.write(parts % tuple(number for number in range(first, first + 5) for _ in range(2)))
+    return path
+
+
+def peak_of_reading(path: Path) -> tuple[int, int]:
+    """Return the traces of a recording, and the most memory that reading takes."""
+    traces = 0
+    tracemalloc.start()
+    for batch in Recording([path]).read():
+        traces += len(batch.finished)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return traces, peak
+
+
+def test_memory_does_not_grow_with_the_traces(tmp_path: Path) -> None:
+    """Ten times the traces take more memory only for the table of where each trace ends."""
+    few, peak_of_few = peak_of_reading(recording_of(2_000, tmp_path))
+    many, peak_of_many = peak_of_reading(recording_of(20_000, tmp_path))
+
+    assert (2_000, 20_000) == (few, many)
+    assert peak_of_many - peak_of_few < 250 * (many - few)
+
+
+def test_a_trace_whose_spans_are_refused_is_finished(tmp_path: Path) -> None:
+    """The finished may hold a trace that has no span at all, because all of them were refused."""
+    bad = Span(trace_id=trace_id(7))
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(to_json(request_of(simple_span(1), bad)))
+
+    assert [([1], {1, 7})] == [numbers(batch) for batch in Recording([path]).read()]
