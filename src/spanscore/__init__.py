@@ -1,1 +1,42 @@
 """Scores the tool calls of LLM agents from their OpenTelemetry spans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from spanscore.errors import ConfigError, InputError, PluginError, SpanscoreError
+from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trajectory
+
+if TYPE_CHECKING:
+    from spanscore.contracts import Evaluator
+
+__all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
+    "ConfigError",
+    "Failed",
+    "InputError",
+    "NOT_RECORDED",
+    "PluginError",
+    "Report",
+    "Score",
+    "Skipped",
+    "SpanscoreError",
+    "ToolCall",
+    "Trajectory",
+    "evaluator",
+]
+
+
+def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator:  # noqa: A002 - the configuration's word
+    """Build an evaluator, the way the configuration does.
+
+    Args:
+        type: what `spanscore list evaluators` lists.
+        params: its parameters, as `spanscore describe TYPE` documents them.
+
+    Raises:
+        ConfigError: there is no such type, or parameters are wrong; the message has a line for every error.
+    """
+    from spanscore.config import build_evaluator  # noqa: PLC0415 - an agent that only scores needs no YAML or pydantic
+
+    return build_evaluator(type, params or {})

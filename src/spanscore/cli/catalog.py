@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import textwrap
 from pathlib import Path
+from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import OK
-from spanscore.plugins import KINDS, names, origin
+from spanscore.plugins import KINDS, Kind, names, origin
+
+_DOC_WIDTH: Final = 100
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,6 +36,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     schema = commands.add_parser(
         "schema", help="print the JSON Schema of the configuration", description="For editors: a JSON Schema."
     )
+    schema.add_argument("--reference", action="store_true", help="print every key with its default instead, as YAML")
     schema.set_defaults(run=_schema)
 
 
@@ -54,11 +58,28 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    print(arguments)
+    told = configuration.describe(arguments.type, _kind_of(arguments.type))
+    origin_note = "" if told.origin == "built-in" else f" of {told.origin}"
+    print(f"{told.name}: {told.kind[:-1]}{origin_note}\n\n{told.doc}")
+    if told.parameters:
+        print("\nParameters")
+    for parameter in told.parameters:
+        default = "required" if parameter.required else f"default {parameter.default}"
+        print(f"  {parameter.name}: {parameter.type} ({default})")
+        print(textwrap.indent(textwrap.fill(parameter.doc, _DOC_WIDTH), "      "))
+    if told.expectation:
+        print(f"\nexpected_from fills {told.expectation!r} trace by trace, from a dataset or an attribute.")
     return OK
 
 
-def _schema(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - every command is called alike
-    json.dump(configuration.json_schema(), sys.stdout, indent=2)
-    print()
+def _kind_of(name: str) -> Kind:
+    """Return the kind of the plug-in of that name; an evaluator where there is none, for the error to list them."""
+    return next((kind for kind in KINDS if name in names(kind)), "evaluators")
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    if arguments.reference:
+        print(configuration.reference(), end="")
+    else:
+        print(json.dumps(configuration.json_schema(), indent=2, ensure_ascii=False))
     return OK

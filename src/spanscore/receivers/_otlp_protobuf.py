@@ -5,6 +5,7 @@ No protobuf message leaves this module: one span's message keeps the whole reque
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -249,4 +250,6 @@ def _value(value: AnyValue, findings: Findings) -> AttributeValue:
     scalar: AttributeValue = getattr(value, member) if member else None
     if isinstance(scalar, str | bytes) and len(scalar) > VALUE_LENGTH:
         raise ValueTooLong
+    if isinstance(scalar, float) and math.isnan(scalar):
+        return math.nan  # one object: a span that is sent again must equal itself
     return scalar

@@ -1,0 +1,114 @@
+"""Checks located data against a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path as FilePath
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from spanscore.config._hints import below, sections_in
+from spanscore.config._messages import LONGEST_SHOWN, message, shown
+from spanscore.config._mistakes import WANTS_TEXT, Mistake, mistakes
+from spanscore.config._tree import Node, Path, Problem
+from spanscore.model import JSON
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_TEXTS: Final = frozenset(WANTS_TEXT.values())
+_ABOUT_THE_KEY: Final = frozenset({"missing", "extra_forbidden", "key"})
+
+
+def check(model: type[Model], root: Node, *, at: Path = (), directory: FilePath) -> Model | list[Problem]:
+    """Return a part of the data as a model has it, or everything that is wrong with it.
+
+    The data is checked as JSON: that is strict about scalars, but takes a list for a tuple.
+
+    Args:
+        model: what is allowed.
+        root: all of the data.
+        at: the part that is checked.
+        directory: what relative paths are relative to.
+    """
+    node = root.find(at)
+    data = _filled(node.data(), model)
+    found = _checked(model, data, node, directory)
+    if isinstance(found, BaseModel):
+        return found
+    # As in the Collector, what a variable holds is text where text is wanted, even if it looks like a number.
+    texts = [each.path for each in found if _wants_text(each) and node.find(each.path).text is not None]
+    for path in texts:
+        data = _replaced(data, path, node.find(path).text)
+    if texts:
+        found = _checked(model, data, node, directory)
+        if isinstance(found, BaseModel):
+            return found
+    return [_problem(each, model, root, at) for each in found if not _follows_from_another(each, node)]
+
+
+def _checked(model: type[Model], data: JSON, node: Node, directory: FilePath) -> Model | list[Mistake]:
+    try:
+        return model.model_validate_json(json.dumps(data), context=directory)
+    except ValidationError as error:
+        return list(mistakes(error, node))
+
+
+def _filled(data: JSON, hint: Any) -> JSON:
+    """Read `key:` with nothing behind it as an empty section, as the Collector does."""
+    if data is None and sections_in(hint):
+        return {}
+    if isinstance(data, dict):
+        return {key: _filled(value, below(hint, key)) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_filled(value, below(hint, index)) for index, value in enumerate(data)]
+    return data
+
+
+def _replaced(data: JSON, path: Path, value: JSON) -> JSON:
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(data, dict):
+        return {key: _replaced(item, rest, value) if key == step else item for key, item in data.items()}
+    if isinstance(data, list):
+        return [_replaced(item, rest, value) if index == step else item for index, item in enumerate(data)]
+    return data
+
+
+def _wants_text(mistake: Mistake) -> bool:
+    return not _TEXTS.isdisjoint(mistake.wanted)
+
+
+def _follows_from_another(mistake: Mistake, node: Node) -> bool:
+    """Return whether a list is too short only because pydantic left its wrong items out."""
+    items = node.find(mistake.path).value
+    return mistake.type == "too_short" and isinstance(items, list) and len(items) >= mistake.context["min_length"]
+
+
+def _problem(mistake: Mistake, model: type[BaseModel], root: Node, at: Path) -> Problem:
+    path = (*at, *mistake.path)
+    node = root.find(path)
+    place = root.key_place(path) if mistake.type in _ABOUT_THE_KEY and path else node.place
+    text = message(mistake, node, _keys(model, mistake.path[:-1]))
+    named = path if mistake.missing is None else (*path, mistake.missing)
+    return Problem(place, named, without_values(text, node))
+
+
+def without_values(text: str, node: Node) -> str:
+    """Take what environment variables hold out of a message about a node."""
+    names: dict[str, str] = {}
+    for each in node.expanded():
+        if each.text:
+            names[each.text] = str(each.written)[:LONGEST_SHOWN]
+            names[repr(each.text)] = shown(each)
+    # In one pass, as a reference may hold a default that is the value of another; the longest first.
+    values = "|".join(re.escape(value) for value in sorted(names, key=len, reverse=True))
+    return re.sub(values, lambda found: names[found[0]], text) if values else text
+
+
+def _keys(hint: Any, path: Path) -> set[str]:
+    for step in path:
+        hint = below(hint, step)
+    return {key for section in sections_in(hint) for key in section.model_fields}

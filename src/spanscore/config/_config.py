@@ -1,0 +1,175 @@
+"""A whole configuration: read, checked, and built as far as that needs no port, file or thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from spanscore.config._check import check
+from spanscore.config._dialects import build_dialects
+from spanscore.config._entries import build_entries
+from spanscore.config._exporters import ConsoleExporter, Exporters, PrometheusExporter
+from spanscore.config._receivers import OtlpReceiver, Receivers
+from spanscore.config._section import Section
+from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Storage, Telemetry, Traces
+from spanscore.config._tree import Node, Place, Problem, dotted
+from spanscore.config._yaml import MAX_BYTES, place_in, read
+from spanscore.contracts import Dialect
+from spanscore.errors import ConfigError
+from spanscore.pipeline import EvaluatorEntry
+
+Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
+
+Filled = TypeVar("Filled", bound=Section)
+
+_MOST_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A configuration. What is None depends on where spanscore runs; `for_serve` and its siblings fill that in."""
+
+    evaluators: tuple[EvaluatorEntry, ...]
+    """In the order of the file."""
+    dialects: tuple[Dialect, ...]
+    """The user's own first, then all that are installed and not disabled, by name."""
+    receivers: Receivers | None
+    traces: Traces
+    storage: Storage
+    exporters: Exporters | None
+    annotate: Annotate | None
+    telemetry: Telemetry
+
+    def for_serve(self) -> Config:
+        """Return the configuration of a standalone receiver: what was left out is its default there."""
+        exporters = self.exporters or Exporters(prometheus=PrometheusExporter(), console=ConsoleExporter())
+        forwards = exporters.otlp is not None and "traces" in exporters.otlp.signals
+        return replace(
+            self,
+            receivers=self.receivers or Receivers(otlp=OtlpReceiver()),
+            exporters=exporters,
+            traces=_filled(self.traces, root="parentless", decision_delay=2.0),
+            storage=_filled(self.storage, durability="crash"),
+            annotate=self.annotate or ("root_event" if forwards else "none"),
+        )
+
+    def for_process(self) -> Config:
+        """Return the configuration of a span processor inside an application."""
+        return replace(
+            self,
+            receivers=Receivers(),
+            exporters=self.exporters or Exporters(),
+            traces=_filled(self.traces, root="remote_parent", decision_delay=0.0),
+            storage=_filled(self.storage, durability="none"),
+            annotate=self.annotate or "child_span",
+        )
+
+    def for_files(self) -> Config:
+        """Return the configuration for recorded spans: what would listen, send or keep is left out."""
+        return replace(
+            self,
+            receivers=Receivers(),
+            exporters=Exporters(),
+            traces=_filled(self.traces, root="parentless", decision_delay=0.0),
+            storage=Storage(durability="none"),
+            annotate="none",
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Config:
+    """Read a configuration file.
+
+    Raises:
+        ConfigError: it cannot be read, or anything in it is wrong; the message has a line for every error.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
+        message = f"{path}: cannot be read: {getattr(error, 'strerror', error)}"
+        raise ConfigError(message) from error
+    if len(content) > MAX_BYTES:
+        message = f"{path}: must not be larger than {MAX_BYTES >> 20} MiB"
+        raise ConfigError(message)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        place = place_in(content[: error.start].decode(), error.start)
+        message = f"{path}:{place.line}:{place.column}: must be UTF-8, but has the byte 0x{content[error.start]:02x}"
+        raise ConfigError(message) from None
+    return loads(text, str(path), path.parent)
+
+
+def loads(text: str, source: str, directory: Path, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read a configuration from text.
+
+    Args:
+        text: YAML.
+        source: what messages call it.
+        directory: what its relative paths are relative to.
+        environment: the variables that `${env:NAME}` stands for.
+
+    Raises:
+        ConfigError: anything in it is wrong; the message has a line for every error.
+    """
+    root, problems = read(text, environment)
+    if root is None and problems:
+        raise _error(problems, source)
+    root = _with_defaults(root or Node(place=Place(1, 1), value={}))
+    document = check(Document, root, directory=directory)
+    if isinstance(document, list):
+        problems += document
+    section = check(Dialects, root, at=("dialects",), directory=directory) if root.has("dialects") else Dialects()
+    dialects = [] if isinstance(section, list) else list(build_dialects(section, root))
+    entries = list(build_entries(root, directory))
+    problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
+    if isinstance(document, list) or problems:
+        raise _error(problems, source)
+    return Config(
+        evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
+        dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
+        receivers=document.receivers,
+        traces=document.traces,
+        storage=document.storage,
+        exporters=document.exporters,
+        annotate=document.annotate,
+        telemetry=document.telemetry,
+    )
+
+
+def default() -> Config:
+    """Return the configuration that holds without a file."""
+    return loads("", "default configuration", Path())
+
+
+def _filled(section: Filled, **defaults: object) -> Filled:
+    """Return the section with defaults in place of None."""
+    return section.model_copy(update={key: value for key, value in defaults.items() if getattr(section, key) is None})
+
+
+def _with_defaults(root: Node) -> Node:
+    """Read `evaluators:` with nothing behind it as if it were not there, and put in what is evaluated by default."""
+    if root.value is not None and not isinstance(root.value, dict):
+        return root
+    given = {
+        key: node
+        for key, node in (root.value or {}).items()
+        if node.value is not None or key not in Document.model_fields
+    }
+    return replace(root, value={"evaluators": Node.of(DEFAULT_EVALUATORS, root.place), **given})
+
+
+def _error(problems: list[Problem], source: str) -> ConfigError:
+    """Make one error of all problems, in the order of the file. A second one at a place only follows from the first."""
+    told: dict[tuple[Place, str], str] = {}
+    for each in sorted(problems, key=lambda each: each.place):
+        at = each.elsewhere or f"{source}:{each.place.line}:{each.place.column}"
+        path = f" {dotted(each.path)}" if each.path else ""
+        told.setdefault((each.place, f"{at}{path}"), f"{at}{path}: {each.message}")
+    lines = list(told.values())
+    more = [f"... and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
+    return ConfigError("\n".join([*lines[:_MOST_SHOWN], *more]))

@@ -1,0 +1,44 @@
+"""The section `dialects:`, from checked keys to dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spanscore.config._check import without_values
+from spanscore.config._sections import Dialects
+from spanscore.config._tree import Node, Path, Problem
+from spanscore.contracts import Dialect
+from spanscore.errors import ConfigError
+from spanscore.nearest import suggestion
+from spanscore.plugins import find, names
+
+CUSTOM = "custom"  # the one dialect that is nothing without the user's names for its attributes
+
+
+def build_dialects(section: Dialects, root: Node) -> Iterator[Dialect | Problem]:
+    """Yield the dialects in use, the user's own first, and what is wrong."""
+    installed = [name for name in names("dialects") if name != CUSTOM]
+    own: set[str] = set()
+    for index, custom in enumerate(section.custom):
+        path: Path = ("dialects", "custom", index, "name")
+        if custom.name in own or custom.name in installed:
+            yield Problem(root.find(path).place, path, f"there is already a dialect {custom.name!r}")
+            continue
+        own.add(custom.name)
+        yield find("dialects", CUSTOM)(**custom.model_dump())
+    for index, name in enumerate(section.disabled):
+        if name not in installed:
+            path = ("dialects", "disabled", index)
+            text = f"there is no dialect {name!r}{suggestion(name, installed)} (dialects: {', '.join(installed)})"
+            node = root.find(path)
+            yield Problem(node.place, path, without_values(text, node))
+    for name in installed:
+        if name not in section.disabled:
+            yield from _installed(name, root)
+
+
+def _installed(name: str, root: Node) -> Iterator[Dialect | Problem]:
+    try:
+        yield find("dialects", name)()
+    except ConfigError as error:
+        yield Problem(root.find(("dialects",)).place, ("dialects",), f"{error}; disable it, or uninstall it")

@@ -1,0 +1,135 @@
+"""The entries under `evaluators:`, from located nodes to what the pipeline runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path as FilePath
+
+from spanscore.config._check import check, without_values
+from spanscore.config._expectations import Resolve, from_attribute, from_dataset
+from spanscore.config._messages import shown
+from spanscore.config._parameters import EvaluatorType, evaluator_type, given
+from spanscore.config._sections import EvaluatorKeys
+from spanscore.config._tree import Node, Path, Problem
+from spanscore.contracts import Evaluator
+from spanscore.errors import ConfigError
+from spanscore.globs import glob_matcher
+from spanscore.model import Attributes, AttributeValue, Trajectory
+from spanscore.pipeline import EvaluatorEntry
+from spanscore.plugins import names
+
+
+def build_entries(root: Node, directory: FilePath) -> Iterator[EvaluatorEntry | Problem]:
+    """Yield the entries of a configuration in its order, and what is wrong with those that cannot be built."""
+    section = root.value.get("evaluators") if isinstance(root.value, dict) else None
+    entries = section.value if section else None
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if not isinstance(entry.value, dict):
+            continue  # said when the sections were checked
+        at = ("evaluators", name)
+        try:
+            built = _entry(name, at, root, directory)
+        except ConfigError as error:
+            built = [Problem(entry.place, at, without_values(str(error), entry))]
+        yield from built if isinstance(built, list) else (built,)
+
+
+def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEntry | list[Problem]:
+    kind = _kind(root, at)
+    if isinstance(kind, Problem):
+        return [kind]
+    keys = check(kind.entry, root, at=at, directory=directory)
+    clash = list(_expectation_clash(kind, root, at))
+    if isinstance(keys, list) or clash:
+        return [*clash, *(keys if isinstance(keys, list) else ())]
+    resolve = _resolver(kind, keys, root, at)
+    if isinstance(resolve, list):
+        return resolve
+    return EvaluatorEntry(
+        name=name,
+        type=kind.name,
+        resolve=resolve,
+        matches=_attribute_matcher(keys.match),
+        sample_ratio=keys.sample_ratio,
+        ignores=_any_glob(keys.ignore_tools),
+    )
+
+
+def _kind(root: Node, at: Path) -> EvaluatorType | Problem:
+    """Return the entry's type. Without it nothing is known of its parameters, so that only this is said."""
+    path = (*at, "type")
+    if not root.find(at).has("type"):
+        return Problem(root.key_place(at), path, f"the key is required: one of {', '.join(names('evaluators'))}")
+    node = root.find(path)
+    if not isinstance(node.value, str):
+        return Problem(node.place, path, f"must be text, not {shown(node)}")
+    try:
+        return evaluator_type(node.value)
+    except ConfigError as error:
+        return Problem(node.place, path, without_values(str(error), node))
+
+
+def _expectation_clash(kind: EvaluatorType, root: Node, at: Path) -> Iterator[Problem]:
+    """Yield what is wrong with the two ways to say what is expected: the parameter, and `expected_from`."""
+    entry, source = root.find(at), (*at, "expected_from")
+    name = kind.expectation
+    has_source = root.find(source).value is not None if entry.has("expected_from") else False
+    if name is None:
+        if has_source:
+            yield Problem(root.key_place(source), source, f"{kind.name!r} expects nothing of a single trace")
+    elif has_source and entry.has(name):
+        yield Problem(root.key_place((*at, name)), (*at, name), "cannot be given together with 'expected_from'")
+    elif not has_source and not entry.has(name) and kind.parameters.model_fields[name].is_required():
+        yield Problem(root.key_place(at), (*at, name), "the key is required, or else 'expected_from'")
+
+
+def _resolver(kind: EvaluatorType, keys: EvaluatorKeys, root: Node, at: Path) -> Resolve | list[Problem]:
+    fixed = {name: value for name, value in given(keys).items() if name in kind.parameters.model_fields}
+    source = keys.expected_from
+    if source is None:
+        built = kind.build(fixed, root.find(at), at)
+        return built if isinstance(built, list) else _always(built)
+    if source.dataset is not None and source.key is not None:
+        return from_dataset(kind, fixed, source.dataset, source.key, root.find((*at, "expected_from", "dataset")))
+    return from_attribute(kind, fixed, source.attribute or "")
+
+
+def _always(evaluator: Evaluator) -> Resolve:
+    def resolve(trajectory: Trajectory) -> Evaluator:
+        del trajectory
+        return evaluator
+
+    return resolve
+
+
+def _attribute_matcher(globs: Mapping[str, str]) -> Callable[[Attributes], bool]:
+    matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
+
+    def matches(attributes: Attributes) -> bool:
+        return all(_matches(matcher, attributes.get(name)) for name, matcher in matchers)
+
+    return matches
+
+
+def _matches(matcher: Callable[[str], bool], value: AttributeValue) -> bool:
+    """Return whether an attribute, or an item of it, matches. Booleans and numbers match as JSON writes them."""
+    match value:
+        case str():
+            return matcher(value)
+        case bool():
+            return matcher(str(value).lower())
+        case int() | float():
+            return matcher(str(value))
+        case list():
+            return any(_matches(matcher, item) for item in value if not isinstance(item, list))
+        case _:
+            return False
+
+
+def _any_glob(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    matchers = [glob_matcher(glob) for glob in globs]
+
+    def ignores(tool: str) -> bool:
+        return any(matcher(tool) for matcher in matchers)
+
+    return ignores

@@ -1,0 +1,152 @@
+"""The sections of the configuration: every key, its type, its default and its documentation, written once.
+
+Reading, the JSON Schema and `config/reference.yaml` are made from these classes. Durations are kept as seconds, sizes
+as bytes. A key whose default depends on where spanscore runs is None here; `Config` fills it in.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from annotated_types import Ge, Gt, Le, MinLen
+from pydantic import Field, JsonValue, model_validator
+
+from spanscore.config._exporters import Exporters
+from spanscore.config._receivers import Receivers
+from spanscore.config._section import Section, Text, written
+from spanscore.config._values import Duration, FilePath, Size
+
+DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_trajectory"}}
+
+
+class Traces(Section):
+    """When a trace is complete, and what is held until then."""
+
+    root: Literal["parentless", "remote_parent", "agent"] | None = None
+    """Which span's end closes the trace: the one without a parent (default of the receivers), the local root, which
+    has a remote parent or none (default inside a process), or the outermost agent span."""
+    unit: Literal["trace", "agent"] = "trace"
+    """What is scored as one: the whole trace, or each agent run by itself, nested agents excluded."""
+    decision_delay: Annotated[Duration, Ge(0)] | None = None
+    """How long to wait after the root's end for late children: 2s for receivers, 0s inside a process. Each new span
+    restarts it, up to five times."""
+    trace_timeout: Annotated[Duration, Gt(0)] = written("30s")
+    """Close a trace without a root this long after its last span."""
+    max_trace_age: Annotated[Duration, Gt(0)] = written("15m")
+    """Close a trace this long after its first span, whatever comes."""
+    num_traces: Annotated[int, Ge(1)] = 50_000
+    """Open traces held; beyond, the oldest is closed and scored as incomplete."""
+    span_limit: Annotated[int, Ge(1)] = 10_000
+    """Close a trace with this many spans."""
+    max_trace_bytes: Annotated[Size, Gt(0)] = written("16MiB")
+    """Close a trace of this size."""
+    late_spans: Literal["rescore", "ignore"] = "rescore"
+    """What spans of a closed trace cause: a further score with the next revision number, or nothing."""
+    remember_traces: Annotated[int, Ge(1)] = 1_000_000
+    """Closed trace ids remembered, so that late and repeated spans are recognised."""
+
+
+class Storage(Section):
+    """What survives an end of the process."""
+
+    durability: Literal["none", "crash", "power"] | None = None
+    """What accepted spans survive: nothing (default inside a process), the death of the process (default of the
+    receivers), or the loss of power too."""
+    directory: FilePath | None = Field(default=None, examples=["/var/lib/spanscore"])
+    """Where spans are kept until they are scored; the XDG state directory by default."""
+    max_size: Annotated[Size, Gt(0)] = written("1GiB")
+    """Refuse spans, with a request to retry, when this much is kept."""
+
+
+Match = Mapping[Text, str]
+
+
+class CustomDialect(Section):
+    """Reads tool calls from spans of an instrumentation of your own."""
+
+    name: Text = Field(examples=["my_framework"])
+    """The dialect's name."""
+    match: Annotated[Match, MinLen(1)] = Field(examples=[{"span.name": "run tool *"}])
+    """A span is a tool call when each of these attributes matches its glob. `span.name` and `scope.name` count too."""
+    tool_name: Text = Field(examples=["my_framework.tool"])
+    """The attribute that holds the tool's name; may be `span.name`."""
+    arguments: Text | None = Field(default=None, examples=["my_framework.input"])
+    """The attribute that holds the arguments."""
+    result: Text | None = Field(default=None, examples=["my_framework.output"])
+    """The attribute that holds the result."""
+    call_id: Text | None = Field(default=None, examples=["my_framework.call_id"])
+    """The attribute that holds the id the model gave the call."""
+    error: Text | None = Field(default=None, examples=["my_framework.error"])
+    """The attribute that, when present, says how the call failed."""
+
+
+class Dialects(Section):
+    """How tool calls are read from spans. All dialects that are installed are in use."""
+
+    custom: tuple[CustomDialect, ...] = ()
+    """Dialects of your own."""
+    disabled: tuple[Text, ...] = ()
+    """Dialects not to use."""
+
+
+class ExpectedFrom(Section):
+    """Where the expectation comes from, trace by trace: a row of a dataset, or an attribute of the trace itself."""
+
+    dataset: FilePath | None = Field(default=None, examples=["golden.jsonl"])
+    """A .jsonl, .json, .csv, .yaml or .yml file with one row for each case."""
+    key: Text | None = Field(default=None, examples=["test.case.id"])
+    """With a dataset: the resource or root-span attribute that says which row to take. In the file it is the column of
+    that name, else `key`, else `id`."""
+    attribute: Text | None = Field(default=None, examples=["spanscore.expected"])
+    """Instead of a dataset: the resource or root-span attribute that holds the expectation, as JSON text."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "ExpectedFrom":
+        given = {name for name in ("dataset", "key", "attribute") if getattr(self, name) is not None}
+        if given not in ({"dataset", "key"}, {"attribute"}):
+            message = "must have either 'dataset' and 'key', or 'attribute'"
+            raise ValueError(message)
+        return self
+
+
+class EvaluatorKeys(Section):
+    """The keys of every evaluator, beside its own parameters."""
+
+    type: str
+    """What to run; `spanscore list evaluators` lists them."""
+    match: Match = Field(default_factory=dict, examples=[{"service.name": "shop-*"}])
+    """Evaluate only when each of these resource or root-span attributes, or `span.name`, matches its glob."""
+    sample_ratio: Annotated[float, Ge(0), Le(1)] = 1.0
+    """The share of traces to evaluate, chosen by trace id."""
+    expected_from: ExpectedFrom | None = None
+    """Where the expectation comes from trace by trace, in place of the parameter that would fix it."""
+    ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
+    """Globs: leave calls of these tools out before evaluating."""
+
+
+class Telemetry(Section):
+    """What spanscore says about itself."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe messages that are logged, to standard error."""
+
+
+class Document(Section):
+    """The configuration of spanscore."""
+
+    receivers: Receivers | None = None
+    """Where spans come from. Standalone: OTLP on localhost when left out."""
+    traces: Traces = Field(default_factory=Traces)
+    """When a trace is complete, and what is held until then."""
+    storage: Storage = Field(default_factory=Storage)
+    """What survives an end of the process."""
+    evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(default_factory=DEFAULT_EVALUATORS.copy)
+    """What to score: a name of your own for each evaluator, which becomes gen_ai.evaluation.name."""
+    dialects: Dialects = Field(default_factory=Dialects)
+    """How tool calls are read from spans."""
+    exporters: Exporters | None = None
+    """Where scores go. Standalone: Prometheus on localhost and the console when left out."""
+    annotate: Literal["child_span", "root_event", "none"] | None = None
+    """How a score is put into its trace: as a short span below the root (default inside a process), as an event of
+    the root (default where spans are forwarded), or not at all."""
+    telemetry: Telemetry = Field(default_factory=Telemetry)
+    """What spanscore says about itself."""

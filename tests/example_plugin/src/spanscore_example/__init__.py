@@ -1,0 +1,1 @@
+"""A plug-in for spanscore: one evaluator and one dialect."""

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import spanscore
+from spanscore import plugins
+from spanscore.config import describe, loads
+from spanscore.evaluators.tool_call_f1 import ToolCallF1
+
+EXAMPLE = Path(__file__).parent / "example_plugin"
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a distribution: the metadata that an installer would write, and Python modules."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+
+    def install(name: str, entry_points: dict[str, dict[str, str]], **modules: str) -> None:
+        metadata = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = []
+        for group, entries in entry_points.items():
+            lines += [f"[{group}]", *(f"{entry} = {value}" for entry, value in entries.items())]
+        (metadata / "entry_points.txt").write_text("\n".join(lines))
+        for module, source in modules.items():
+            (tmp_path / f"{module}.py").write_text(source)
+        # The list of what is installed is kept for as long as the import path is the same.
+        monkeypatch.syspath_prepend(str(tmp_path / name))
+
+    yield install
+    for module in set(sys.modules) - before:
+        del sys.modules[module]
+
+
+@pytest.fixture
+def example(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the example, by what its pyproject.toml says."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    monkeypatch.syspath_prepend(EXAMPLE / "src")
+    install(project["name"], project["entry-points"])
+
+
+def test_built_ins_are_the_files() -> None:
+    """Every file of a folder is a plug-in, unless it starts with an underscore."""
+    for kind in plugins.KINDS:
+        folder = Path(plugins.__file__).parent / kind
+        files = sorted(path.stem for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+        assert files == list(plugins.names(kind))
+
+
+def test_built_in_class() -> None:
+    """The class is the file's name in camel case."""
+    assert plugins.find("evaluators", "tool_call_f1") is ToolCallF1
+    assert "built-in" == plugins.origin("evaluators", "tool_call_f1")
+
+
+@pytest.mark.parametrize("kind", ["evaluators", "dialects"])
+def test_every_built_in_loads_and_says_what_it_is(kind: plugins.Kind) -> None:
+    """Every built-in has a class of the right name with a docstring."""
+    for name in plugins.names(kind):
+        assert describe(name, kind).summary
+
+
+def test_unknown_name() -> None:
+    """An unknown name is an error with the nearest name and all that exist."""
+    with pytest.raises(spanscore.ConfigError) as caught:
+        plugins.find("evaluators", "tool_call_oder")
+
+    existing = ", ".join(plugins.names("evaluators"))
+    assert f"there is no evaluator 'tool_call_oder'; did you mean 'tool_call_order'? (evaluators: {existing})" == str(
+        caught.value
+    )
+
+
+@pytest.mark.usefixtures("example")
+def test_example() -> None:
+    """What a distribution's entry points name is used like what is built in."""
+    config = loads("evaluators: {fast: {type: tool_call_latency, budget_ms: 5}}", "c.yaml", Path())
+
+    evaluator = config.evaluators[0].resolve(spanscore.Trajectory.from_calls([]))
+    assert isinstance(evaluator, plugins.find("evaluators", "tool_call_latency"))
+    calls = [{"name": "a", "duration_ms": 5}, {"name": "b", "duration_ms": 6}]
+    outcome = evaluator.evaluate(spanscore.Trajectory.from_calls(calls))
+    assert spanscore.Score(value=0.5, passed=False, explanation="1 of 2 calls kept to their budget.") == outcome
+    assert plugins.find("dialects", "acme") in [type(dialect) for dialect in config.dialects]
+    assert "spanscore-example 1.0" == plugins.origin("evaluators", "tool_call_latency")
+
+
+@pytest.mark.usefixtures("example")
+def test_mistakes_in_the_parameters_of_the_example() -> None:
+    """The annotations and the check of another distribution's evaluator make the same messages."""
+    text = """\
+evaluators:
+  a: {type: tool_call_latency, budget_ms: 0}
+  b: {type: tool_call_latency, budget_ms: 5, budgets_ms: {search: 5}}
+"""
+    with pytest.raises(spanscore.ConfigError) as caught:
+        loads(text, "c.yaml", Path())
+
+    assert [
+        "c.yaml:2:43 evaluators.a.budget_ms: must be more than 0, not 0",
+        "c.yaml:3:67 evaluators.b.budgets_ms.search: says no more than budget_ms, 5.0; leave it out",
+    ] == str(caught.value).splitlines()
+
+
+def test_names_import_nothing(install: Install) -> None:
+    """A plug-in is imported only when it is asked for."""
+    install("lazy", {"spanscore.evaluators": {"lazy": "lazy_module:Lazy"}}, lazy_module="raise RuntimeError('no')")
+
+    assert "lazy" in plugins.names("evaluators")
+    assert "lazy_module" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "expected"),
+    [
+        ("broken_module:Broken", "raise RuntimeError('no')", "cannot be loaded: RuntimeError: no"),
+        (
+            "broken_module:Broken",
+            "",
+            "cannot be loaded: AttributeError: module 'broken_module' has no attribute 'Broken'",
+        ),
+        ("absent_module:Broken", "", "cannot be loaded: ModuleNotFoundError: No module named 'absent_module'"),
+        ("broken_module:Broken", "def Broken(): ...", "must be a class, not function"),
+    ],
+)
+def test_what_cannot_be_loaded(install: Install, value: str, source: str, expected: str) -> None:
+    """A plug-in that cannot be loaded is an error that names its distribution and its entry point."""
+    install("broken", {"spanscore.evaluators": {"broken": value}}, broken_module=source)
+
+    with pytest.raises(spanscore.PluginError) as caught:
+        plugins.find("evaluators", "broken")
+
+    assert f"evaluator 'broken' of broken 1.0 (entry point broken = {value}) {expected}" == str(caught.value)
+
+
+def test_two_claims(install: Install) -> None:
+    """A name that two distributions claim belongs to neither."""
+    install("one", {"spanscore.evaluators": {"mine": "one:One"}})
+    install("two", {"spanscore.evaluators": {"mine": "two:Two"}})
+
+    with pytest.raises(spanscore.PluginError) as caught:
+        plugins.find("evaluators", "mine")
+
+    assert (
+        "evaluator 'mine' is claimed by one 1.0 (entry point mine = one:One) and by two 1.0 "
+        "(entry point mine = two:Two); uninstall all but one" == str(caught.value)
+    )
+    assert "one 1.0, two 1.0" == plugins.origin("evaluators", "mine")
+
+
+def test_claim_of_a_built_in(install: Install) -> None:
+    """Nobody replaces a built-in unnoticed: using the name is an error, in a configuration as well."""
+    install("rogue", {"spanscore.evaluators": {"tool_policy": "rogue:Rogue"}})
+    message = (
+        "evaluator 'tool_policy' is built in, but is also claimed by rogue 1.0 "
+        "(entry point tool_policy = rogue:Rogue); uninstall that"
+    )
+
+    with pytest.raises(spanscore.PluginError) as caught:
+        spanscore.evaluator("tool_policy", {"max_calls": 1})
+    assert message == str(caught.value)
+    with pytest.raises(spanscore.ConfigError) as caught_in_file:
+        loads("evaluators: {a: {type: tool_policy, max_calls: 1}}", "c.yaml", Path())
+    assert f"c.yaml:1:24 evaluators.a.type: {message}" == str(caught_in_file.value)
+
+
+def test_dialect_that_cannot_be_loaded(install: Install) -> None:
+    """A dialect that cannot be loaded is an error of the configuration, unless it is disabled there."""
+    install("broken", {"spanscore.dialects": {"broken": "absent_module:Broken"}})
+
+    with pytest.raises(spanscore.ConfigError) as caught:
+        loads("", "c.yaml", Path())
+
+    assert (
+        "c.yaml:1:1 dialects: dialect 'broken' of broken 1.0 (entry point broken = absent_module:Broken) cannot be "
+        "loaded: ModuleNotFoundError: No module named 'absent_module'; disable it, or uninstall it" == str(caught.value)
+    )
+    loads("dialects: {disabled: [broken]}", "c.yaml", Path())
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("class Bad: ...", "must be a dataclass whose fields are its parameters"),
+        ("@dataclass\nclass Bad: ...", "must have a method 'evaluate'"),
+        (
+            "@dataclass\nclass Bad:\n  def evaluate(self, trajectory): ...",
+            "must have a class variable 'expectation': the name of one of its parameters, or None",
+        ),
+        (
+            "@dataclass\nclass Bad:\n  expectation: ClassVar = 'other'\n  def evaluate(self, trajectory): ...",
+            "must have a class variable 'expectation': the name of one of its parameters, or None",
+        ),
+        (
+            "@dataclass\nclass Bad:\n  match: str\n  expectation: ClassVar = None\n  def evaluate(self, calls): ...",
+            "must not have a parameter 'match': every entry of the configuration has a key of that name",
+        ),
+    ],
+)
+def test_broken_contracts(install: Install, source: str, expected: str) -> None:
+    """A class that is no evaluator is an error that says what it lacks."""
+    head = "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+    install("bad", {"spanscore.evaluators": {"bad": "bad_module:Bad"}}, bad_module=head + source)
+
+    with pytest.raises(spanscore.PluginError) as caught:
+        spanscore.evaluator("bad")
+
+    assert f"evaluator 'bad' (bad_module.Bad) {expected}" == str(caught.value)
+
+
+def test_annotations_that_cannot_be_checked(install: Install) -> None:
+    """Parameters whose annotations are not there at run time are an error, not a crash."""
+    source = """\
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+@dataclass
+class Bad:
+    names: Mapping[str, str]
+    expectation: ClassVar[str | None] = None
+    def evaluate(self, trajectory): ...
+"""
+    install("bad", {"spanscore.evaluators": {"bad": "bad_module:Bad"}}, bad_module=source)
+
+    with pytest.raises(spanscore.PluginError) as caught:
+        spanscore.evaluator("bad", {"names": {}})
+
+    assert "the parameters of evaluator 'bad' cannot be checked: name 'Mapping' is not defined" == str(caught.value)
+
+
+def test_a_check_that_breaks(install: Install) -> None:
+    """An evaluator whose own check raises anything but ValueError is broken, and the error says so."""
+    source = """\
+from dataclasses import dataclass
+from typing import ClassVar
+@dataclass
+class Bad:
+    expectation: ClassVar = None
+    def __post_init__(self): raise KeyError('x')
+    def evaluate(self, trajectory): ...
+"""
+    install("bad", {"spanscore.evaluators": {"bad": "bad_module:Bad"}}, bad_module=source)
+
+    with pytest.raises(spanscore.PluginError, match=r"^Bad cannot be built: KeyError: 'x'$"):
+        spanscore.evaluator("bad")
+    with pytest.raises(spanscore.ConfigError, match=r"^c.yaml:1:17 evaluators.a: Bad cannot be built: KeyError: 'x'$"):
+        loads("evaluators: {a: {type: bad}}", "c.yaml", Path())

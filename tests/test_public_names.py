@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import spanscore
+
+
+def test_names_are_sorted_and_exist() -> None:
+    """`__all__` is sorted, and every name in it is there."""
+    assert sorted(spanscore.__all__) == spanscore.__all__
+    for name in spanscore.__all__:
+        assert hasattr(spanscore, name)
+
+
+@pytest.mark.parametrize("module", ["pydantic", "yaml", "google", "grpc", "opentelemetry", "jsonschema", "rich"])
+def test_import_is_light(module: str) -> None:
+    """Importing spanscore imports nothing that takes long."""
+    code = f"import sys, spanscore; sys.exit({module!r} in sys.modules)"
+
+    assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
