@@ -1,0 +1,192 @@
+"""`spanscore score` and its siblings, run as a user runs them."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from spanscore.cli import main
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+RECORDING = str(CORPUS / "strands.jsonl.gz")
+HEALTHY = str(CORPUS / "dspy-oi.jsonl.gz")
+ORDER = """
+evaluators:
+  trip_order:
+    type: tool_call_order
+    tool_calls_order: [get_weather, get_weather, search_flights, check_policy, book_hotel, book_hotel]
+    threshold: 0.9
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """Return a configuration with one evaluator of order."""
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(ORDER, encoding="utf-8")
+    return str(path)
+
+
+def test_the_table_shows_where_a_trajectory_parted(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For a failing trajectory, expected and actual calls stand side by side, and a summary ends the output."""
+    status = main(["score", RECORDING, "--config", config])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    assert 1 == status
+    assert ["✗", "68e936d4b6ff4f24ac37737035216051", "strands-demo", "travel_agent", "5", "tool", "calls"] == lines[0]
+    assert ["check_policy", "←", "missing"] in lines
+    assert ["search_flights", "search_flights"] in lines
+    assert ["trip_order", "tool_call_order", "0", "6", "0", "0", "0.278"] in lines
+    assert ["6", "trajectories,", "16", "tool", "calls,", "6", "failing"] == lines[-1]
+
+
+def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line is an object with the fixed keys; arguments, results and errors stand where the spans told them."""
+    main(["score", RECORDING, "--config", config, "--format", "json"])
+    reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    first = reports[0]
+
+    assert 6 == len(reports)
+    assert {
+        "trace_id",
+        "root_span_id",
+        "unit",
+        "service",
+        "agent",
+        "conversation_id",
+        "close_reason",
+        "complete",
+        "revision",
+        "tool_calls",
+        "outcomes",
+    } == set(first)
+    assert {
+        "name": "book_hotel",
+        "arguments": {"hotel": "Ritz", "nights": 2},
+        "result": "Error: booking gateway timed out (attempt 1)",
+        "error": "ValueError: booking gateway timed out (attempt 1)",
+        "call_id": "call_b1",
+        "agent": "travel_agent",
+    } == {key: first["tool_calls"][3][key] for key in ("name", "arguments", "result", "error", "call_id", "agent")}
+    assert ("score", "tool_call_order", False) == tuple(
+        first["outcomes"]["trip_order"][key] for key in ("outcome", "type", "passed")
+    )
+
+
+def test_junit_has_a_case_for_each_trajectory(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A CI server sees one suite an evaluator and one case a trajectory, failures with their explanation."""
+    main(["score", RECORDING, "--config", config, "--format", "junit"])
+    (suite,) = ET.fromstring(capsys.readouterr().out)
+
+    assert {"name": "trip_order", "tests": "6", "failures": "6", "errors": "0", "skipped": "0"} == suite.attrib
+    assert suite[0][0].get("message", "").startswith("score 0.8333: 5 of 6 expected calls")
+
+
+def test_without_a_configuration_tool_call_health_is_scored(capsys: pytest.CaptureFixture[str]) -> None:
+    """A first look at a recording needs no file: failed tool calls fail."""
+    assert 1 == main(["score", HEALTHY])
+    assert "health" in capsys.readouterr().out
+
+
+def test_fail_under_looks_at_means(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --fail-under the mean score of each evaluator decides, not the single trajectory."""
+    statuses = [main(["score", RECORDING, "--config", config, "--fail-under", bound]) for bound in ("0.1", "0.9")]
+
+    assert [0, 1] == statuses
+    capsys.readouterr()
+
+
+def test_a_broken_line_is_named_and_the_rest_is_scored(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message names file and line; every other trace of the file is in the output; the status says failed."""
+    recording = tmp_path / "broken.jsonl"
+    good = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%032x","spanId":"%016x","name":"x"}]}]}]}'
+    recording.write_text(f"{good % (1, 1)}\n{{oops\n{good % (2, 2)}\n", encoding="utf-8")
+    status = main(["score", str(recording), "--config", config, "--format", "json"])
+    told = capsys.readouterr()
+
+    assert 1 == status
+    assert [f"{1:032x}", f"{2:032x}"] == [json.loads(line)["trace_id"] for line in told.out.splitlines()]
+    assert told.err.startswith(f"{recording}:2: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score", "no-such-file.jsonl"], "no-such-file.jsonl"),
+        (["score", RECORDING, "--config", "no-such-file.yaml"], "no-such-file.yaml: cannot be read"),
+        (["describe", "tool_call_ordr"], "did you mean 'tool_call_order'?"),
+    ],
+)
+def test_usage_errors_have_status_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the user got wrong is named on standard error; nothing is written to standard output."""
+    status = main(arguments)
+    told = capsys.readouterr()
+
+    assert (2, "") == (status, told.out)
+    assert message in told.err
+
+
+def test_a_wrong_configuration_lists_every_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`check` prints one line for each error, with its place, and ends with status 2."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text("evaluators:\n  a: {type: tool_call_ordr}\ntracse: {}\n", encoding="utf-8")
+    status = main(["check", str(path)])
+    lines = capsys.readouterr().err.splitlines()
+
+    assert 2 == status
+    assert [f"{path}:2:13 evaluators.a.type", f"{path}:3:1 tracse"] == [line.split(": ")[0] for line in lines]
+
+
+def test_a_right_configuration_is_said_to_be_right(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`check` ends with status 0 and counts what it found."""
+    assert 0 == main(["check", config])
+    assert f"{config}: right, 1 evaluator\n" == capsys.readouterr().out
+
+
+def test_describe_explains_an_evaluator(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its meaning, and each parameter with what is allowed and its default."""
+    assert 0 == main(["describe", "tool_call_order"])
+    told = capsys.readouterr().out
+
+    assert "tool_calls_order: list" in told
+    assert "strict: true or false (default false)" in told
+
+
+def test_list_names_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    """Built-in evaluators, dialects and exporters are listed under their kinds."""
+    assert 0 == main(["list"])
+    told = capsys.readouterr().out
+
+    assert "evaluators:\n" in told
+    assert "  tool_call_order\n" in told
+    assert "  openinference\n" in told
+
+
+def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """Editors can read what `schema` prints."""
+    assert 0 == main(["schema"])
+    assert "evaluators" in json.loads(capsys.readouterr().out)["properties"]
+
+
+def test_standard_input_is_read_and_a_closed_pipe_is_no_error() -> None:
+    """`... | spanscore score - | head -1` works: no traceback, and the line is whole."""
+    command = [sys.executable, "-m", "spanscore", "score", "-", "--format", "json"]
+    with Path(RECORDING).open("rb") as recording:
+        process = subprocess.Popen(command, stdin=recording, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        process.stdout.close()
+        process.wait(timeout=30)
+
+        assert b"" == process.stderr.read()
+        process.stderr.close()
+    assert "trace_id" in json.load(io.BytesIO(line))

@@ -1,0 +1,170 @@
+"""The pipeline: which evaluators run on a trajectory, and what their failures do to others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.model import (
+    CloseReason,
+    Failed,
+    Outcome,
+    Score,
+    Skipped,
+    Span,
+    Trace,
+    Trajectory,
+    Unit,
+)
+from spanscore.pipeline import EvaluatorEntry, Pipeline
+from spanscore.reading import DialectReader
+
+TRACE_ID = bytes(range(16))
+ROOT = Span(TRACE_ID, b"root----", b"", "run", 1, 9, attributes={"team": "support"})
+CALLS = tuple(
+    Span(TRACE_ID, f"call---{index}".encode(), b"root----", name, 2 + index, 3 + index, attributes={"tool": name})
+    for index, name in enumerate(["search", "book"])
+)
+
+
+class EveryToolSpan:
+    """Spans with the attribute `tool`."""
+
+    precedence = Precedence.CUSTOM
+    markers = Markers(attributes=frozenset({"tool"}))
+
+    def read(self, span: Span) -> Reading | None:
+        """Read the tool's name."""
+        return Reading(call=CallReading(name=str(span.attributes["tool"]), arguments={}))
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Read nothing."""
+        return None
+
+
+class Answers:
+    """An evaluator that answers what it was given, or raises it."""
+
+    expectation = None
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Answer."""
+        answer = self.answer(trajectory) if callable(self.answer) else self.answer
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def entry(answer: Any, name: str = "one", **settings: Any) -> EvaluatorEntry:
+    """Return an entry whose evaluator gives an answer."""
+    return EvaluatorEntry(name=name, type="test", resolve=lambda _: Answers(answer), **settings)
+
+
+def outcomes(*entries: EvaluatorEntry, trace_id: bytes = TRACE_ID) -> dict[str, Outcome]:
+    """Return what each entry says of a trace with two calls."""
+    spans = tuple(span._replace(trace_id=trace_id) for span in (ROOT, *CALLS))
+    pipeline = Pipeline(entries, DialectReader([EveryToolSpan()]))
+    (report,) = pipeline.run(Trace(trace_id=trace_id, spans=spans, close_reason=CloseReason.ROOT_ENDED))
+    return {evaluation.name: evaluation.outcome for evaluation in report.evaluations}
+
+
+PASS = Score(1.0, passed=True)
+
+
+def test_every_entry_is_evaluated_in_order() -> None:
+    """A report holds one evaluation for each entry, in the order of the configuration."""
+    assert [("b", PASS), ("a", Skipped("x"))] == list(outcomes(entry(PASS, "b"), entry(Skipped("x"), "a")).items())
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), RecursionError("deep"), MemoryError()])
+def test_a_raising_evaluator_fails_alone(error: BaseException) -> None:
+    """An evaluator that raises is reported as failed with the error's type; the next is not affected."""
+    found = outcomes(entry(error, "bad"), entry(PASS, "good"))
+
+    assert {"bad": Failed(type(error).__name__, str(error)), "good": PASS} == found
+
+
+def test_a_resolver_that_raises_fails_alone() -> None:
+    """An expectation that cannot be resolved is the evaluation's failure, not the trace's."""
+
+    def broken(_: Trajectory) -> Any:
+        raise KeyError("row")  # noqa: EM101 - any error will do
+
+    bad = EvaluatorEntry(name="bad", type="test", resolve=broken)
+
+    assert {"bad": Failed("KeyError", "'row'"), "good": PASS} == outcomes(bad, entry(PASS, "good"))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, 1.1, True, "1", None, 1e308])
+def test_what_is_no_score_is_never_exported_as_one(value: Any) -> None:
+    """A value that is not a finite number from 0 to 1 makes the evaluation fail."""
+    found = outcomes(entry(Score(value, passed=True)))["one"]
+
+    assert isinstance(found, Failed)
+    assert "InvalidResult" == found.error_type
+
+
+def test_an_answer_of_another_type_fails() -> None:
+    """An evaluator that answers a bare number is told what it may answer."""
+    expected = Failed("InvalidResult", "an evaluator answers Score, Skipped or Failed, not 'float'")
+
+    assert {"one": expected} == outcomes(entry(0.5))
+
+
+def test_an_entry_that_does_not_match_is_left_out() -> None:
+    """`match` looks at the attributes of the root span; what does not match has no evaluation at all."""
+    support = entry(PASS, "support", matches=lambda attributes: attributes.get("team") == "support")
+    sales = entry(PASS, "sales", matches=lambda attributes: attributes.get("team") == "sales")
+
+    assert {"support": PASS} == outcomes(support, sales)
+
+
+def test_ignored_tools_are_not_seen() -> None:
+    """`ignores` drops calls before the evaluator sees the trajectory."""
+
+    def names(trajectory: Trajectory) -> Outcome:
+        return Skipped(", ".join(call.name for call in trajectory.calls))
+
+    assert {"one": Skipped("search")} == outcomes(entry(names, ignores=lambda name: name == "book"))
+
+
+def test_sampling_is_by_trace_id_and_its_ratio() -> None:
+    """A ratio of a quarter takes about a quarter of all traces, and the same ones every time."""
+    ids = [
+        index.to_bytes(9, "big") + (index * 0x9E3779B97F4A7C15 % 2**56).to_bytes(7, "big") for index in range(1, 2001)
+    ]
+    quarter = entry(PASS, sample_ratio=0.25)
+    sampled = [trace_id for trace_id in ids if quarter.applies_to(Trajectory(calls=(), trace_id=trace_id))]
+
+    assert 450 < len(sampled) < 550
+    assert {} == outcomes(entry(PASS, sample_ratio=0.0))
+    assert {"one": PASS} == outcomes(entry(PASS, sample_ratio=1.0))
+
+
+def test_the_report_carries_how_the_trace_closed() -> None:
+    """Close reason and revision of the trace stand in every report."""
+    trace = Trace(trace_id=TRACE_ID, spans=CALLS, close_reason=CloseReason.TIMED_OUT, revision=2)
+    (report,) = Pipeline([], DialectReader([EveryToolSpan()]), Unit.AGENT).run(trace)
+
+    assert (CloseReason.TIMED_OUT, 2, False) == (report.close_reason, report.revision, report.complete)
+    assert 2 == len(report.trajectory.calls)
+
+
+def test_a_dialect_that_raises_has_said_nothing() -> None:
+    """One broken dialect costs neither the trace nor what the other dialects read; it is counted."""
+
+    class Broken(EveryToolSpan):
+        def read(self, span: Span) -> Reading | None:
+            raise ZeroDivisionError
+
+    reader = DialectReader([Broken(), EveryToolSpan()])
+    trace = Trace(trace_id=TRACE_ID, spans=(ROOT, *CALLS), close_reason=CloseReason.ROOT_ENDED)
+    (report,) = Pipeline([], reader).run(trace)
+
+    assert ["search", "book"] == [call.name for call in report.trajectory.calls]
+    assert {"Broken": 2} == dict(reader.failures)
