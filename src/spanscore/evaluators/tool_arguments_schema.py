@@ -1,0 +1,133 @@
+"""Whether the arguments of the calls are valid by the tools' JSON Schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ClassVar, Final
+
+from spanscore.alignment import LIMIT
+from spanscore.contracts import Parameters
+from spanscore.expected import unrecorded_arguments
+from spanscore.json_schema import Schema, UncheckableError, Work
+from spanscore.model import JSON, NOT_RECORDED, Outcome, Score, Skipped, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, listed, normaliser
+
+_LONGEST_SCHEMA: Final = 64 * 1024
+_WORK: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolArgumentsSchema(Parameters):
+    """Checks the arguments of the calls against the JSON Schemas of the tools.
+
+    The value is the share of valid calls among those whose tool has a schema: the ones given, else the tool
+    definitions that the trace itself carries. A call without arguments is checked as an empty object; failed calls
+    count. Calls that cannot be checked within fixed limits do not count, nor do tools whose schema in the trace is
+    unusable; both are in the details. Skipped where no call can be checked, and where the arguments of a call to be
+    checked were not recorded. References must stay inside a schema, and patterns are those of RE2.
+    """
+
+    expectation: ClassVar[str | None] = "schemas"
+
+    schemas: Mapping[str, Any] | None = None
+    """JSON Schema of the arguments, by tool: `{search: {type: object, required: [city]}}`."""
+    _given: Mapping[str, Schema] | None = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        normalise = normaliser(self)
+        given = None
+        if self.schemas is not None:
+            given = {normalise(tool): _schema(tool, schema) for tool, schema in self.schemas.items()}
+        object.__setattr__(self, "_given", given)
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Check the arguments of each call whose tool has a schema."""
+        names = called_names(trajectory.calls, self._normalise)
+        schemas, unusable = self._schemas(trajectory, frozenset(names))
+        if skipped := unrecorded_arguments(trajectory, self._normalise, schemas):
+            return skipped
+        work = Work(_WORK)
+        problems = {
+            index: _problems(schemas[name], trajectory.calls[index], work)
+            for index, name in enumerate(names)
+            if name in schemas
+        }
+        unchecked = [index for index, found in problems.items() if found is None]
+        invalid = {index: found for index, found in problems.items() if found}
+        total = len(problems) - len(unchecked)
+        if not total:
+            return Skipped(_nothing_checked(len(unchecked), unusable))
+        value = (total - len(invalid)) / total
+        explanation = f"{total - len(invalid)} of {total} calls have arguments that are valid by their tool's schema"
+        explanation += f"; not those of {listed(dict.fromkeys(names[index] for index in invalid))}." if invalid else "."
+        details = {
+            "totals": {"valid": total - len(invalid), "invalid": len(invalid), "unchecked": len(unchecked)},
+            "invalid": _shown(invalid, trajectory.calls),
+            "unusable_schemas": dict(islice(unusable.items(), LIMIT)),
+        }
+        return Score(value, value >= self.threshold, explanation, details)
+
+    def _schemas(self, trajectory: Trajectory, called: frozenset[str]) -> tuple[Mapping[str, Schema], dict[str, str]]:
+        """Return the schemas of the tools that were called, and why others are unusable."""
+        if self._given is not None:
+            return self._given, {}
+        usable, unusable = {}, {}
+        for tool, definition in trajectory.tool_definitions.items():
+            name = self._normalise(tool)
+            if name not in called:
+                continue
+            try:
+                usable[name] = _carried(json.dumps(definition))
+            except (ValueError, TypeError, RecursionError) as error:  # not JSON, or too deep to be written
+                unusable[name] = str(error)
+        return usable, unusable
+
+
+def _schema(tool: str, schema: JSON) -> Schema:
+    try:
+        return Schema(schema)
+    except ValueError as error:
+        message = f"schemas.{tool}: {error}"
+        raise ValueError(message) from error
+
+
+@lru_cache(maxsize=256)
+def _carried(text: str) -> Schema:
+    """Traces repeat their tool definitions, and getting a schema ready takes longer than all checks together."""
+    if len(text) > _LONGEST_SCHEMA:
+        message = f"the schema has more than {_LONGEST_SCHEMA} characters"
+        raise ValueError(message)
+    return Schema(json.loads(text))
+
+
+def _problems(schema: Schema, call: ToolCall, work: Work) -> list[str] | None:
+    try:
+        return schema.problems({} if call.arguments is NOT_RECORDED else call.arguments, work)
+    except UncheckableError:
+        return None
+
+
+def _nothing_checked(unchecked: int, unusable: Mapping[str, str]) -> str:
+    if unchecked:
+        return f"the arguments of {unchecked} calls are too deep or too much work to be checked"
+    if unusable:
+        return f"the trace's schemas of {listed(unusable)} cannot be used"
+    return "no tool that was called has a schema"
+
+
+def _shown(invalid: Mapping[int, list[str] | None], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    return [
+        {
+            "call": index,
+            "tool": calls[index].name,
+            "span_id": span_id.hex() if (span_id := calls[index].span_id) else None,
+            "problems": problems,
+        }
+        for index, problems in islice(invalid.items(), LIMIT)
+    ]

@@ -1,0 +1,173 @@
+"""How accurate the calls are, with a weight for each kind of match and mismatch."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from annotated_types import Ge
+
+from spanscore import alignment
+from spanscore.contracts import Parameters
+from spanscore.expected import ExpectedCall, Wanted, cut_off, equal_prefix, not_recorded, unrecorded_arguments
+from spanscore.matching import continued, json_key, multiset_matching
+from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedInput(ExpectedCall):
+    """A call that is expected, if need be with this input."""
+
+    input: Any = field(default_factory=not_recorded)
+    """The arguments. Without it, mode exact takes any; mode flexible takes only a call without arguments as exact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What each kind of match adds, and each kind of mismatch takes away."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    exact: Annotated[float, Ge(0)] = 1.0
+    """The right tool with the right input."""
+    name_only: Annotated[float, Ge(0)] = 0.5
+    """The right tool with another input."""
+    extra_penalty: Annotated[float, Ge(0)] = 0.25
+    """Mode flexible: a call that was not expected."""
+    wrong_penalty: Annotated[float, Ge(0)] = 0.25
+    """Mode exact: a call of another tool; a call too many counts twice."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            weight = getattr(self, each.name)
+            if not (math.isfinite(weight) and weight >= 0):
+                message = f"weights.{each.name}: must be a finite number of at least 0, not {weight!r}"
+                raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallAccuracy(Parameters):
+    """Scores calls by weighted exact matches, matches by name only, and mismatches.
+
+    With n calls expected and m made, mode `exact` compares position by position: E have the right tool and input, N
+    the right tool, and W another tool, plus two for each of the m - n calls too many. The value is
+    `(exact * E + name_only * N) / n - wrong_penalty * W / n`. Mode `flexible` compares in any order: E match by tool
+    and input, N of the rest by tool, X calls are extra. The value is
+    `(exact * E + name_only * N) / n - extra_penalty * X / n`. Both are kept within 0 and 1; the value is 1 when no
+    call is expected and none was made, and 0 when only one of them is so. Failed calls count. Skipped where the
+    arguments of a call to be compared were not recorded, and where the trace was truncated and expected calls are
+    missing.
+    """
+
+    expectation: ClassVar[str | None] = "expected"
+
+    expected: tuple[ExpectedInput, ...]
+    """The calls expected, none if empty: `[{name: search, input: {city: Paris}}, {name: book}]`."""
+    mode: Literal["exact", "flexible"] = "exact"
+    """Whether the order counts."""
+    weights: Weights = Weights()
+    """What each kind of match adds and each kind of mismatch takes away."""
+    _expected: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("exact", "flexible"):
+            message = f"mode: must be exact or flexible, not {self.mode!r}"
+            raise ValueError(message)
+        normalise = normaliser(self)
+        expected = tuple(Wanted.of(normalise(call.name), call.input) for call in self.expected)
+        object.__setattr__(self, "_expected", expected)
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Compare the calls with the expected ones."""
+        if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools_compared()):
+            return skipped
+        names = called_names(trajectory.calls, self._normalise)
+        counted = (_by_position if self.mode == "exact" else _in_any_order)(self._expected, trajectory.calls, names)
+        if skipped := cut_off(trajectory, counted.missing):
+            return skipped
+        value, explanation = self._value(counted, len(self._expected), len(names))
+        details: dict[str, Any] = {
+            "mode": self.mode,
+            "exact_matches": counted.exact,
+            "name_only_matches": counted.name_only,
+            **counted.details,
+            "totals": {"reference": len(self._expected), "output": len(names)},
+        }
+        if value < 1:
+            details["alignment"] = counted.align()
+        return Score(value, value >= self.threshold, explanation, details)
+
+    def _tools_compared(self) -> frozenset[str]:
+        flexible = self.mode == "flexible"
+        return frozenset(call.name for call in self._expected if flexible or call.arguments is not NOT_RECORDED)
+
+    def _value(self, counted: _Counted, n: int, m: int) -> tuple[float, str]:
+        if not n or not m:
+            return float(n == m), f"{n} calls were expected and {m} were made."
+        penalty = self.weights.wrong_penalty if self.mode == "exact" else self.weights.extra_penalty
+        gained = (self.weights.exact * counted.exact + self.weights.name_only * counted.name_only) / n
+        value = min(1.0, max(0.0, gained - penalty * (counted.mismatches / n)))
+        kind = "wrong or too many" if self.mode == "exact" else "extra"
+        return value, (
+            f"{counted.exact} exact matches at {self.weights.exact:g}, {counted.name_only} by name only at "
+            f"{self.weights.name_only:g} and {counted.mismatches} {kind} at -{penalty:g}, "
+            f"over {n} expected calls, within 0 and 1."
+        )
+
+
+class _Counted(NamedTuple):
+    exact: int
+    name_only: int
+    mismatches: int
+    missing: int
+    details: dict[str, Any]
+    align: Callable[[], list[alignment.Entry]]
+
+
+def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str]) -> _Counted:
+    def fits(index: int) -> bool:
+        call = expected[index]
+        return call.arguments is NOT_RECORDED or call.has_arguments(calls[index].arguments)
+
+    shared = min(len(expected), len(calls))
+    same_name = [index for index in range(shared) if expected[index].name == names[index]]
+    exact = sum(map(fits, same_name))
+    wrong = shared - len(same_name) + 2 * max(0, len(calls) - len(expected))
+    return _Counted(
+        exact=exact,
+        name_only=len(same_name) - exact,
+        mismatches=wrong,
+        missing=max(0, len(expected) - len(calls)),
+        details={"wrong_or_missing": wrong},
+        align=lambda: alignment.by_position([call.name for call in expected], names, fits),
+    )
+
+
+def _in_any_order(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str]) -> _Counted:
+    start = equal_prefix(expected, names, calls)
+    made = [(name, json_key(call.arguments)) for name, call in zip(names[start:], calls[start:], strict=True)]
+    rest = multiset_matching(made, [(call.name, call.key) for call in expected[start:]])
+    wanted = [call.name for call in expected]
+    matched = Counter(wanted[:start]) + Counter(wanted[start + index] for _, index in rest)
+    missing, extras = Counter(wanted) - matched, Counter(names) - matched
+    by_name = missing & extras
+    missing, extras = missing - by_name, extras - by_name
+    lists = {"matches": matched, "name_only_matches": by_name, "extras": extras, "missing_tool_calls": missing}
+    return _Counted(
+        exact=start + len(rest),
+        name_only=by_name.total(),
+        mismatches=extras.total(),
+        missing=missing.total(),
+        details={
+            "extras": extras.total(),
+            "missing": missing.total(),
+            "details": {key: list(counted.elements())[: alignment.LIMIT] for key, counted in lists.items()},
+        },
+        align=lambda: alignment.in_any_order(wanted, names, continued(start, rest)),
+    )

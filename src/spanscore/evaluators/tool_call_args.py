@@ -1,0 +1,183 @@
+"""Whether tools were called with the expected arguments."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from annotated_types import MinLen
+
+from spanscore.contracts import Parameters
+from spanscore.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
+from spanscore.matching import member_keys, positions, python_equality_suffices
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedArgs(ExpectedCall):
+    """A call that is expected with these arguments."""
+
+    args: Mapping[str, Any]
+    """The arguments, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallArgs(Parameters):
+    """Checks that tools were called with the expected arguments.
+
+    Each expected call in turn takes the first call of its tool that fits and is not taken yet. It fits when every
+    expected argument is there and equal; with `subset: false`, when the arguments are equal as a whole. The value is
+    the share of expected calls that found one; with `strict` it is 1 when all did and else 0. Other calls do not
+    matter, failed calls count. Skipped where the arguments of a call to be compared were not recorded, and where the
+    trace was truncated and expected calls are missing.
+    """
+
+    expectation: ClassVar[str | None] = "tool_calls"
+
+    tool_calls: Annotated[tuple[ExpectedArgs, ...], MinLen(1)]
+    """The calls expected: `[{name: search, args: {city: Paris}}]`."""
+    strict: bool = False
+    """All or nothing."""
+    subset: bool = True
+    """A call may have more arguments than expected."""
+    _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
+    _labels: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    _compared: frozenset[str] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.tool_calls:
+            message = "tool_calls: at least one call is needed, such as {name: search, args: {city: Paris}}"
+            raise ValueError(message)
+        normalise = normaliser(self)
+        calls = [(normalise(call.name), call.args) for call in self.tool_calls]
+        expected = tuple(_wanted(calls, subset=self.subset))
+        compared = frozenset(call.tool for call in expected if call.members or not self.subset)
+        object.__setattr__(self, "_expected", expected)
+        object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, subset=self.subset)))
+        object.__setattr__(self, "_compared", compared)
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Find a call for each expected one."""
+        if skipped := unrecorded_arguments(trajectory, self._normalise, self._compared):
+            return skipped
+        names = called_names(trajectory.calls, self._normalise)
+        unused = _Unused(trajectory.calls, names, self._expected)
+        found = [unused.take(call) for call in self._expected]
+        hits = len(found) - found.count(None)
+        if skipped := cut_off(trajectory, len(found) - hits):
+            return skipped
+        value = float(hits == len(found)) if self.strict else hits / len(found)
+        explanation = f"{hits} of {len(found)} expected calls were made with "
+        explanation += "at least the expected arguments" if self.subset else "exactly the expected arguments"
+        explanation += ", and strict needs all." if self.strict else "."
+        details = {
+            "explained_tool_calls_args": {
+                label: f"Actual: no call, Expected: {text}, Score: 0.0"
+                if index is None
+                else f"Actual: call {index}, Expected: {text}, Score: 1.0"
+                for (label, text), index in zip(self._labels, found, strict=True)
+            }
+        }
+        return Score(value, value >= self.threshold, explanation, details)
+
+
+class _Wanted(NamedTuple):
+    """An expected call, ready to be looked for."""
+
+    tool: str
+    arguments: dict[str, Any]
+    members: frozenset[Hashable]
+    mark: Hashable
+    """What a call that fits has: the member that is rarest among the expected ones, or else all members."""
+    is_plain: bool
+    """Python's `==` with the arguments is as good as comparing members."""
+    subset: bool
+
+    def fits(self, arguments: Recorded) -> bool:
+        if not self.is_plain:
+            return self.fit(member_keys(arguments))
+        if not self.subset:
+            return arguments == self.arguments or (arguments is NOT_RECORDED and not self.arguments)
+        if not isinstance(arguments, dict):
+            return not self.members
+        for name, value in self.arguments.items():  # noqa: SIM110 - all() takes three times as long
+            if name not in arguments or arguments[name] != value:
+                return False
+        return True
+
+    def fit(self, members: frozenset[Hashable]) -> bool:
+        return self.members <= members if self.subset else self.members == members
+
+
+def _labels(calls: Sequence[ExpectedArgs], *, subset: bool) -> Iterator[tuple[str, str]]:
+    """Name the arguments but not their values: scores go where arguments may not."""
+    for label, call in zip(numbered(call.name for call in calls), calls, strict=True):
+        yield label, ", ".join(sorted(map(str, call.args))) or ("anything" if subset else "no arguments")
+
+
+def _wanted(calls: Sequence[tuple[str, Mapping[str, Any]]], *, subset: bool) -> Iterator[_Wanted]:
+    members = [member_keys(dict(arguments)) for _, arguments in calls]
+    frequency = Counter((tool, member) for (tool, _), held in zip(calls, members, strict=True) for member in held)
+    for (tool, arguments), held in zip(calls, members, strict=True):
+        rarest = min(held, key=lambda member: frequency[tool, member], default=None)
+        plain = python_equality_suffices(dict(arguments))
+        yield _Wanted(tool, dict(arguments), held, rarest if subset else held, plain, subset)
+
+
+class _Unused:
+    """The calls of a run that no expected call has taken yet."""
+
+    def __init__(self, calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted]) -> None:
+        self._calls = calls
+        self._marks = {call.mark for call in wanted}
+        self._by_tool = positions(names)
+        self._first = dict.fromkeys(self._by_tool, 0)
+        self._marked: dict[str, Mapping[Hashable, list[int]]] = {}
+        self._members: dict[int, frozenset[Hashable]] = {}
+        self._searches: dict[tuple[str, frozenset[Hashable]], Iterator[int]] = {}
+        self._taken: set[int] = set()
+
+    def take(self, wanted: _Wanted) -> int | None:
+        """Take the first call that fits; most often it is the first of its tool."""
+        first = self._first_of(wanted.tool)
+        if first is None:
+            return None
+        index = first if wanted.fits(self._calls[first].arguments) else next(self._search(wanted), None)
+        if index is not None:
+            self._taken.add(index)
+        return index
+
+    def _first_of(self, tool: str) -> int | None:
+        indexes = self._by_tool.get(tool, [])
+        place = self._first.get(tool, 0)
+        while place < len(indexes) and indexes[place] in self._taken:
+            place += 1
+        self._first[tool] = place
+        return indexes[place] if place < len(indexes) else None
+
+    def _search(self, wanted: _Wanted) -> Iterator[int]:
+        """Return the search for calls like this, where it stopped: what was passed over will not do later either."""
+        key = wanted.tool, wanted.members
+        if key not in self._searches:
+            self._searches[key] = self._candidates(wanted)
+        return self._searches[key]
+
+    def _candidates(self, wanted: _Wanted) -> Iterator[int]:
+        if wanted.tool not in self._marked:
+            self._marked[wanted.tool] = self._mark(wanted.tool, subset=wanted.subset)
+        for index in self._marked[wanted.tool].get(wanted.mark, ()):
+            if index not in self._taken and wanted.fit(self._members[index]):
+                yield index
+
+    def _mark(self, tool: str, *, subset: bool) -> Mapping[Hashable, list[int]]:
+        marked: dict[Hashable, list[int]] = defaultdict(list)
+        for index in self._by_tool[tool]:
+            self._members[index] = members = member_keys(self._calls[index].arguments)
+            for mark in self._marks & members if subset else (members,):
+                marked[mark].append(index)
+        return marked

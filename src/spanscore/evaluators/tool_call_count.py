@@ -1,0 +1,118 @@
+"""How often each tool was called."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
+
+from annotated_types import Ge, MinLen
+
+from spanscore.contracts import Parameters
+from spanscore.expected import cut_off
+from spanscore.model import Outcome, Score, Trajectory
+from spanscore.names import Normalise, called_names, listed, normaliser
+
+Operator: TypeAlias = Literal["=", "==", "!=", ">", "<", ">=", "<="]
+Count: TypeAlias = Annotated[int, Ge(0)]
+Criterion: TypeAlias = Count | str | tuple[Operator, Count]
+
+_COMPARE: Final[Mapping[Operator, Callable[[int, int], bool]]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+_SHOWN: Final = 3
+_WRITTEN: Final = re.compile(r"\s*([^\s\w-]+)\s*(-?[0-9]+)\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallCount(Parameters):
+    """Checks how often each tool was called.
+
+    The value is the share of the tools whose number of calls meets its criterion; with `strict` it is 1 when all do
+    and else 0. Failed calls count. A tool that was never called has 0 calls, also when there are no calls at all;
+    calls of other tools are ignored. Skipped where a truncated trace shows fewer calls than a criterion needs.
+    """
+
+    expectation: ClassVar[str | None] = "tool_calls_count"
+
+    tool_calls_count: Annotated[Mapping[str, Criterion], MinLen(1)]
+    """For each tool `[operator, count]`, `"operator count"` or a bare count, which means `=`: `{search: [">=", 1]}`.
+    Operators: `= == != > < >= <=`."""
+    strict: bool = False
+    """All or nothing."""
+    _criteria: tuple[_Criterion, ...] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.tool_calls_count:
+            message = "tool_calls_count: at least one tool is needed, such as {search: ['>=', 1]}"
+            raise ValueError(message)
+        normalise = normaliser(self)
+        criteria = tuple(_criterion(tool, normalise(tool), value) for tool, value in self.tool_calls_count.items())
+        object.__setattr__(self, "_criteria", criteria)
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Compare the number of calls of each tool with its criterion."""
+        counts = Counter(called_names(trajectory.calls, self._normalise))
+        explained = {}
+        unmet = []
+        lacking = 0
+        for tool, name, comparison, limit in self._criteria:
+            actual = counts.get(name, 0)
+            met = _COMPARE[comparison](actual, limit)
+            explained[tool] = f"Actual: {actual}, Expected: {limit}, Score: {1.0 if met else 0.0}"
+            if not met:
+                unmet.append(f"{listed([tool])} has {actual} instead of {comparison} {limit}")
+                lacking += max(0, limit - actual)
+        if skipped := cut_off(trajectory, lacking):
+            return skipped
+        matched, total = len(self._criteria) - len(unmet), len(self._criteria)
+        value = float(not unmet) if self.strict else matched / total
+        explanation = f"{matched} of {total} tools have the expected number of calls"
+        if unmet:
+            explanation += f" ({'; '.join(unmet[:_SHOWN])}{'; ...' if len(unmet) > _SHOWN else ''})"
+        explanation += ", and strict needs all." if self.strict else "."
+        return Score(value, value >= self.threshold, explanation, {"explained_tool_calls_count": explained})
+
+
+class _Criterion(NamedTuple):
+    tool: str
+    name: str
+    comparison: Operator
+    limit: int
+
+
+def _criterion(tool: str, name: str, written: Any) -> _Criterion:
+    comparison, limit = _apart(written)
+    if comparison is None:
+        message = f"tool_calls_count.{tool}: {written!r} must be [operator, count], 'operator count' or a count"
+        raise ValueError(message)
+    if not isinstance(comparison, str) or comparison not in _COMPARE:
+        message = f"tool_calls_count.{tool}: unknown operator {comparison!r}; allowed: {' '.join(_COMPARE)}"
+        raise ValueError(message)
+    if type(limit) is not int or limit < 0:
+        message = f"tool_calls_count.{tool}: the count must be a whole number of at least 0, not {limit!r}"
+        raise ValueError(message)
+    return _Criterion(tool, name, cast("Operator", comparison), limit)
+
+
+def _apart(written: Any) -> tuple[Any, Any]:
+    """Return operator and count, unchecked; no operator where the form is none of the three."""
+    if type(written) is int:
+        return "=", written
+    if isinstance(written, str):
+        found = _WRITTEN.fullmatch(written)
+        return (found[1], int(found[2])) if found else (None, None)
+    if isinstance(written, (list, tuple)) and len(written) == len(("operator", "count")):
+        return written[0], written[1]
+    return None, None

@@ -1,0 +1,61 @@
+"""Whether tools were called in the expected order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import MinLen
+
+from spanscore import alignment
+from spanscore.contracts import Parameters
+from spanscore.expected import cut_off
+from spanscore.matching import common_subsequence
+from spanscore.model import Outcome, Score, Trajectory
+from spanscore.names import Normalise, called_names, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallOrder(Parameters):
+    """Checks that tools were called in the expected order.
+
+    The value is the length of the longest common subsequence of the calls and the expected names, divided by the
+    number of expected names: calls in between do not matter. With `strict` it is 1 when the calls are exactly the
+    expected names, position by position, and else 0. Failed calls count. Skipped where the trace was truncated and
+    expected calls are missing.
+    """
+
+    expectation: ClassVar[str | None] = "tool_calls_order"
+
+    tool_calls_order: Annotated[tuple[str, ...], MinLen(1)]
+    """The tools in the order expected, one name for each call: `[lookup_order, check_policy, issue_refund]`."""
+    strict: bool = False
+    """All or nothing, and no other calls."""
+    _expected: list[str] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.tool_calls_order:
+            message = "tool_calls_order: at least one tool is needed"
+            raise ValueError(message)
+        normalise = normaliser(self)
+        object.__setattr__(self, "_expected", [normalise(name) for name in self.tool_calls_order])
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Compare the names of the calls with the expected ones."""
+        expected, actual = self._expected, called_names(trajectory.calls, self._normalise)
+        same = expected == actual
+        pairs = [] if same else common_subsequence(actual, expected)
+        matched = list(self.tool_calls_order) if same else [self.tool_calls_order[column] for _, column in pairs]
+        if skipped := cut_off(trajectory, len(expected) - len(matched)):
+            return skipped
+        value = float(same) if self.strict else len(matched) / len(expected)
+        explanation = f"{len(matched)} of {len(expected)} expected calls were made in order, among {len(actual)} calls"
+        explanation += ", and strict needs exactly these." if self.strict else "."
+        details: dict[str, Any] = {"lcs": matched, "totals": {"expected": len(expected), "actual": len(actual)}}
+        if value < 1 and self.strict:
+            details["alignment"] = alignment.by_position(expected, actual, lambda _: True)
+        elif value < 1:
+            details["alignment"] = alignment.in_order(expected, actual, pairs)
+        return Score(value, value >= self.threshold, explanation, details)

@@ -1,0 +1,139 @@
+"""Whether tools returned the expected results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from annotated_types import MinLen
+
+from spanscore.contracts import Parameters
+from spanscore.expected import ExpectedCall, cut_off, numbered, unrecorded_results
+from spanscore.matching import json_key, positions
+from spanscore.model import Outcome, Recorded, Score, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedOutput(ExpectedCall):
+    """A call that is expected to have this result."""
+
+    output: Any
+    """The result, any JSON value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallOutput(Parameters):
+    """Checks that tools returned the expected results.
+
+    Each expected output in turn takes the first call of its tool that has this result and is not taken yet. A result
+    recorded as an object with a `content` is compared by that content when the expected output is a text. The value is
+    the share of expected outputs that found a call. With `strict`, each takes the first call of its tool that is not
+    taken yet, whatever its result, and the value is 1 when all are equal and else 0. Other calls do not matter; a
+    failed call without a result equals nothing. Skipped where the result of a call to be compared was not recorded,
+    and where the trace was truncated and expected calls are missing.
+    """
+
+    expectation: ClassVar[str | None] = "tool_outputs"
+
+    tool_outputs: Annotated[tuple[ExpectedOutput, ...], MinLen(1)]
+    """The results expected: `[{name: search, output: "3 hotels"}]`."""
+    strict: bool = False
+    """All or nothing, in the order of the calls of each tool."""
+    _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
+    _labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _tools: frozenset[str] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.tool_outputs:
+            message = "tool_outputs: at least one output is needed, such as {name: search, output: '3 hotels'}"
+            raise ValueError(message)
+        normalise = normaliser(self)
+        expected = tuple(
+            _Wanted(normalise(call.name), isinstance(call.output, str), json_key(call.output))
+            for call in self.tool_outputs
+        )
+        object.__setattr__(self, "_expected", expected)
+        object.__setattr__(self, "_labels", tuple(numbered(call.name for call in self.tool_outputs)))
+        object.__setattr__(self, "_tools", frozenset(wanted.tool for wanted in expected))
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Find a call for each expected output."""
+        if skipped := unrecorded_results(trajectory, self._normalise, self._tools):
+            return skipped
+        names = called_names(trajectory.calls, self._normalise)
+        take = (_first_call if self.strict else _first_equal)(trajectory.calls, names, self._expected)
+        found = [take(call) for call in self._expected]
+        hits = len(found) - found.count(None)
+        if skipped := cut_off(trajectory, len(found) - hits):
+            return skipped
+        value = float(hits == len(found)) if self.strict else hits / len(found)
+        explanation = f"{hits} of {len(found)} expected results were returned"
+        explanation += " in the order expected of each tool, and strict needs all." if self.strict else "."
+        details = {  # names calls but not their results: scores go where results may not
+            "explained_tool_outputs": {
+                label: "Actual: no call, Score: 0.0" if index is None else f"Actual: call {index}, Score: 1.0"
+                for label, index in zip(self._labels, found, strict=True)
+            }
+        }
+        return Score(value, value >= self.threshold, explanation, details)
+
+
+class _Wanted(NamedTuple):
+    tool: str
+    is_text: bool
+    key: Hashable
+
+
+def _first_call(
+    calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted]
+) -> Callable[[_Wanted], int | None]:
+    """Take the first call of the tool that is not taken yet, and return it if its result is the one wanted."""
+    found = positions(names)
+    waiting = {call.tool: iter(found.get(call.tool, ())) for call in wanted}
+
+    def take(call: _Wanted) -> int | None:
+        index = next(waiting[call.tool], None)
+        if index is None:
+            return None
+        result = calls[index].result
+        return index if json_key(_text_of(result) if call.is_text else result) == call.key else None
+
+    return take
+
+
+def _first_equal(
+    calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted]
+) -> Callable[[_Wanted], int | None]:
+    """Take the first call of the tool that has the result wanted and is not taken yet.
+
+    An object with a content may wait in two places; taken from one of them, it is passed over in the other.
+    """
+    kinds = {(call.tool, call.is_text) for call in wanted}
+    waiting: dict[_Wanted, list[int]] = defaultdict(list)
+    for index in range(len(calls) - 1, -1, -1):
+        for is_text in (True, False):
+            if (names[index], is_text) in kinds:
+                result = calls[index].result
+                key = json_key(_text_of(result) if is_text else result)
+                waiting[_Wanted(names[index], is_text, key)].append(index)
+    taken: set[int] = set()
+
+    def take(call: _Wanted) -> int | None:
+        left = waiting.get(call, [])
+        while left:
+            index = left.pop()
+            if index not in taken:
+                taken.add(index)
+                return index
+        return None
+
+    return take
+
+
+def _text_of(result: Recorded) -> Recorded:
+    return result["content"] if isinstance(result, dict) and "content" in result else result

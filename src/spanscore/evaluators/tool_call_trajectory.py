@@ -1,0 +1,100 @@
+"""The health of a run's tool calls; needs no expectations."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge
+
+from spanscore.contracts import Parameters
+from spanscore.model import Outcome, Score, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallTrajectory(Parameters):
+    """Measures the tool calls of a run: how many failed, were repeated or are missing, and how long they took.
+
+    The value is the share of calls that did not fail, 1 when there are none. The run passes when the value reaches
+    the threshold and every gate that is set holds. The measurements are in the details: sequence gaps count the
+    numbers missing between the smallest and the largest that the instrumentation gave to the calls, none where it
+    gives no numbers; a run of k calls of one tool has k - 1 consecutive ones; latency percentiles are by nearest rank
+    and leave out calls whose execution was not seen. A truncated trace is measured as far as it was received.
+    """
+
+    expectation: ClassVar[str | None] = None
+
+    max_failed: Annotated[int, Ge(0)] | None = None
+    """Gate: at most so many calls failed."""
+    max_sequence_gaps: Annotated[int, Ge(0)] | None = None
+    """Gate: at most so many calls are missing from the sequence."""
+    max_consecutive_same_tool: Annotated[int, Ge(0)] | None = None
+    """Gate: at most so many calls repeat the tool of the call before."""
+    max_latency_p95_ms: Annotated[float, Ge(0)] | None = None
+    """Gate: 95 % of the calls took at most so long."""
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_normalise", normaliser(self))
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Take the measurements."""
+        names = called_names(trajectory.calls, self._normalise)
+        measurements = _measurements(trajectory.calls, names)
+        total, failed = len(names), measurements["tool_calls_failed"]
+        value = (total - failed) / total if total else 1.0
+        exceeded = self._exceeded(measurements)
+        explanation = f"{total - failed} of {total} tool calls did not fail" if total else "No tool was called"
+        explanation += f"; {', '.join(exceeded)}." if exceeded else "."
+        details = {"measurements": measurements, "gates_exceeded": exceeded}
+        return Score(value, value >= self.threshold and not exceeded, explanation, details)
+
+    def _exceeded(self, measurements: dict[str, Any]) -> list[str]:
+        gates = (
+            ("max_failed", self.max_failed, "tool_calls_failed"),
+            ("max_sequence_gaps", self.max_sequence_gaps, "tool_call_sequence_gaps"),
+            ("max_consecutive_same_tool", self.max_consecutive_same_tool, "consecutive_same_tool_calls"),
+            ("max_latency_p95_ms", self.max_latency_p95_ms, "tool_call_latency_p95_ms"),
+        )
+        return [
+            f"{measurements[measured]:g} exceeds {gate} {limit:g}"
+            for gate, limit, measured in gates
+            if limit is not None and measurements[measured] > limit
+        ]
+
+
+def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:
+    totals = Counter(names)
+    failures = Counter(name for name, call in zip(names, calls, strict=True) if call.error is not None)
+    latencies = sorted(call.duration_ms for call in calls if _was_timed(call))
+    sequence = sorted(call.sequence for call in calls if call.sequence is not None)
+    return {
+        "tool_calls_total": len(calls),
+        "tool_calls_failed": failures.total(),
+        "tool_call_sequence_gaps": sum(max(0, later - earlier - 1) for earlier, later in pairwise(sequence)),
+        "all_tool_calls_succeeded": not failures,
+        "consecutive_same_tool_calls": sum(one == other for one, other in pairwise(names)),
+        "per_tool_failure_rate": {name: failures[name] / totals[name] for name in sorted(totals)},
+        "tool_call_latency_p50_ms": _nearest_rank(latencies, 50),
+        "tool_call_latency_p95_ms": _nearest_rank(latencies, 95),
+    }
+
+
+def _was_timed(call: ToolCall) -> bool:
+    """Tell calls whose span has not ended, or which only a model's request tells of, from those that took no time.
+
+    Calls built by hand start at 0 and have no span.
+    """
+    return call.start_ns == 0 or (call.span_id is not None and call.end_ns != 0)
+
+
+def _nearest_rank(ascending: Sequence[float], percent: int) -> float:
+    if not ascending:
+        return 0.0
+    rank = math.ceil(percent / 100 * len(ascending)) - 1
+    return ascending[min(max(rank, 0), len(ascending) - 1)]

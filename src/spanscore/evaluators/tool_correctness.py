@@ -1,0 +1,52 @@
+"""Whether exactly the expected tools were used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import ClassVar
+
+from spanscore.alignment import LIMIT
+from spanscore.contracts import Parameters, ToolNames
+from spanscore.expected import cut_off
+from spanscore.model import Outcome, Score, Skipped, Trajectory
+from spanscore.names import Normalise, listed, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCorrectness(Parameters):
+    """Checks that exactly the expected tools were used, in any order and any number of times.
+
+    The value is 1 when the set of tools called is the set of tools expected, else 0. Failed calls count. Names are
+    compared in canonical form unless told otherwise. Skipped without expected tools, and where the trace was truncated
+    and expected tools are missing; an empty list expects that no tool is called.
+    """
+
+    expectation: ClassVar[str | None] = "expected_tools"
+
+    tool_names: ToolNames = "canonical"
+    """How tool names are compared; both sides are normalised."""
+    expected_tools: tuple[str, ...] | None = None
+    """The tools expected: `[search, book]`."""
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_normalise", normaliser(self))
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Compare the set of tools called with the set expected."""
+        if self.expected_tools is None:
+            return Skipped("no expected tools are given")
+        raw = dict.fromkeys((*self.expected_tools, *(call.name for call in trajectory.calls)))
+        canonical = {name: self._normalise(name) for name in raw}
+        expected = {canonical[name] for name in self.expected_tools}
+        used = {canonical[call.name] for call in trajectory.calls}
+        missing, extra = sorted(expected - used), sorted(used - expected)
+        if skipped := cut_off(trajectory, len(missing)):
+            return skipped
+        value = 0.0 if missing or extra else 1.0
+        explanation = f"{len(expected)} tools were expected and {len(used)} used; {len(missing)} expected were not used"
+        explanation += f" ({listed(missing)})" if missing else ""
+        explanation += f" and {len(extra)} used were not expected" + (f" ({listed(extra)})." if extra else ".")
+        details = {"missing": missing, "extra": extra, "canonical": dict(islice(canonical.items(), LIMIT))}
+        return Score(value, value >= self.threshold, explanation, details)

@@ -1,0 +1,137 @@
+"""Whether a run kept the rules about which tools may, must and must not be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
+
+from annotated_types import Ge
+
+from spanscore.alignment import LIMIT
+from spanscore.contracts import Parameters
+from spanscore.expected import cut_off
+from spanscore.globs import glob_matcher, is_glob
+from spanscore.model import Outcome, Score, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, listed, normaliser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPolicy(Parameters):
+    """Checks rules about which tools may, must and must not be called.
+
+    The value is the number of rules kept, divided by the number of rules. A rule is each entry of `required`,
+    `forbidden`, `must_precede` and `max_calls_per_tool`, the whole list `allowed`, and `max_calls`. Tools are named or
+    given as a glob: `*` stands for any characters, `?` for one; a glob is compared with normalised names as it is.
+    Failed calls count. Skipped where the trace was truncated and a required tool is missing.
+    """
+
+    expectation: ClassVar[str | None] = None
+
+    required: tuple[str, ...] = ()
+    """Each of these tools is called."""
+    allowed: tuple[str, ...] | None = None
+    """No other tools are called; with an empty list, none at all."""
+    forbidden: tuple[str, ...] = ()
+    """None of these tools is called: `[delete_*]`."""
+    must_precede: tuple[tuple[str, str], ...] = ()
+    """Pairs `[first, then]`: every call of the second tool comes after a call of the first."""
+    max_calls: Annotated[int, Ge(0)] | None = None
+    """There are at most so many calls."""
+    max_calls_per_tool: Mapping[str, Annotated[int, Ge(0)]] = field(default_factory=dict)
+    """There are at most so many calls of a tool; of all tools together that a glob matches."""
+    _rules: tuple[_Rule, ...] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        normalise = normaliser(self)
+        rules = tuple(self._all_rules(partial(_matcher, normalise)))
+        if not rules:
+            message = "at least one rule is needed: required, allowed, forbidden, must_precede, max_calls or "
+            message += "max_calls_per_tool"
+            raise ValueError(message)
+        object.__setattr__(self, "_rules", rules)
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Check each rule."""
+        names = called_names(trajectory.calls, self._normalise)
+        broken = [(rule, calls) for rule in self._rules if (calls := rule.broken_by(names)) is not None]
+        if skipped := cut_off(trajectory, sum(rule.is_requirement for rule, _ in broken)):
+            return skipped
+        kept, total = len(self._rules) - len(broken), len(self._rules)
+        value = kept / total
+        explanation = f"{kept} of {total} rules were kept"
+        explanation += f"; broken: {listed(rule.text for rule, _ in broken)}." if broken else "."
+        details = {
+            "rules": {"kept": kept, "total": total},
+            "broken": [_broken(rule.text, calls, trajectory.calls) for rule, calls in broken],
+        }
+        return Score(value, value >= self.threshold, explanation, details)
+
+    def _all_rules(self, matcher: Callable[[str], _Matches]) -> Iterator[_Rule]:
+        for tool in self.required:
+            yield _Rule(f"required: {tool}", partial(_absent, matcher(tool)), is_requirement=True)
+        if self.allowed is not None:
+            allowed = [matcher(tool) for tool in self.allowed]
+            yield _Rule(f"allowed: {', '.join(self.allowed) or 'none'}", partial(_other, allowed))
+        for tool in self.forbidden:
+            yield _Rule(f"forbidden: {tool}", partial(_beyond, matcher(tool), 0))
+        for first, then in self.must_precede:
+            yield _Rule(f"must_precede: {first}, {then}", partial(_too_early, matcher(first), matcher(then)))
+        if self.max_calls is not None:
+            _limit("max_calls", self.max_calls)
+            yield _Rule(f"max_calls: {self.max_calls}", partial(_beyond, lambda _: True, self.max_calls))
+        for tool, limit in self.max_calls_per_tool.items():
+            _limit(f"max_calls_per_tool.{tool}", limit)
+            yield _Rule(f"max_calls_per_tool: {tool}: {limit}", partial(_beyond, matcher(tool), limit))
+
+
+_Matches: TypeAlias = Callable[[str], bool]
+
+
+class _Rule(NamedTuple):
+    text: str
+    broken_by: Callable[[Sequence[str]], list[int] | None]
+    """Returns the positions of the calls that break the rule; None when it is kept."""
+    is_requirement: bool = False
+    """Only a call that is not there can break it."""
+
+
+def _matcher(normalise: Normalise, tool: str) -> _Matches:
+    return glob_matcher(tool) if is_glob(tool) else normalise(tool).__eq__
+
+
+def _limit(parameter: str, limit: int) -> None:
+    if type(limit) is not int or limit < 0:
+        message = f"{parameter}: must be a whole number of at least 0, not {limit!r}"
+        raise ValueError(message)
+
+
+def _positions(matches: _Matches, names: Sequence[str]) -> list[int]:
+    matching = {name for name in set(names) if matches(name)}
+    return [index for index, name in enumerate(names) if name in matching] if matching else []
+
+
+def _absent(matches: _Matches, names: Sequence[str]) -> list[int] | None:
+    return None if _positions(matches, names) else []
+
+
+def _other(allowed: Sequence[_Matches], names: Sequence[str]) -> list[int] | None:
+    return _positions(lambda name: not any(matches(name) for matches in allowed), names) or None
+
+
+def _beyond(matches: _Matches, limit: int, names: Sequence[str]) -> list[int] | None:
+    return _positions(matches, names)[limit:] or None
+
+
+def _too_early(first: _Matches, then: _Matches, names: Sequence[str]) -> list[int] | None:
+    earliest = min(_positions(first, names), default=len(names))
+    return [index for index in _positions(then, names) if index <= earliest] or None
+
+
+def _broken(rule: str, positions: Sequence[int], calls: Sequence[ToolCall]) -> dict[str, object]:
+    shown = positions[:LIMIT]
+    spans = [span_id.hex() for index in shown if (span_id := calls[index].span_id) is not None]
+    return {"rule": rule, "calls": list(shown), "span_ids": spans}

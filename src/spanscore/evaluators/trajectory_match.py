@@ -1,0 +1,217 @@
+"""Whether the calls match a reference trajectory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+
+from spanscore import alignment
+from spanscore.arguments import ArgumentMode, Comparison, parsed_path
+from spanscore.bipartite import maximum_matching
+from spanscore.contracts import Parameters
+from spanscore.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
+from spanscore.matching import Pairs, common_subsequence, continued, multiset_matching
+from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
+from spanscore.names import Normalise, called_names, normaliser
+
+Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "unordered"]
+Scoring: TypeAlias = Literal["binary", "f1", "precision", "recall"]
+
+_NEEDS: Final[Mapping[Mode, str]] = {
+    "exact": "the same calls in the same places",
+    "in_order": "all of the reference, in order",
+    "any_order": "all of the reference",
+    "subset": "all calls to be in the reference",
+    "superset": "all of the reference",
+    "unordered": "all of the reference and no other calls",
+}
+_FORMULAS: Final[Mapping[Scoring, str]] = {
+    "f1": "F1 is 2 * matching / (made + in the reference).",
+    "precision": "precision is matching / made.",
+    "recall": "recall is matching / in the reference.",
+}
+_ARGUMENT_MODES: Final[tuple[ArgumentMode, ...]] = ("exact", "ignore", "subset", "superset")
+
+_Symbol: TypeAlias = tuple[str, Hashable]
+"""A tool and the key of its arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceCall(ExpectedCall):
+    """A call of the reference."""
+
+    arguments: Any = field(default_factory=dict)
+    """The arguments; none without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrajectoryMatch(Parameters):
+    """Compares the calls with a reference trajectory.
+
+    Hits are, in mode `exact`, the positions at which both have the same call; in mode `in_order` the length of the
+    longest common subsequence; in the other modes the largest number of calls that can each be paired with a call of
+    the reference, whatever the order. With scoring `binary` the value is 1 when the mode has what it needs and else 0:
+    `exact` needs the same calls in the same places; `in_order`, `any_order` and `superset` need all of the reference;
+    `subset` needs all calls to be in the reference; `unordered` needs both. Scoring `precision` is hits / calls,
+    `recall` is hits / reference and `f1` their harmonic mean; each is 1 when both sides are empty. A call without
+    arguments equals one with an empty object. Skipped where the arguments of a call to be compared were not recorded,
+    and where the trace was truncated and calls of the reference are missing.
+    """
+
+    expectation: ClassVar[str | None] = "reference"
+
+    reference: tuple[ReferenceCall, ...]
+    """The calls expected: `[{name: search, arguments: {city: Paris}}, {name: book}]`."""
+    mode: Mode = "exact"
+    """Which calls have to match, and in which order."""
+    scoring: Scoring = "binary"
+    """How hits become the value."""
+    arguments: ArgumentMode = "exact"
+    """How arguments are compared: `subset` and `superset` mean that the actual call's top-level arguments are some of
+    the reference's, or more."""
+    argument_overrides: Mapping[str, ArgumentMode | tuple[str, ...]] = field(default_factory=dict)
+    """Another way for some tools: a mode, or the dotted paths of the only arguments to compare."""
+    ignore_arguments: tuple[str, ...] = ()
+    """Dotted paths of arguments that do not count, such as `trace.id`."""
+    include_failed: bool = True
+    """Whether failed calls are calls."""
+    _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
+    _reference: tuple[_Symbol, ...] = field(init=False, repr=False, compare=False)
+    _comparisons: Mapping[str, Comparison] = field(init=False, repr=False, compare=False)
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check("mode", self.mode, tuple(_NEEDS))
+        _check("scoring", self.scoring, ("binary", *_FORMULAS))
+        _check("arguments", self.arguments, _ARGUMENT_MODES)
+        normalise = normaliser(self)
+        names = [normalise(call.name) for call in self.reference]
+        comparisons = dict.fromkeys(names, self._comparison(self.arguments))
+        for tool, how in self.argument_overrides.items():
+            comparisons[normalise(tool)] = self._comparison(how, f"argument_overrides.{tool}")
+        wanted = tuple(Wanted.of(name, call.arguments) for name, call in zip(names, self.reference, strict=True))
+        reference = tuple((call.name, comparisons[call.name].key(call.arguments)) for call in wanted)
+        object.__setattr__(self, "_wanted", wanted)
+        object.__setattr__(self, "_reference", reference)
+        object.__setattr__(self, "_comparisons", {name: comparisons[name] for name in names})
+        object.__setattr__(self, "_normalise", normalise)
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Compare the calls with the reference."""
+        if not self.include_failed:
+            trajectory = replace(trajectory, calls=tuple(call for call in trajectory.calls if call.error is None))
+        compared = {name for name, comparison in self._comparisons.items() if comparison.looks_at_arguments}
+        if skipped := unrecorded_arguments(trajectory, self._normalise, compared):
+            return skipped
+        names = called_names(trajectory.calls, self._normalise)
+        start = equal_prefix(self._wanted, names, trajectory.calls)
+        rest = self._pairs(start, trajectory.calls[start:], names[start:])
+        hits, made, wanted = start + len(rest), len(names), len(self._reference)
+        matters = self.mode != "subset" or self.scoring in ("f1", "recall")
+        if skipped := cut_off(trajectory, wanted - hits if matters else 0):
+            return skipped
+        value = self._value(hits, made, wanted)
+        explanation = f"{hits} calls match, of {made} made and {wanted} in the reference; "
+        explanation += (
+            f"{self.mode} needs {_NEEDS[self.mode]}." if self.scoring == "binary" else _FORMULAS[self.scoring]
+        )
+        details: dict[str, Any] = {
+            "mode": self.mode,
+            "scoring": self.scoring,
+            "hits": hits,
+            "totals": {"reference": wanted, "actual": made},
+        }
+        if value < 1:
+            details["alignment"] = self._alignment(names, continued(start, rest))
+        return Score(value, value >= self.threshold, explanation, details)
+
+    def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
+        ignored = _paths("ignore_arguments", self.ignore_arguments)
+        if isinstance(how, str):
+            _check(path, how, _ARGUMENT_MODES)
+            return Comparison(mode=cast("ArgumentMode", how), ignored=ignored)
+        return Comparison(ignored=ignored, only=_paths(path, how))
+
+    def _pairs(self, start: int, calls: Sequence[ToolCall], names: Sequence[str]) -> Pairs:
+        """Pair calls with those of the reference that are left over from a position on."""
+        reference = self._reference[start:]
+        if self.mode == "exact":
+            places = enumerate(zip(self._wanted[start:], names, calls, strict=False))
+            return [(index, index) for index, (wanted, name, call) in places if self._fit(wanted, name, call)]
+        actual = [self._symbol(name, call) for name, call in zip(names, calls, strict=True)]
+        partners = self._partners(actual, reference)
+        if self.mode == "in_order":
+            return common_subsequence(actual, reference, partners)
+        if partners is None:
+            return multiset_matching(actual, reference)
+        return maximum_matching(actual, reference, partners)
+
+    def _fit(self, wanted: Wanted, name: str, call: ToolCall) -> bool:
+        if name != wanted.name:
+            return False
+        comparison = self._comparisons[name]
+        if not comparison.looks_at_arguments:
+            return True
+        arguments = {} if call.arguments is NOT_RECORDED else call.arguments
+        if comparison.is_equality or wanted.has_arguments(arguments):
+            return wanted.has_arguments(arguments)
+        return comparison.fits(comparison.key(arguments), comparison.key(wanted.arguments))
+
+    def _symbol(self, name: str, call: ToolCall) -> _Symbol:
+        """Calls of tools that the reference does not have fit nothing, whatever their arguments."""
+        return name, self._comparisons[name].key(call.arguments) if name in self._comparisons else None
+
+    def _partners(
+        self, actual: Sequence[_Symbol], reference: Sequence[_Symbol]
+    ) -> dict[Hashable, list[_Symbol]] | None:
+        """Return the symbols of the reference that fit each actual one; None where only equal ones do."""
+        contained = [name for name, comparison in self._comparisons.items() if comparison.by_containment]
+        if not contained:
+            return None
+        made, wanted = _keys_by_tool(actual), _keys_by_tool(reference)
+        partners: dict[Hashable, list[_Symbol]] = {symbol: [symbol] for symbol in actual}
+        for name in contained:
+            fitting = self._comparisons[name].partners(made[name], wanted[name])
+            partners |= {(name, key): [(name, other) for other in others] for key, others in fitting.items()}
+        return partners
+
+    def _value(self, hits: int, made: int, wanted: int) -> float:
+        if self.scoring == "f1":
+            return 2 * hits / (made + wanted) if made + wanted else 1.0
+        if self.scoring == "precision":
+            return hits / made if made else float(not wanted)
+        if self.scoring == "recall":
+            return hits / wanted if wanted else float(not made)
+        is_full = {"exact": hits == made == wanted, "unordered": hits == made == wanted, "subset": hits == made}
+        return float(is_full.get(self.mode, hits == wanted))
+
+    def _alignment(self, names: Sequence[str], pairs: Pairs) -> list[alignment.Entry]:
+        expected = [name for name, _ in self._reference]
+        if self.mode == "exact":
+            matched = {index for index, _ in pairs}
+            return alignment.by_position(expected, names, matched.__contains__)
+        align = alignment.in_order if self.mode == "in_order" else alignment.in_any_order
+        return align(expected, names, pairs)
+
+
+def _keys_by_tool(symbols: Sequence[_Symbol]) -> Mapping[str, list[Hashable]]:
+    found: dict[str, list[Hashable]] = defaultdict(list)
+    for name, key in symbols:
+        found[name].append(key)
+    return found
+
+
+def _check(parameter: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        message = f"{parameter}: must be one of {', '.join(allowed)}, not {value!r}"
+        raise ValueError(message)
+
+
+def _paths(parameter: str, texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    try:
+        return tuple(map(parsed_path, texts))
+    except ValueError as error:
+        message = f"{parameter}: {error}"
+        raise ValueError(message) from error

@@ -1,0 +1,258 @@
+"""What evaluators compare with: JSON equality, common subsequences and matchings, none of them quadratic in practice.
+
+JSON equality is defined once, by `json_key`: numbers are equal by value (1 and 1.0), booleans are never equal to
+numbers, the order of an object's keys is irrelevant and that of a list is not. A call without recorded arguments is not
+JSON; `NOT_RECORDED` equals only itself. Neither do NaN and infinity exist in JSON: dialects do not let them through.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+from spanscore.model import NOT_RECORDED, Recorded
+
+Pairs: TypeAlias = "list[tuple[int, int]]"
+"""Positions that belong together: on the left, on the right."""
+
+_BLOCK: Final = 128
+_DEEP: Final = 32
+"""Below this many levels a key is one flat tuple: hashing and comparing nested ones would exhaust the stack."""
+
+
+class _Token(enum.Enum):
+    """What Python would confuse: booleans with numbers, and in a flat key the structure with the values."""
+
+    TRUE = enum.auto()
+    FALSE = enum.auto()
+    LIST = enum.auto()
+    OBJECT = enum.auto()
+    END = enum.auto()
+    OTHER = enum.auto()
+
+
+_PLAIN: Final = frozenset({str, int, float, type(None)})
+"""Types whose values are their own keys."""
+
+
+def json_key(value: Recorded) -> Hashable:
+    """Return a hashable that is equal to another value's exactly when the two values are equal as JSON."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value  # type: ignore[return-value]  # one of the plain types, all hashable
+    if kind is dict and _PLAIN.issuperset(map(type, value.values())):  # type: ignore[union-attr]  # a dict
+        return frozenset(value.items())  # type: ignore[union-attr]
+    return _key(value, _DEEP)
+
+
+def json_equal(left: Recorded, right: Recorded) -> bool:
+    """Return whether two values are equal as JSON."""
+    return json_key(left) == json_key(right)
+
+
+def python_equality_suffices(value: Any, levels: int = _DEEP) -> bool:
+    """Return whether `==` with this value, far faster than keys, cannot differ from JSON equality.
+
+    Python tells apart all that JSON does but `True` and 1, `False` and 0.
+    """
+    kind = type(value)
+    if kind is str or value is None:
+        return True
+    if kind is int or kind is float:
+        return value not in (0, 1)
+    if kind is dict or kind is list:
+        inner = value.values() if kind is dict else value
+        return levels > 0 and all(python_equality_suffices(item, levels - 1) for item in inner)
+    return False
+
+
+def member_keys(value: Recorded) -> frozenset[Hashable]:
+    """Return what has to be contained where arguments are compared key by key.
+
+    An object's top-level members, none for a call without arguments; anything else can only be contained as a whole.
+    """
+    if value is NOT_RECORDED:
+        return frozenset()
+    key = json_key(value)
+    return key if isinstance(key, frozenset) else frozenset({(NOT_RECORDED, key)})
+
+
+def common_subsequence(
+    left: Sequence[Hashable],
+    right: Sequence[Hashable],
+    partners: Mapping[Hashable, Collection[Hashable]] | None = None,
+) -> Pairs:
+    """Return the positions of a longest common subsequence, in order.
+
+    Bit-parallel over the right side: 10,000 by 10,000 symbols take some ten milliseconds and megabytes.
+
+    Args:
+        left: symbols.
+        right: symbols.
+        partners: the right symbols that fit a left symbol; without it, the equal ones.
+    """
+    fitting = None if partners is None else {symbol: frozenset(others) for symbol, others in partners.items()}
+    start, end = 0, 0
+    shorter = min(len(left), len(right))
+    while start < shorter and _fits(left[start], right[start], fitting):
+        start += 1
+    while end < shorter - start and _fits(left[-1 - end], right[-1 - end], fitting):
+        end += 1
+    matches = _matches(left[start : len(left) - end], right[start : len(right) - end], fitting)
+    pairs = continued(start, _longest_chain(matches, len(right) - end - start))
+    pairs += ((len(left) - index, len(right) - index) for index in range(end, 0, -1))
+    return pairs
+
+
+def multiset_matching(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+    """Return the largest matching of equal symbols, the earliest on both sides, ordered by the right side."""
+    waiting = positions(left)
+    for indexes in waiting.values():
+        indexes.reverse()
+    return [(waiting[symbol].pop(), index) for index, symbol in enumerate(right) if waiting.get(symbol)]
+
+
+def continued(start: int, pairs: Pairs) -> Pairs:
+    """Return the pairs of two sequences whose first `start` positions belong together, given those of the rest."""
+    return [*((index, index) for index in range(start)), *((start + left, start + right) for left, right in pairs)]
+
+
+def positions(symbols: Iterable[Hashable]) -> dict[Hashable, list[int]]:
+    """Return where each symbol stands, in order."""
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for index, symbol in enumerate(symbols):
+        found[symbol].append(index)
+    return dict(found)
+
+
+def containing(
+    needles: Iterable[frozenset[Hashable]], haystack: Iterable[frozenset[Hashable]]
+) -> dict[frozenset[Hashable], list[frozenset[Hashable]]]:
+    """Return for each needle the distinct sets of the haystack that contain it, the smallest first.
+
+    Looks only at the sets that hold the needle's rarest member: what calls share is common, what tells them apart is
+    rare.
+    """
+    distinct = sorted(dict.fromkeys(haystack), key=len)
+    frequency = Counter(chain.from_iterable(distinct))
+    rarest = {needle: min(needle, key=frequency.__getitem__, default=None) for needle in needles}
+    looked_up = frozenset(rarest.values())
+    holders: dict[Hashable, list[frozenset[Hashable]]] = defaultdict(list)
+    for candidate in distinct:
+        for member in candidate & looked_up:
+            holders[member].append(candidate)
+    holders[None] = distinct  # what an empty needle is contained in
+    return {
+        needle: [candidate for candidate in holders.get(member, ()) if needle <= candidate]
+        for needle, member in rarest.items()
+    }
+
+
+def _key(value: Any, levels: int) -> Hashable:
+    if value is True or value is False:
+        return _Token.TRUE if value else _Token.FALSE
+    kind = type(value)
+    if kind in _PLAIN or value is NOT_RECORDED:
+        return value  # type: ignore[no-any-return]  # hashable, as above
+    if not levels:
+        return _flat_key(value)
+    if kind is dict:
+        return frozenset([(name, _key(item, levels - 1)) for name, item in value.items()])
+    if kind is list:
+        return tuple([_key(item, levels - 1) for item in value])
+    return _other_key(value)
+
+
+def _flat_key(value: Any) -> Hashable:
+    tokens: list[Hashable] = []
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if type(current) is dict:
+            tokens.append(_Token.OBJECT)
+            pending.append(_Token.END)
+            for name in sorted(current, key=str):
+                pending += (current[name], name)
+        elif type(current) is list:
+            tokens.append(_Token.LIST)
+            pending.append(_Token.END)
+            pending += reversed(current)
+        else:
+            tokens.append(current if isinstance(current, _Token) else _key(current, 1))
+    return tuple(tokens)
+
+
+def _other_key(value: Any) -> Hashable:
+    """Return a key for what is not JSON but a caller in Python may pass: equal when type and text are."""
+    return (_Token.OTHER, type(value), repr(value))
+
+
+def _fits(one: Hashable, other: Hashable, fitting: Mapping[Hashable, frozenset[Hashable]] | None) -> bool:
+    return one == other if fitting is None else other in fitting.get(one, ())
+
+
+def _matches(
+    left: Sequence[Hashable], right: Sequence[Hashable], fitting: Mapping[Hashable, frozenset[Hashable]] | None
+) -> list[int]:
+    """Return for each left symbol the right positions that fit it, as the bits of an integer."""
+    distinct = set(left)
+    fits = dict.fromkeys(distinct, frozenset[Hashable]()) | dict(fitting) if fitting is not None else None
+    wanted = distinct if fits is None else frozenset[Hashable]().union(*(fits[symbol] for symbol in distinct))
+    where = dict.fromkeys(wanted, 0)
+    for start in range(0, len(right), _BLOCK):  # setting bits in a short integer, not in one as long as the whole
+        block: dict[Hashable, int] = {}
+        for bit, symbol in enumerate(right[start : start + _BLOCK]):
+            if symbol in where:
+                block[symbol] = block.get(symbol, 0) | 1 << bit
+        for symbol, bits in block.items():
+            where[symbol] |= bits << start
+    if fits is not None:
+        where = {symbol: sum(where[other] for other in fits[symbol]) for symbol in distinct}
+    return [where[symbol] for symbol in left]
+
+
+def _longest_chain(rows: Sequence[int], width: int) -> Pairs:
+    """Return a longest chain of matches, given for each row its columns as bits.
+
+    In a state a bit is 0 where the length of the longest chain grows with this column. Read backwards: a column that
+    grows both before and after a row belongs to an earlier row, one that grows only after it is matched with this row.
+    The states of one block of rows are kept at a time, and made again when the way back has come to it.
+    """
+    state = (1 << width) - 1
+    before_block = []
+    for start in range(0, len(rows), _BLOCK):
+        before_block.append(state)
+        state = _states(state, rows[start : start + _BLOCK], width)[-1]
+    pairs = []
+    column = width
+    for start in reversed(range(0, len(rows), _BLOCK)):
+        left_of_here = before_block.pop() & ((1 << column) - 1)
+        states = _states(left_of_here, rows[start : start + _BLOCK], column)
+        row = len(states) - 1
+        while row and column:
+            bit = column - 1
+            if states[row] >> bit & 1:
+                column -= 1
+            elif states[row] is states[row - 1] or not states[row - 1] >> bit & 1:
+                row -= 1
+            else:
+                row, column = row - 1, bit
+                pairs.append((start + row, column))
+    pairs.reverse()
+    return pairs
+
+
+def _states(state: int, rows: Sequence[int], width: int) -> list[int]:
+    """Return the state before the rows and after each of them."""
+    states = [state]
+    for matches in rows:
+        grown = state & matches
+        if grown:
+            state = (state + grown) | (state ^ grown)
+            if state.bit_length() > width + _BLOCK:  # carries leave the width; cut off now and then
+                state &= (1 << width) - 1
+        states.append(state)
+    return states

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import spanscore
+from evaluators.runs import value_of
+
+COUNT = 5_000
+CALLS = [
+    {"name": "search", "arguments": {"query": f"q{number}", "limit": 10, "page": number % 3}, "result": f"r{number}"}
+    for number in range(COUNT)
+]
+SHUFFLED = random.Random(7).sample(CALLS, COUNT)
+EXTRA = [{**call, "arguments": {**call["arguments"], "by": "me"}} for call in CALLS]
+NAMES = [f"tool_{number % 601}" for number in range(COUNT)]
+
+
+def expected(arguments: str, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The calls as an evaluator expects them."""
+    return [{"name": call["name"], arguments: call["arguments"]} for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "calls"),
+    [
+        ("tool_call_count", {"tool_calls_count": {"search": COUNT}}, CALLS),
+        ("tool_call_order", {"tool_calls_order": NAMES[1:]}, [{"name": name} for name in NAMES]),
+        ("tool_call_args", {"tool_calls": expected("args", SHUFFLED)}, CALLS),
+        ("tool_call_args", {"tool_calls": expected("args", SHUFFLED)}, EXTRA),
+        ("tool_call_args", {"tool_calls": expected("args", SHUFFLED), "subset": False}, CALLS),
+        (
+            "tool_call_output",
+            {"tool_outputs": [{"name": "search", "output": call["result"]} for call in SHUFFLED]},
+            CALLS,
+        ),
+        ("tool_call_accuracy", {"expected": expected("input", CALLS)}, CALLS),
+        ("tool_call_accuracy", {"expected": expected("input", SHUFFLED), "mode": "flexible"}, CALLS),
+        ("tool_call_f1", {"reference_tool_calls": expected("arguments", SHUFFLED)}, CALLS),
+        ("tool_call_f1", {"reference_tool_calls": expected("arguments", SHUFFLED), "mode": "flexible"}, EXTRA),
+        ("tool_call_trajectory", {}, CALLS),
+        ("tool_correctness", {"expected_tools": NAMES}, [{"name": name} for name in NAMES]),
+        ("trajectory_match", {"reference": expected("arguments", SHUFFLED), "mode": "unordered"}, CALLS),
+        (
+            "trajectory_match",
+            {"reference": expected("arguments", SHUFFLED), "mode": "any_order", "arguments": "superset"},
+            EXTRA,
+        ),
+        (
+            "trajectory_match",
+            {"reference": expected("arguments", EXTRA), "mode": "subset", "arguments": "subset"},
+            CALLS,
+        ),
+        ("trajectory_match", {"reference": expected("arguments", CALLS[1:]), "mode": "in_order"}, CALLS),
+        ("tool_policy", {"max_calls": COUNT, "forbidden": ["delete_*"]}, CALLS),
+    ],
+)
+def test_thousands_of_calls(kind: str, parameters: dict[str, Any], calls: list[dict[str, Any]]) -> None:
+    """Runs and expectations of thousands of calls that are much alike match in any order where order is no matter."""
+    evaluator = spanscore.evaluator(kind, parameters)
+
+    assert 1.0 == value_of(evaluator.evaluate(spanscore.Trajectory.from_calls(calls)))
+
+
+def test_evaluators_are_light_to_import() -> None:
+    """An evaluator brings in none of the libraries that only another one, or the configuration, needs."""
+    heavy = ("google", "jsonschema", "opentelemetry", "pydantic", "re2", "yaml")
+    code = (
+        f"import sys, spanscore.evaluators.trajectory_match; print([name for name in {heavy} if name in sys.modules])"
+    )
+
+    assert "[]\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from spanscore.evaluators.tool_call_accuracy import ExpectedInput, ToolCallAccuracy, Weights
+from spanscore.model import NOT_RECORDED, Score, Skipped
+from spanscore.testing import check_evaluator
+
+Mode = Literal["exact", "flexible"]
+
+INPUTS = st.sampled_from([NOT_RECORDED, None, 1, True, {"x": 1}, {"x": True}, {}])
+CALLS = st.lists(st.tuples(st.sampled_from("ab"), INPUTS), max_size=6)
+WEIGHTS = st.builds(Weights, **dict.fromkeys(("exact", "name_only", "extra_penalty", "wrong_penalty"), st.floats(0, 9)))
+
+
+def expecting(*calls: tuple[str, Any], **parameters: Any) -> ToolCallAccuracy:
+    """An evaluator that expects these calls."""
+    return ToolCallAccuracy(
+        expected=tuple(ExpectedInput(name=name, input=given) for name, given in calls), **parameters
+    )
+
+
+class TestExact:
+    def test_positions_are_weighed(self) -> None:
+        """Matches add, other tools take away, and a call too many takes away twice."""
+        evaluator = expecting(("a", {"x": 1}), ("b", {"x": 2}), ("c", NOT_RECORDED), ("d", {}))
+        outcome = evaluator.evaluate(made(("a", {"x": 1.0}), ("b", {"x": 3}), ("z", {}), ("d", {}), ("e", {})))
+
+        expected = Score(
+            value=(2 + 0.5) / 4 - 0.25 * 3 / 4,
+            passed=False,
+            explanation=(
+                "2 exact matches at 1, 1 by name only at 0.5 and 3 wrong or too many at -0.25, "
+                "over 4 expected calls, within 0 and 1."
+            ),
+            details={
+                "mode": "exact",
+                "exact_matches": 2,
+                "name_only_matches": 1,
+                "wrong_or_missing": 3,
+                "totals": {"reference": 4, "output": 5},
+                "alignment": [
+                    ["a", "a", "ok"],
+                    ["b", "b", "arguments"],
+                    ["c", "z", "wrong"],
+                    ["d", "d", "ok"],
+                    [None, "e", "extra"],
+                ],
+            },
+        )
+
+        assert expected == outcome
+
+    def test_an_expected_call_without_input_takes_any(self) -> None:
+        """Without `input` only the tool counts; null is an input of its own."""
+        assert 1.0 == value_of(expecting(("a", NOT_RECORDED)).evaluate(made(("a", {"x": 1}))))
+        assert 0.5 == value_of(expecting(("a", None)).evaluate(made(("a", NOT_RECORDED))))
+        assert 1.0 == value_of(expecting(("a", None)).evaluate(made(("a", None))))
+
+
+class TestFlexible:
+    def test_multisets_are_weighed(self) -> None:
+        """Exact matches in any order first, then by name, and what is left over is extra or missing."""
+        evaluator = expecting(("a", {"x": 1}), ("a", {"x": 2}), ("b", {}), ("c", {}), mode="flexible")
+        outcome = evaluator.evaluate(made(("z", {}), ("b", {}), ("a", {"x": 9}), ("a", {"x": 2})))
+
+        expected = Score(
+            value=(2 + 0.5) / 4 - 0.25 / 4,
+            passed=False,
+            explanation=(
+                "2 exact matches at 1, 1 by name only at 0.5 and 1 extra at -0.25, "
+                "over 4 expected calls, within 0 and 1."
+            ),
+            details={
+                "mode": "flexible",
+                "exact_matches": 2,
+                "name_only_matches": 1,
+                "extras": 1,
+                "missing": 1,
+                "details": {
+                    "matches": ["a", "b"],
+                    "name_only_matches": ["a"],
+                    "extras": ["z"],
+                    "missing_tool_calls": ["c"],
+                },
+                "totals": {"reference": 4, "output": 4},
+                "alignment": [
+                    ["a", "a", "arguments"],
+                    ["a", "a", "ok"],
+                    ["b", "b", "ok"],
+                    ["c", None, "missing"],
+                    [None, "z", "extra"],
+                ],
+            },
+        )
+
+        assert expected == outcome
+
+    def test_an_expected_call_without_input_takes_one_without_arguments(self) -> None:
+        """Without `input` an exact match is a call without arguments only."""
+        evaluator = expecting(("a", NOT_RECORDED), mode="flexible")
+
+        assert 0.5 == value_of(evaluator.evaluate(made(("a", {}))))
+        assert 1.0 == value_of(evaluator.evaluate(made(("a", NOT_RECORDED))))
+
+    @settings(deadline=None)
+    @given(expected=CALLS, actual=CALLS, weights=WEIGHTS, data=st.data())
+    def test_order_does_not_matter(
+        self, expected: list[tuple[str, Any]], actual: list[tuple[str, Any]], weights: Weights, data: st.DataObject
+    ) -> None:
+        """Neither the order of the calls nor of the expected ones changes the value."""
+        one = expecting(*expected, mode="flexible", weights=weights).evaluate(made(*actual))
+        shuffled = data.draw(st.permutations(expected)), data.draw(st.permutations(actual))
+        other = expecting(*shuffled[0], mode="flexible", weights=weights).evaluate(made(*shuffled[1]))
+
+        assert value_of(one) == value_of(other)
+        assert details_of(one)["totals"] == details_of(other)["totals"]
+
+
+class TestValue:
+    @pytest.mark.parametrize("mode", ["exact", "flexible"])
+    def test_nothing_expected(self, mode: Mode) -> None:
+        """Nothing expected and nothing done is right; one without the other is wrong."""
+        assert 1.0 == value_of(expecting(mode=mode).evaluate(called()))
+        assert 0.0 == value_of(expecting(mode=mode).evaluate(called("a")))
+        assert 0.0 == value_of(expecting(("a", NOT_RECORDED), mode=mode).evaluate(called()))
+
+    @pytest.mark.parametrize("mode", ["exact", "flexible"])
+    def test_weights(self, mode: Mode) -> None:
+        """Every weight is honoured, `exact` too."""
+        weights = Weights(exact=0.6, name_only=0.2, extra_penalty=0.1, wrong_penalty=0.1)
+        evaluator = expecting(("a", {"x": 1}), ("b", {"x": 1}), mode=mode, weights=weights)
+
+        assert pytest.approx(0.4) == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("b", {}))))
+        assert pytest.approx(0.25) == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("z", {}))))
+
+    @given(expected=CALLS, actual=CALLS, mode=st.sampled_from(["exact", "flexible"]), weights=WEIGHTS)
+    def test_stays_within_bounds(
+        self, expected: list[tuple[str, Any]], actual: list[tuple[str, Any]], mode: Mode, weights: Weights
+    ) -> None:
+        """No weights take the value out of 0 to 1."""
+        assert 0 <= value_of(expecting(*expected, mode=mode, weights=weights).evaluate(made(*actual))) <= 1
+
+    def test_weights_that_overflow(self) -> None:
+        """Weights whose sum is infinite still give a value."""
+        huge = Weights(exact=1.7e308, name_only=1.7e308, extra_penalty=1.7e308, wrong_penalty=1.7e308)
+        evaluator = expecting(("a", 1), ("b", 1), ("c", 1), weights=huge)
+
+        assert 0 <= value_of(evaluator.evaluate(called(*"abcdefgh"))) <= 1
+
+
+class TestParameters:
+    @pytest.mark.parametrize("weight", [-0.1, math.inf, math.nan])
+    def test_refuses_weights_without_meaning(self, weight: float) -> None:
+        """A weight is finite and not negative."""
+        with pytest.raises(ValueError, match=r"weights\.name_only: must be a finite number"):
+            Weights(name_only=weight)
+
+    def test_refuses_an_unknown_mode(self) -> None:
+        """There are two modes."""
+        mode: Any = "loose"
+        with pytest.raises(ValueError, match="mode: must be exact or flexible, not 'loose'"):
+            ToolCallAccuracy(expected=(), mode=mode)
+
+
+class TestContract:
+    @pytest.mark.parametrize("mode", ["exact", "flexible"])
+    def test_is_kept(self, mode: Mode) -> None:
+        """It evaluates whatever comes."""
+        check_evaluator(expecting(("search", {"city": "Paris", "limit": 10}), ("book", NOT_RECORDED), mode=mode))
+
+    def test_needs_recorded_arguments(self) -> None:
+        """Arguments that the spans do not hold make it skip, if they had to be compared."""
+        run = called("a", completeness=NO_ARGUMENTS)
+
+        assert Skipped("arguments of 1 call of 'a' were not recorded") == expecting(("a", {})).evaluate(run)
+        assert 1.0 == value_of(expecting(("a", NOT_RECORDED)).evaluate(run))
+        assert isinstance(expecting(("a", NOT_RECORDED), mode="flexible").evaluate(run), Skipped)
+        assert 0.0 == value_of(expecting(("b", {})).evaluate(run))
+
+    @pytest.mark.parametrize("mode", ["exact", "flexible"])
+    def test_truncated(self, mode: Mode) -> None:
+        """Expected calls that are missing from a truncated trace do not count against the agent."""
+        evaluator = expecting(("a", NOT_RECORDED), ("b", NOT_RECORDED), mode=mode)
+
+        assert isinstance(evaluator.evaluate(called("a", completeness=CUT_OFF)), Skipped)

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from spanscore.evaluators.tool_call_args import ExpectedArgs, ToolCallArgs
+from spanscore.matching import json_equal
+from spanscore.model import NOT_RECORDED, Score, Skipped
+from spanscore.testing import check_evaluator
+
+ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.sampled_from([0, 1, True, [1], 2]), max_size=2)
+CALLS = st.lists(st.tuples(st.sampled_from("ab"), ARGUMENTS), max_size=7)
+
+
+def expecting(*calls: tuple[str, dict[str, Any]], **parameters: Any) -> ToolCallArgs:
+    """An evaluator that expects these calls."""
+    return ToolCallArgs(tool_calls=tuple(ExpectedArgs(name=name, args=args) for name, args in calls), **parameters)
+
+
+def hits(expected: list[tuple[str, dict[str, Any]]], actual: list[tuple[str, dict[str, Any]]], *, subset: bool) -> int:
+    """Count the expected calls that find a call, looking at every call for each."""
+    left = list(actual)
+    count = 0
+    for tool, wanted in expected:
+        for index, (name, arguments) in enumerate(left):
+            kept = {key: arguments[key] for key in wanted if key in arguments} if subset else arguments
+            if name == tool and json_equal(kept, wanted):
+                del left[index]
+                count += 1
+                break
+    return count
+
+
+class TestValue:
+    def test_share_of_expected_calls(self) -> None:
+        """The value is the share of expected calls that a call fits; arguments are named but never told."""
+        evaluator = expecting(("search", {"city": "Paris"}), ("book", {}), ("search", {"city": "Rome", "days": 2}))
+        outcome = evaluator.evaluate(made(("search", {"city": "Paris", "limit": 3}), ("book", [1]), ("search", {})))
+
+        expected = Score(
+            value=2 / 3,
+            passed=False,
+            explanation="2 of 3 expected calls were made with at least the expected arguments.",
+            details={
+                "explained_tool_calls_args": {
+                    "search_0": "Actual: call 0, Expected: city, Score: 1.0",
+                    "book_0": "Actual: call 1, Expected: anything, Score: 1.0",
+                    "search_1": "Actual: no call, Expected: city, days, Score: 0.0",
+                }
+            },
+        )
+
+        assert expected == outcome
+
+    @pytest.mark.parametrize(
+        ("expected", "actual", "as_subset", "as_a_whole"),
+        [
+            ({"x": 1}, {"x": 1.0}, 1.0, 1.0),
+            ({"x": 1}, {"x": 1, "y": 2}, 1.0, 0.0),
+            ({"x": True}, {"x": 1}, 0.0, 0.0),
+            ({"x": None}, {}, 0.0, 0.0),
+            ({"x": [1]}, {"x": [1, 2]}, 0.0, 0.0),
+            ({"x": 1}, [1], 0.0, 0.0),
+            ({}, [1], 1.0, 0.0),
+            ({}, NOT_RECORDED, 1.0, 1.0),
+            ({"x": 1}, NOT_RECORDED, 0.0, 0.0),
+        ],
+    )
+    def test_what_fits(self, expected: dict[str, Any], actual: Any, as_subset: float, as_a_whole: float) -> None:
+        """Top-level arguments are compared as JSON: those expected only, or all of them."""
+        run = made(("a", actual))
+
+        assert as_subset == value_of(expecting(("a", expected)).evaluate(run))
+        assert as_a_whole == value_of(expecting(("a", expected), subset=False).evaluate(run))
+
+    def test_takes_the_first_that_fits(self) -> None:
+        """A call serves one expected call only, and an undemanding one may take what a later one needs."""
+        evaluator = expecting(("a", {}), ("a", {"x": 1}))
+
+        assert 0.5 == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("a", {}))))
+        assert 1.0 == value_of(evaluator.evaluate(made(("a", {}), ("a", {"x": 1}))))
+
+    def test_strict(self) -> None:
+        """With `strict` one expected call without a fitting one makes it 0."""
+        evaluator = expecting(("a", {"x": 1}), ("b", {}), strict=True)
+
+        assert 0.0 == value_of(evaluator.evaluate(made(("a", {"x": 1}))))
+        assert 1.0 == value_of(evaluator.evaluate(made(("b", {}), ("a", {"x": 1}), ("c", {}))))
+
+    @settings(max_examples=300, deadline=None)
+    @given(expected=CALLS.filter(bool), actual=CALLS, subset=st.booleans())
+    def test_finds_what_looking_at_all_finds(
+        self, expected: list[tuple[str, dict[str, Any]]], actual: list[tuple[str, dict[str, Any]]], *, subset: bool
+    ) -> None:
+        """Looking up calls by what they have takes the same calls as looking at each of them."""
+        outcome = expecting(*expected, subset=subset).evaluate(made(*actual))
+
+        assert hits(expected, actual, subset=subset) / len(expected) == value_of(outcome)
+
+
+class TestContract:
+    def test_is_kept(self) -> None:
+        """It evaluates whatever comes."""
+        for parameters in ({}, {"subset": False}, {"strict": True}, {"tool_names": "canonical"}):
+            check_evaluator(expecting(("search", {"city": "Paris"}), ("book", {}), **parameters))
+
+    def test_needs_recorded_arguments(self) -> None:
+        """Arguments that the spans do not hold make it skip, if they had to be compared."""
+        run = called("search", "search", "book", completeness=NO_ARGUMENTS)
+        reason = "arguments of 2 calls of 'search' were not recorded"
+
+        assert Skipped(reason) == expecting(("search", {"city": "Paris"})).evaluate(run)
+        assert 1.0 == value_of(expecting(("search", {})).evaluate(run))
+        assert isinstance(expecting(("search", {}), subset=False).evaluate(run), Skipped)
+        assert 0.0 == value_of(expecting(("pay", {"x": 1})).evaluate(run))
+
+    def test_truncated(self) -> None:
+        """Expected calls that are missing from a truncated trace do not count against the agent."""
+        assert isinstance(expecting(("a", {"x": 1})).evaluate(made(completeness=CUT_OFF)), Skipped)
+
+    def test_needs_a_call(self) -> None:
+        """Expecting nothing cannot be checked."""
+        with pytest.raises(ValueError, match="tool_calls: at least one"):
+            ToolCallArgs(tool_calls=())
+
+    def test_repeated_names_have_labels_of_their_own(self) -> None:
+        """Every expected call is explained."""
+        outcome = expecting(*[("a", {})] * 3).evaluate(made(("a", {})))
+
+        assert ["a_0", "a_1", "a_2"] == list(details_of(outcome)["explained_tool_calls_args"])

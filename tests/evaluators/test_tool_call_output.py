@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluators.runs import CUT_OFF, NO_RESULTS, returned, value_of
+from spanscore.evaluators.tool_call_output import ExpectedOutput, ToolCallOutput
+from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
+from spanscore.testing import check_evaluator
+
+
+def expecting(*outputs: tuple[str, Any], **parameters: Any) -> ToolCallOutput:
+    """An evaluator that expects these results."""
+    expected = tuple(ExpectedOutput(name=name, output=output) for name, output in outputs)
+    return ToolCallOutput(tool_outputs=expected, **parameters)
+
+
+class TestValue:
+    def test_share_of_expected_results(self) -> None:
+        """The value is the share of expected results that a call returned; results are never told."""
+        outcome = expecting(("a", "2"), ("a", "1"), ("b", "9")).evaluate(returned(("a", "1"), ("a", "2"), ("b", "8")))
+
+        expected = Score(
+            value=2 / 3,
+            passed=False,
+            explanation="2 of 3 expected results were returned.",
+            details={
+                "explained_tool_outputs": {
+                    "a_0": "Actual: call 1, Score: 1.0",
+                    "a_1": "Actual: call 0, Score: 1.0",
+                    "b_0": "Actual: no call, Score: 0.0",
+                }
+            },
+        )
+
+        assert expected == outcome
+
+    @pytest.mark.parametrize(
+        ("expected", "actual", "value"),
+        [
+            ("ok", "ok", 1.0),
+            ("ok", "ok ", 0.0),
+            ("5", 5, 0.0),
+            (5, 5.0, 1.0),
+            (True, 1, 0.0),
+            (None, None, 1.0),
+            (None, NOT_RECORDED, 0.0),
+            ({"b": 1, "a": [2]}, {"a": [2.0], "b": 1}, 1.0),
+            ("ok", {"content": "ok", "type": "text"}, 1.0),
+            ("5", {"content": 5}, 0.0),
+            ({"content": "ok"}, {"content": "ok"}, 1.0),
+            ({"content": "ok"}, {"content": "ok", "type": "text"}, 0.0),
+            (["ok"], {"content": ["ok"]}, 0.0),
+        ],
+    )
+    def test_what_is_equal(self, expected: Any, actual: Any, value: float) -> None:
+        """Results are compared as JSON; a text also with the content of an object, in both modes."""
+        for strict in (False, True):
+            assert value == value_of(expecting(("a", expected), strict=strict).evaluate(returned(("a", actual))))
+
+    def test_a_content_serves_once(self) -> None:
+        """An object found by its content is not found again as an object, and the other way round."""
+        run = returned(("a", {"content": "ok"}))
+
+        assert 0.5 == value_of(expecting(("a", "ok"), ("a", {"content": "ok"})).evaluate(run))
+        assert 0.5 == value_of(expecting(("a", {"content": "ok"}), ("a", "ok")).evaluate(run))
+
+    def test_strict_goes_by_order(self) -> None:
+        """With `strict` each output is compared with the first call of its tool that is not taken."""
+        run = returned(("a", "1"), ("b", "x"), ("a", "2"))
+
+        assert 1.0 == value_of(expecting(("a", "1"), ("a", "2"), strict=True).evaluate(run))
+        assert 0.0 == value_of(expecting(("a", "2"), ("a", "1"), strict=True).evaluate(run))
+        assert 1.0 == value_of(expecting(("a", "2"), ("a", "1")).evaluate(run))
+        assert 0.0 == value_of(expecting(("a", "1"), ("c", "1"), strict=True).evaluate(run))
+
+
+class TestContract:
+    def test_is_kept(self) -> None:
+        """It evaluates whatever comes."""
+        for parameters in ({}, {"strict": True}, {"tool_names": "canonical"}):
+            check_evaluator(expecting(("search", "ok"), ("book", {"content": "ok"}), **parameters))
+
+    def test_needs_recorded_results(self) -> None:
+        """A result that the spans do not hold makes it skip; a call that failed has none."""
+        lost, failed = ToolCall(name="a"), ToolCall(name="a", error="declined")
+        evaluator = expecting(("a", "ok"))
+
+        assert Skipped("results of 1 call of 'a' were not recorded") == evaluator.evaluate(
+            Trajectory(calls=(lost, failed), completeness=NO_RESULTS)
+        )
+        assert 0.0 == value_of(evaluator.evaluate(Trajectory(calls=(failed,), completeness=NO_RESULTS)))
+        assert 0.0 == value_of(evaluator.evaluate(Trajectory(calls=(ToolCall(name="b"),), completeness=NO_RESULTS)))
+
+    def test_truncated(self) -> None:
+        """Expected calls that are missing from a truncated trace do not count against the agent."""
+        assert isinstance(expecting(("a", "ok")).evaluate(returned(completeness=CUT_OFF)), Skipped)
+
+    def test_needs_an_output(self) -> None:
+        """Expecting nothing cannot be checked."""
+        with pytest.raises(ValueError, match="tool_outputs: at least one"):
+            ToolCallOutput(tool_outputs=())

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluators.runs import CUT_OFF, called, details_of, value_of
+from spanscore.evaluators.tool_policy import ToolPolicy
+from spanscore.model import Score, Skipped, ToolCall, Trajectory
+from spanscore.testing import check_evaluator
+
+RULES: dict[str, Any] = {
+    "required": ("lookup_*",),
+    "allowed": ("lookup_*", "issue_refund"),
+    "forbidden": ("delete_*",),
+    "must_precede": (("lookup_*", "issue_refund"),),
+    "max_calls": 2,
+    "max_calls_per_tool": {"issue_refund": 1},
+}
+
+
+def broken(rules: dict[str, Any], *names: str) -> list[tuple[str, list[int]]]:
+    """The rules that a run breaks, with the positions of the calls that break them."""
+    details = details_of(ToolPolicy(**rules).evaluate(called(*names)))
+    return [(each["rule"], each["calls"]) for each in details["broken"]]
+
+
+class TestRules:
+    def test_share_of_rules(self) -> None:
+        """The value is the share of rules kept; each broken rule is named with the spans that break it."""
+        names = ("issue_refund", "lookup_order", "delete_order")
+        spans = tuple(ToolCall(name=name, span_id=bytes([number] * 8)) for number, name in enumerate(names))
+
+        expected = Score(
+            value=2 / 6,
+            passed=False,
+            explanation="2 of 6 rules were kept; broken: 'allowed: lookup_*, issue_refund', 'forbidden: delete_*', "
+            "'must_precede: lookup_*, issue_refund', 'max_calls: 2'.",
+            details={
+                "rules": {"kept": 2, "total": 6},
+                "broken": [
+                    {"rule": "allowed: lookup_*, issue_refund", "calls": [2], "span_ids": ["0202020202020202"]},
+                    {"rule": "forbidden: delete_*", "calls": [2], "span_ids": ["0202020202020202"]},
+                    {
+                        "rule": "must_precede: lookup_*, issue_refund",
+                        "calls": [0],
+                        "span_ids": ["0000000000000000"],
+                    },
+                    {"rule": "max_calls: 2", "calls": [2], "span_ids": ["0202020202020202"]},
+                ],
+            },
+        )
+
+        assert expected == ToolPolicy(**RULES).evaluate(Trajectory(calls=spans))
+
+    @pytest.mark.parametrize(
+        ("rules", "names", "expected"),
+        [
+            ({"required": ("a", "b")}, "a", [("required: b", [])]),
+            ({"allowed": ()}, "a", [("allowed: none", [0])]),
+            ({"allowed": ()}, "", []),
+            ({"forbidden": ("a", "b")}, "aba", [("forbidden: a", [0, 2]), ("forbidden: b", [1])]),
+            ({"must_precede": (("a", "b"),)}, "bab", [("must_precede: a, b", [0])]),
+            ({"must_precede": (("a", "b"),)}, "cc", []),
+            ({"must_precede": (("a", "a"),)}, "aa", [("must_precede: a, a", [0])]),
+            ({"must_precede": (("?", "b"),)}, "bb", [("must_precede: ?, b", [0])]),
+            ({"max_calls": 0}, "ab", [("max_calls: 0", [0, 1])]),
+            (
+                {"max_calls_per_tool": {"a": 1, "?": 3}},
+                "abab",
+                [("max_calls_per_tool: a: 1", [2]), ("max_calls_per_tool: ?: 3", [3])],
+            ),
+        ],
+    )
+    def test_each_rule(self, rules: dict[str, Any], names: str, expected: list[Any]) -> None:
+        """Each rule counts the calls that break it."""
+        assert expected == broken(rules, *names)
+
+    def test_names(self) -> None:
+        """Names are normalised on both sides; a glob is compared with normalised names as it is."""
+        policy = ToolPolicy(forbidden=("DeleteOrder", "drop_*"), tool_names="canonical")
+
+        assert 0.0 == value_of(policy.evaluate(called("mcp__shop__delete_order", "DropTable")))
+        assert 1.0 == value_of(ToolPolicy(forbidden=("DeleteOrder",)).evaluate(called("delete_order")))
+
+
+class TestContract:
+    def test_is_kept(self) -> None:
+        """It evaluates whatever comes."""
+        check_evaluator(ToolPolicy(**RULES))
+        check_evaluator(ToolPolicy(**RULES, tool_names="canonical"))
+
+    def test_truncated(self) -> None:
+        """A required tool that is missing from a truncated trace does not count against the agent; a breach does."""
+        policy = ToolPolicy(required=("a",), forbidden=("b",))
+
+        assert isinstance(policy.evaluate(called("c", completeness=CUT_OFF)), Skipped)
+        assert 0.5 == value_of(policy.evaluate(called("a", "b", completeness=CUT_OFF)))
+
+    @pytest.mark.parametrize(
+        ("rules", "reason"),
+        [
+            ({}, "at least one rule is needed"),
+            ({"max_calls": -1}, "max_calls: must be a whole number of at least 0, not -1"),
+            ({"max_calls_per_tool": {"a": True}}, r"max_calls_per_tool\.a: must be a whole number"),
+        ],
+    )
+    def test_refuses_what_means_nothing(self, rules: dict[str, Any], reason: str) -> None:
+        """A policy has rules, and a limit is a number of calls."""
+        with pytest.raises(ValueError, match=reason):
+            ToolPolicy(**rules)
