@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, ModelReading
 from spanscore.matching import json_key
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 
 
+class Answered(NamedTuple):
+    """One model span, as far as its requests are concerned."""
+
+    span: int
+    """Any number that names the span to the caller."""
+    start_ns: int
+    end_ns: int
+    reading: ModelReading
+
+
 class Requested:
     """The requests of all model spans of a trace, each once, in the order in which the models asked.
 
     Args:
-        models: the model spans in their order, each with any number that names the span to the caller.
+        models: the model spans in the order of their start.
     """
 
-    def __init__(self, models: Sequence[tuple[int, ModelReading]]) -> None:
+    def __init__(self, models: Iterable[Answered]) -> None:
         self._requests: Final[list[tuple[int, CallRequest]]] = []
         self._answers: Final[dict[str, JSON]] = {}
         self._definitions: Final[dict[str, JSON]] = {}
-        seen: set[str] = set()
-        for span, reading in models:
-            self._answers.update(reading.answers)
-            self._definitions.update(reading.tool_definitions)
-            for request in reading.requests:
-                # A framework's model span often wraps the client's own: both list the same answer.
-                if request.call_id is None or request.call_id not in seen:
-                    self._requests.append((span, request))
+        asked_ns: dict[str, int] = {}
+        for model in models:
+            self._answers.update(model.reading.answers)
+            self._definitions.update(model.reading.tool_definitions)
+            for request in model.reading.requests:
+                # Two instrumentations see one answer, and then their spans overlap. Later the same id is another call:
+                # some providers count calls from 0 in every answer.
+                if request.call_id is None or asked_ns.get(request.call_id, model.start_ns) <= model.start_ns:
+                    self._requests.append((model.span, request))
                 if request.call_id is not None:
-                    seen.add(request.call_id)
+                    asked_ns[request.call_id] = model.end_ns
 
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the number of its model span and the result handed back to a model, if any."""
@@ -43,8 +54,8 @@ class Requested:
     def join(self, calls: Sequence[CallReading]) -> list[tuple[int | None, CallReading]]:
         """Find the request behind each executed call and fill in what the call's spans leave out.
 
-        Joined by call id; else by name and arguments; else, where as many calls of a name were executed as were
-        asked for and not yet joined, by name and order.
+        Joined by call id; else by name and arguments, or by arguments alone where the name is lost; else, where as many
+        calls of a name were executed as were asked for and not yet joined, by name and order.
 
         Args:
             calls: in the order of their start.
@@ -57,6 +68,7 @@ class Requested:
         self._join_by(ranks, taken, [call.call_id for call in calls], self._by_call_id())
         self._join_by(ranks, taken, [_content_key(call) for call in calls], self._by_content())
         self._join_by(ranks, taken, [_sole_key(call) for call in calls], self._by_sole_argument())
+        self._join_by(ranks, taken, [_nameless_key(call) for call in calls], self._by_arguments())
         self._join_by_order(ranks, taken, calls)
         return [(rank, self._completed(call, rank)) for call, rank in zip(calls, ranks, strict=True)]
 
@@ -104,6 +116,11 @@ class Requested:
             for _, request in self._requests
         )
 
+    def _by_arguments(self) -> dict[object, deque[int]]:
+        return _positions(
+            None if request.arguments is NOT_RECORDED else json_key(request.arguments) for _, request in self._requests
+        )
+
     def _by_sole_argument(self) -> dict[object, deque[int]]:
         return _positions(
             (request.name, value) if (value := _sole_value(request.arguments)) is not None else None
@@ -113,12 +130,13 @@ class Requested:
     def _completed(self, call: CallReading, rank: int | None) -> CallReading:
         request = None if rank is None else self._requests[rank][1]
         arguments = call.arguments
-        if arguments is NOT_RECORDED and request is not None:
+        if request is not None and (arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument)):
             arguments = request.arguments
         if arguments is NOT_RECORDED and call.sole_argument is not None:
             arguments = self._named(call)
         call_id = call.call_id or (request.call_id if request is not None else None)
-        return replace(call, arguments=arguments, call_id=call_id)
+        name = call.name or (request.name if request is not None else None)
+        return replace(call, name=name, arguments=arguments, call_id=call_id)
 
     def _named(self, call: CallReading) -> Recorded:
         """Give a lone argument its name back when the tool's definition has exactly one."""
@@ -144,9 +162,19 @@ def _content_key(call: CallReading) -> object:
 
 
 def _sole_key(call: CallReading) -> object:
-    if call.arguments is not NOT_RECORDED or call.sole_argument is None or call.name is None:
+    if call.sole_argument is None or call.name is None:
         return None
     return call.name, call.sole_argument
+
+
+def _nameless_key(call: CallReading) -> object:
+    if call.call_id is not None or call.arguments is NOT_RECORDED or call.name is not None:
+        return None
+    return json_key(call.arguments)
+
+
+def _is_sole(arguments: Recorded, text: str | None) -> bool:
+    return text is not None and _sole_value(arguments) == text
 
 
 def _sole_value(arguments: Recorded) -> str | None:

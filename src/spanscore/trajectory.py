@@ -26,7 +26,7 @@ from spanscore.model import (
 )
 from spanscore.names import same_tool
 from spanscore.reading import DialectReader, joined_calls
-from spanscore.requested import Requested
+from spanscore.requested import Answered, Requested
 from spanscore.tree import NO_READING, NONE, SpanTree, topmost
 
 UNNAMED: Final = "unknown"
@@ -196,8 +196,16 @@ def _is_whole(call: CallReading) -> bool:
 
 
 def _requests(tree: SpanTree) -> Requested:
-    spans = sorted(tree.models, key=tree.by_start)
-    return Requested([(index, tree.reader.read_model(tree.spans[index])) for index in spans])
+    """Return what the models asked for. A framework's model span often wraps the client's own: one of them is heard."""
+    readings = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
+    asking = {index for index, reading in readings.items() if reading.requests}
+    outer = tree.nearest(asking, barrier=tree.agents.union(tree.calls))
+    readings.update((index, replace(readings[index], requests=())) for index in asking if outer[index] != NONE)
+    answered = [
+        Answered(index, tree.spans[index].start_ns, max(tree.spans[index].start_ns, tree.spans[index].end_ns), reading)
+        for index, reading in readings.items()
+    ]
+    return Requested(sorted(answered, key=lambda model: tree.by_start(model.span)))
 
 
 def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:

@@ -68,7 +68,11 @@ class SpanTree:
         return found
 
     def by_start(self, index: int) -> tuple[int, int]:
-        """Sort key: by start time, ties by arrival."""
+        """Sort key: by start time, ties by arrival.
+
+        Not by end time: JavaScript adds an exact duration to a start cut to the millisecond, so that of two spans that
+        tie the later may seem to end first.
+        """
         return self.spans[index].start_ns, index
 
     def call(self, index: int) -> CallReading:

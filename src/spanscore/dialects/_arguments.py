@@ -10,7 +10,7 @@ _SIGNATURE: Final = frozenset({"args", "kwargs"})
 
 
 def from_signature(value: Recorded, *ignored: str) -> Recorded:
-    """Return the named arguments of `{"args": [...], "kwargs": {...}}`; anything else unchanged.
+    """Return the named arguments of `{"args": [...], "kwargs": {...}}`; any other object unchanged.
 
     Positional arguments have lost their names: with any, the arguments count as not recorded, unless it is one object,
     which is what a function that takes its arguments as one object was given.
@@ -20,7 +20,7 @@ def from_signature(value: Recorded, *ignored: str) -> Recorded:
         ignored: further keys that the instrumentation adds.
     """
     if not isinstance(value, dict) or not set(value) - set(ignored) <= _SIGNATURE or not value:
-        return NOT_RECORDED if isinstance(value, str) else value
+        return value if isinstance(value, dict) else NOT_RECORDED
     positional = value.get("args") or []
     named = value.get("kwargs") or {}
     if not positional:

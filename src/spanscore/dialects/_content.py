@@ -21,10 +21,11 @@ MAX_PARSED_CHARS: Final = 256 * 1024
 MAX_ERROR_CHARS: Final = 256
 MAX_DEPTH: Final = 200
 
-_REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***", "N/A"})
+_REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
 # Only what repr() itself writes: ast would warn on stderr about any other escape.
-_FOREIGN_ESCAPE: Final = re.compile(r"\\[^\\'\"nrtx0-9uUN]")
+_FOREIGN_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"nrtxuU]")
 _OPENING: Final = ("{", "[", "(")
+_OBJECT: Final = ('{"', "{'", "{}")
 _UNDECODED: Final = object()
 
 
@@ -47,7 +48,10 @@ def unquoted(value: AttributeValue) -> str | None:
 
 
 def decoded(value: AttributeValue | JSON) -> Recorded:
-    """Return the JSON that an attribute holds: structured already, as JSON text, as a Python repr, or as plain text."""
+    """Return the JSON that an attribute holds: structured already, as JSON text, as a Python repr, or as plain text.
+
+    JSON text that a length limit cut off is not recorded.
+    """
     if value is None:
         return NOT_RECORDED
     if not isinstance(value, str):
@@ -55,7 +59,9 @@ def decoded(value: AttributeValue | JSON) -> Recorded:
     if value in _REDACTED:
         return NOT_RECORDED
     parsed = parsed_text(value)
-    return value if parsed is NOT_RECORDED else parsed
+    if parsed is NOT_RECORDED and not _is_cut(value):
+        return value
+    return parsed
 
 
 def parsed_text(value: str) -> Recorded:
@@ -68,6 +74,12 @@ def parsed_text(value: str) -> Recorded:
     return NOT_RECORDED if parsed is _UNDECODED else parsed
 
 
+def literal(value: str) -> Recorded:
+    """Return the Python literal that a text spells, a quoted string too; NOT_RECORDED when it is none."""
+    parsed = NOT_RECORDED if len(value) > MAX_PARSED_CHARS else _python_literal(value)
+    return NOT_RECORDED if parsed is _UNDECODED else parsed
+
+
 def arguments(value: AttributeValue | JSON) -> Recorded:
     """Return the arguments of a call, or NOT_RECORDED when they are missing, redacted, cut, or bare text."""
     content = decoded(value)
@@ -77,8 +89,8 @@ def arguments(value: AttributeValue | JSON) -> Recorded:
 
 
 def sole_argument(value: AttributeValue) -> str | None:
-    """Return the bare text that stands where arguments should, when it is neither cut JSON nor redacted."""
-    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OPENING):
+    """Return the bare text that stands where arguments should; None for objects, whole or cut, and redaction marks."""
+    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OBJECT) or _is_cut(value):
         return None
     return value
 
@@ -136,6 +148,19 @@ def _json(value: str) -> Any:
     return _plain(content) if "\\u" in value else content
 
 
+def _is_cut(value: str) -> bool:
+    """Tell whether a text is the beginning of a JSON object or array, and no more."""
+    if len(value) > MAX_PARSED_CHARS or not value.lstrip().startswith(_OPENING):
+        return False
+    try:
+        json.loads(value)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(value.rstrip()) or error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
 def _refuse_constant(token: str) -> float:
     raise ValueError(token)
 
@@ -174,8 +199,10 @@ def _plain(value: Any, depth: int = 0) -> JSON:
         return None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int)):
         return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -17,6 +17,8 @@ MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
 
 _REQUEST_TYPES: Final = frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"})
+_LISTS: Final = frozenset({"tool_calls", "toolCalls", "toolRequests", "function_calls", "content", "parts"})
+_DISTINCT: Final = frozenset({"toolName", "tool_name"})
 _WRAPPERS: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
 _NAME: Final = ("name", "toolName", "tool_name")
 _ARGUMENTS: Final = ("arguments", "args", "input", "toolInput")
@@ -31,8 +33,8 @@ def requests(messages: Recorded) -> tuple[CallRequest, ...]:
     """Return the calls that messages of a model ask for, each id once, in their order."""
     found: list[CallRequest] = []
     seen: set[str] = set()
-    for node, inner in _walk(messages):
-        request = _request(node, inner)
+    for node, inner, key in _walk(messages):
+        request = _request(node, inner, key)
         if request is None or request.call_id in seen:
             continue
         if request.call_id is not None:
@@ -44,7 +46,7 @@ def requests(messages: Recorded) -> tuple[CallRequest, ...]:
 def answers(messages: Recorded) -> dict[str, JSON]:
     """Return the results that messages to a model hold, by call id."""
     found: dict[str, JSON] = {}
-    for node, _ in _walk(messages):
+    for node, _, _ in _walk(messages):
         body = node.get("toolResult", node.get("toolResponse", node))
         if not isinstance(body, Mapping) or not (
             body is not node or node.get("role") == "tool" or node.get("type") in _ANSWER_TYPES
@@ -60,7 +62,7 @@ def answers(messages: Recorded) -> dict[str, JSON]:
 def definitions(tools: Recorded) -> dict[str, JSON]:
     """Return the JSON Schema of each tool's arguments, by tool name."""
     found: dict[str, JSON] = {}
-    for node, _ in _walk(tools):
+    for node, _, _ in _walk(tools):
         name = node.get("name")
         schema = next((node[key] for key in _SCHEMA if isinstance(node.get(key), dict)), None)
         if isinstance(name, str) and schema:
@@ -81,15 +83,19 @@ def unwrapped(value: Recorded) -> Recorded:
     return value
 
 
-def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None) -> CallRequest | None:
+def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above: str | None) -> CallRequest | None:
     body = node if inner is None else inner
     name = _first_string(body, _NAME)
     if name is None:
         return None
     key = next((key for key in _ARGUMENTS if key in body), None)
     call_id = _first_string(body, _ID) or (None if inner is None else _first_string(node, _ID))
-    is_request = inner is not None or node.get("type") in _REQUEST_TYPES or (key is not None and call_id is not None)
-    if not is_request or (inner is not None and key is None):
+    is_typed = inner is not None or node.get("type") in _REQUEST_TYPES
+    # Without a type it may as well be an object of the model's structured answer.
+    is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
+    if not is_typed and not (is_listed and key is not None and call_id is not None):
+        return None
+    if inner is not None and key is None:
         return None
     if any(answer in body for answer in ("result", "output", "response")):
         return None
@@ -108,19 +114,22 @@ def _first_string(node: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     return None
 
 
-def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Yield every object in document order with the request it wraps, if any; requests are not entered."""
-    pending: list[Any] = [value]
+def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:
+    """Yield every object in document order, with the request it wraps, if any, and the key it or its list stands at.
+
+    Requests are not entered.
+    """
+    pending: list[tuple[Any, str | None]] = [(value, None)]
     for _ in range(MAX_NODES):
         if not pending:
             return
-        node = pending.pop()
+        node, key = pending.pop()
         if isinstance(node, list):
-            pending.extend(reversed(node))
+            pending.extend((item, key) for item in reversed(node))
         elif isinstance(node, dict):
-            inner = next((node[key] for key in _WRAPPERS if isinstance(node.get(key), dict)), None)
-            yield node, inner
+            inner = next((node[wrapper] for wrapper in _WRAPPERS if isinstance(node.get(wrapper), dict)), None)
+            yield node, inner, key
             if inner is None and node.get("type") not in _REQUEST_TYPES:
-                pending.extend(reversed(node.values()))
-            elif inner is not None and not any(key in inner for key in _ARGUMENTS):
-                pending.append(inner)
+                pending.extend((item, name) for name, item in reversed(node.items()))
+            elif inner is not None and not any(name in inner for name in _ARGUMENTS):
+                pending.append((inner, key))

@@ -9,7 +9,9 @@ from spanscore.dialects import _content as content
 from spanscore.model import NOT_RECORDED, Recorded
 
 _ENVELOPES: Final = 5
-_PRINTED: Final = re.compile(r"content=(?P<content>'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\")(?= )")
+_PRINTED: Final = re.compile(
+    r"""content=(?P<content>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[.*?\])(?=\ \w+=|$)""", re.DOTALL | re.VERBOSE
+)
 _PRINTED_ID: Final = re.compile(r" tool_call_id='([^']+)'")
 
 
@@ -34,7 +36,7 @@ def tool_message(value: Recorded) -> ToolMessage:
     for _ in range(_ENVELOPES):
         if not isinstance(body, dict):
             break
-        if "content" in body and ("tool_call_id" in body or body.get("type") == "tool" or len(body) == 1):
+        if "content" in body and ("tool_call_id" in body or body.get("type") == "tool"):
             return _message(body)
         inner = next((body[key] for key in ("output", "data", "kwargs") if isinstance(body.get(key), dict)), None)
         if inner is None:
@@ -63,9 +65,13 @@ def _message(body: dict[str, Any]) -> ToolMessage:
 
 def _printed(value: str) -> ToolMessage:
     said = _PRINTED.match(value)
-    call_id = _PRINTED_ID.search(value)
+    if said is None:
+        return ToolMessage()
+    body = content.literal(said["content"])
+    fields = value[said.end() :]
+    call_id = _PRINTED_ID.search(fields)
     return ToolMessage(
-        content=content.decoded(content.string(content.parsed_text(said["content"])) or "") if said else NOT_RECORDED,
+        content=content.decoded(body) if isinstance(body, str) else body,
         call_id=call_id[1] if call_id else None,
-        error=content.short(value) if " status='error'" in value else None,
+        error=content.short(str(body)) or "error" if " status='error'" in fields else None,
     )

@@ -20,7 +20,6 @@ RESPONSE: Final = "gen_ai.response.id"
 EXECUTE_TOOL: Final = "execute_tool"
 
 _MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
-_SEQUENCE: Final = "gen_ai.tool.call.sequence"
 _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
 
 
@@ -35,7 +34,7 @@ class GenAi:
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
-        operation = attributes.get(OPERATION)
+        operation = content.text(attributes.get(OPERATION))
         return Reading(
             call=_call(span) if operation == EXECUTE_TOOL else None,
             is_model=operation in _MODEL_OPERATIONS,
@@ -55,14 +54,12 @@ class GenAi:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    sequence = attributes.get(_SEQUENCE)
     return CallReading(
         name=content.text(attributes.get(TOOL_NAME)) or _name_in(span.name),
         arguments=content.arguments(attributes.get(ARGUMENTS)),
         result=content.decoded(attributes.get(RESULT)),
         error=content.error(span),
         call_id=content.identifier(attributes.get(CALL_ID)),
-        sequence=sequence if isinstance(sequence, int) else None,
     )
 
 

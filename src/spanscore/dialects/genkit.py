@@ -24,7 +24,7 @@ class Genkit:
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
-        subtype = attributes.get(_SUBTYPE)
+        subtype = content.text(attributes.get(_SUBTYPE))
         is_agent = subtype in _AGENTS
         return Reading(
             call=_call(span) if subtype == "tool" else None,

@@ -40,7 +40,7 @@ class GoogleAdk:
         return Reading(
             call=_call(span) if is_call else None,
             not_a_call=is_call and ("(merged" in span.name or attributes.get(gen_ai.TOOL_NAME) == "(merged tools)"),
-            is_model=_LLM_RESPONSE in attributes,
+            is_model=_LLM_RESPONSE in attributes and not is_call,
             is_agent=True if agent_run else None,
             agent=agent_run[1] if agent_run else None,
             conversation_id=content.text(attributes.get(_SESSION)),
@@ -53,18 +53,25 @@ class GoogleAdk:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     content_off = attributes.get(_ARGUMENTS) == "{}" == attributes.get(_RESPONSE)
-    given = attributes.get(_ARGUMENTS) or attributes.get(gen_ai.ARGUMENTS)
     answer = attributes.get(_RESPONSE) or attributes.get(gen_ai.RESULT)
     result = content.decoded(answer)
     if answer is None:
         result = content.field(content.decoded(attributes.get(openinference.OUTPUT)), "response")
     return CallReading(
         name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name.removeprefix(_TOOL_SPAN),
-        arguments=NOT_RECORDED if content_off else content.arguments(given),
+        arguments=NOT_RECORDED if content_off else _arguments(span),
         result=NOT_RECORDED if content_off else _unwrapped(result),
         error=content.error(span) or ("the tool raised" if not attributes else None),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
     )
+
+
+def _arguments(span: Span) -> Recorded:
+    attributes = span.attributes
+    if openinference.TOOL_NAME in attributes and openinference.INPUT not in attributes and not span.dropped_attributes:
+        return {}  # OpenInference names the tool, then writes its arguments unless there are none
+    keys = (_ARGUMENTS, gen_ai.ARGUMENTS, openinference.INPUT)
+    return next((content.arguments(attributes[key]) for key in keys if attributes.get(key)), NOT_RECORDED)
 
 
 def _unwrapped(result: Recorded) -> Recorded:

@@ -7,19 +7,21 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
+from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import NOT_RECORDED, Span, StatusCode
 
-_SCOPES: Final = frozenset(
-    {"openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain"}
-)
+_PYTHON: Final = "openinference.instrumentation.langchain"
+_SCOPES: Final = frozenset({_PYTHON, "@arizeai/openinference-instrumentation-langchain"})
+_AGENT: Final = "lc_agent_name"
+_NODE: Final = "langgraph_node"
 
 
 class Langchain:
     """LangChain and LangGraph, Python and JavaScript, under the OpenInference instrumentors.
 
-    A tool with one string argument is written as that bare text, without the argument's name. The call id stands only
-    in the serialised ToolMessage of the result.
+    A tool with one string argument is written as that bare text, without the argument's name; Python writes nothing
+    where there are no arguments. The call id stands only in the serialised ToolMessage of the result.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -29,7 +31,10 @@ class Langchain:
         kind = span.attributes.get(openinference.KIND)
         if kind == "TOOL" or (kind == "AGENT" and openinference.TOOL_NAME in span.attributes):
             return Reading(call=_call(span))
-        return _graph(span) if kind == "AGENT" or not span.parent_span_id else None
+        if kind == "LLM":
+            return None
+        node, agent = _metadata(span, _NODE), _metadata(span, _AGENT)
+        return graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
@@ -38,21 +43,27 @@ class Langchain:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     given = attributes.get(openinference.INPUT)
-    arguments = content.arguments(given)
+    arguments = content.arguments("{}" if _is_without_arguments(span) else given)
     message = output_message(content.decoded(attributes.get(openinference.OUTPUT)))
     return CallReading(
         name=content.text(attributes.get(openinference.TOOL_NAME)) or span.name,
         arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
-        sole_argument=None if isinstance(arguments, dict) else content.sole_argument(given),
+        sole_argument=content.sole_argument(given) if arguments is NOT_RECORDED else content.text(given),
         result=message.content,
         error=content.error(span) or message.error,
         call_id=message.call_id,
-        agent=content.string(content.field(content.decoded(attributes.get("metadata")), "lc_agent_name")),
+        agent=_metadata(span, _AGENT),
     )
 
 
-def _graph(span: Span) -> Reading:
-    """Tell a graph, which is an agent's run, from a node of a graph that merely has "agent" in its name."""
-    metadata = content.decoded(span.attributes.get("metadata"))
-    is_graph = content.field(metadata, "langgraph_node") != span.name
-    return Reading(is_agent=is_graph, agent=span.name if is_graph else None)
+def _is_without_arguments(span: Span) -> bool:
+    attributes = span.attributes
+    is_told = openinference.OUTPUT in attributes or span.status_code == StatusCode.ERROR
+    return span.scope == _PYTHON and is_told and openinference.INPUT not in attributes and not span.dropped_attributes
+
+
+def _metadata(span: Span, key: str) -> str | None:
+    metadata = span.attributes.get("metadata")
+    if isinstance(metadata, str) and key not in metadata:  # it is long, and on every span
+        return None
+    return content.string(content.field(content.decoded(metadata), key))

@@ -6,13 +6,15 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
-_SCOPES: Final = frozenset({"opentelemetry.instrumentation.langchain", "@traceloop/instrumentation-langchain"})
+_JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
+_SCOPES: Final = frozenset({"opentelemetry.instrumentation.langchain", _JAVASCRIPT})
 _CLASS_NAMES: Final = frozenset({"DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool"})
-_UNNAMED: Final = "unknown"
+_AI_MESSAGES: Final = frozenset({"AIMessage", "AIMessageChunk"})
 _AGENT: Final = "traceloop.association.properties.lc_agent_name"
 
 
@@ -20,7 +22,8 @@ class LangchainOpenllmetry:
     """LangChain and LangGraph, Python and JavaScript, under Traceloop's instrumentors.
 
     Python wraps the arguments as `{"input_str", "inputs", "kwargs": {"tool_call_id"}}`. JavaScript writes them as JSON
-    text in a list, and the class of the tool for its name: the real one stands only in the result.
+    text in a list, and the class of the tool for its name: the real one stands only in the result. What the model asked
+    for stands there in the spans of the graph's steps, not in the model's.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -29,7 +32,7 @@ class LangchainOpenllmetry:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
-            return None
+            return Reading(is_model=True) if _is_step(span) else None
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
             content.decoded(content.first_text(attributes, (openllmetry.ENTITY_OUTPUT, gen_ai.RESULT)))
@@ -38,6 +41,7 @@ class LangchainOpenllmetry:
             call=CallReading(
                 name=_name(span, message.name),
                 arguments=_arguments(given),
+                sole_argument=_sole_argument(given),
                 result=message.content,
                 error=content.error(span) or message.error,
                 agent=content.text(attributes.get(_AGENT)),
@@ -46,14 +50,37 @@ class LangchainOpenllmetry:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return None
+        if not _is_step(span):
+            return None
+        told = content.decoded(span.attributes.get(openllmetry.ENTITY_OUTPUT))
+        return ModelReading(requests=messages.requests(_answer(told)))
 
 
-def _name(span: Span, told: str | None) -> str:
+def _is_step(span: Span) -> bool:
+    return span.scope == _JAVASCRIPT and span.attributes.get("traceloop.workflow.name") == "RunnableSequence"
+
+
+def _answer(told: Recorded) -> Recorded:
+    """Return the messages that a step of a graph added to its state when all are the model's."""
+    match told:
+        case {"output": [{"update": {"messages": list(added)}}]} | {"messages": list(added)}:
+            if all(_class(message) in _AI_MESSAGES for message in added):
+                return added
+    return NOT_RECORDED
+
+
+def _class(message: JSON) -> JSON:
+    match message:
+        case {"lc": 1, "id": [*_, name]}:
+            return name
+    return None
+
+
+def _name(span: Span, told: str | None) -> str | None:
     attributes = span.attributes
     name = content.text(attributes.get(gen_ai.TOOL_NAME)) or content.text(attributes.get(openllmetry.ENTITY_NAME))
     if name is None or name in _CLASS_NAMES:
-        return told or _UNNAMED
+        return told
     return name
 
 
@@ -66,3 +93,10 @@ def _arguments(given: Recorded) -> Recorded:
         case {"input_str": str(printed)}:
             return content.arguments(printed)
     return NOT_RECORDED
+
+
+def _sole_argument(given: Recorded) -> str | None:
+    match given:
+        case {"args": [str(only)]}:
+            return content.sole_argument(only)
+    return None

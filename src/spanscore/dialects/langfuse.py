@@ -8,12 +8,16 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects._arguments import from_signature
-from spanscore.dialects._tool_message import tool_message
-from spanscore.model import Span
+from spanscore.dialects._langgraph import graph
+from spanscore.dialects._tool_message import ToolMessage, tool_message
+from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _TYPE: Final = "langfuse.observation.type"
 _INPUT: Final = "langfuse.observation.input"
 _OUTPUT: Final = "langfuse.observation.output"
+_IS_LANGCHAIN: Final = "langfuse.observation.metadata.is_langchain_root"
+_AGENT: Final = "lc_agent_name"
+_CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
 
 
 class Langfuse:
@@ -27,12 +31,13 @@ class Langfuse:
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(_TYPE)
-        return Reading(
-            call=_call(span) if kind == "tool" else None,
-            is_model=kind == "generation",
-            is_agent=True if kind == "agent" else None,
-            agent=span.name if kind == "agent" else None,
+        if kind == "tool":
+            return Reading(call=_call(span))
+        is_root = not span.parent_span_id and content.decoded(span.attributes.get(_IS_LANGCHAIN)) is True
+        run = graph(
+            span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=kind == "agent" or is_root
         )
+        return Reading(is_model=kind == "generation", is_agent=run.is_agent, agent=run.agent)
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
@@ -44,15 +49,35 @@ class Langfuse:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     given = attributes.get(_INPUT)
-    message = tool_message(content.decoded(attributes.get(_OUTPUT)))
+    message = _message(span)
     return CallReading(
         name=span.name,
-        arguments=from_signature(content.arguments(given)),
+        arguments=_arguments(span),
         sole_argument=content.sole_argument(given),
         result=message.content,
         error=content.error(span) or _level(span) or message.error,
-        call_id=content.identifier(attributes.get("langfuse.observation.metadata.tool_call_id")) or message.call_id,
+        call_id=content.identifier(attributes.get(_CALL_ID)) or message.call_id,
+        agent=_metadata(span, _AGENT),
     )
+
+
+def _metadata(span: Span, key: str) -> str | None:
+    return content.unquoted(span.attributes.get(f"langfuse.observation.metadata.{key}"))
+
+
+def _arguments(span: Span) -> Recorded:
+    """Return the arguments: Python's decorator wraps them, JavaScript's does not, but lists those without a name."""
+    given = content.arguments(span.attributes.get(_INPUT))
+    if span.resource.get("telemetry.sdk.language") == "nodejs":
+        return given if isinstance(given, dict) else NOT_RECORDED
+    return from_signature(given)
+
+
+def _message(span: Span) -> ToolMessage:
+    """Return what the tool returned: only LangChain's handler writes messages, a tool's own object stays as it is."""
+    returned = content.decoded(span.attributes.get(_OUTPUT))
+    is_own = isinstance(returned, dict) and not {"lc", "tool_call_id"} & returned.keys()
+    return ToolMessage(returned) if is_own and _CALL_ID not in span.attributes else tool_message(returned)
 
 
 def _level(span: Span) -> str | None:

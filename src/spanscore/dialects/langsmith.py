@@ -8,18 +8,22 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai
-from spanscore.dialects._tool_message import output_message
-from spanscore.model import Span
+from spanscore.dialects._tool_message import ToolMessage, output_message
+from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
+_CONVERSATION: Final = tuple(
+    f"langsmith.metadata.{key}" for key in ("session_id", "sessionId", "thread_id", "threadId", "conversation_id")
+)
 
 
 class Langsmith:
     """LangSmith's SDKs, Python and JavaScript, when they export OpenTelemetry.
 
-    The status of a failed tool is OK as often as not; the exception event is what tells.
+    The status of a failed tool is OK as often as not; the exception event is what tells. LangSmith's exporter also
+    marks the spans of the Vercel AI SDK, but adds nothing to them.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -30,12 +34,11 @@ class Langsmith:
         kind = attributes.get(_KIND)
         is_graph = kind == "chain" and not span.parent_span_id
         return Reading(
-            call=_call(span) if kind == "tool" else None,
+            call=_call(span) if kind == "tool" and "ai.operationId" not in attributes else None,
             is_model=kind == "llm",
             is_agent=True if is_graph else None,
             agent=span.name if is_graph else None,
-            conversation_id=content.text(attributes.get("langsmith.metadata.session_id"))
-            or content.text(attributes.get("langsmith.metadata.thread_id")),
+            conversation_id=content.first_text(attributes, _CONVERSATION),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -48,12 +51,30 @@ class Langsmith:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     given = attributes.get(_PROMPT)
-    message = output_message(content.decoded(attributes.get(_COMPLETION)))
+    message = _message(content.decoded(attributes.get(_COMPLETION)))
     return CallReading(
         name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name,
-        arguments=content.arguments(given),
+        arguments=_named(content.arguments(given)),
         sole_argument=content.sole_argument(given),
         result=message.content,
         error=content.error(span) or message.error,
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
     )
+
+
+def _named(arguments: Recorded) -> Recorded:
+    """Return the arguments of a traced function unless they were positional: then their names are lost."""
+    match arguments:
+        case {"args": [_, _, *_], **others} if not others:
+            return NOT_RECORDED
+    return arguments
+
+
+def _message(completion: Recorded) -> ToolMessage:
+    """Return what the tool returned: LangChain's message, what JavaScript wraps as it is no object, or all of it."""
+    match completion:
+        case {"outputs": returned, **others} if not others:
+            return ToolMessage(returned)
+        case {"output": _}:
+            return output_message(completion)
+    return ToolMessage(completion)

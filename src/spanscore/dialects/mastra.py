@@ -11,14 +11,16 @@ from spanscore.dialects import gen_ai, openinference
 from spanscore.model import Recorded, Span
 
 _TYPE: Final = "mastra.span.type"
-_CONVERSATION: Final = ("mastra.metadata.sessionId", "mastra.metadata.threadId", "mastra.metadata.resourceId")
+_CALLS: Final = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
+_REFUSALS: Final = ("Tool input validation failed", "Tool output validation failed")
+_CONVERSATION: Final = ("threadId", "sessionId", "conversationId")
 
 
 class Mastra:
     """Mastra's exporters: its own, the OpenTelemetry bridge, and the one for Arize.
 
-    What the model asked for stands in the step spans, not in the chat spans. Arguments that fail validation leave the
-    status OK: the result tells.
+    What the model asked for stands in the step spans, not in the chat spans. Arguments or results that fail validation
+    leave the status OK: the result tells. An unknown tool, and one that the client executes, is a span of its own kind.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -26,18 +28,27 @@ class Mastra:
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
-        kind = attributes.get(_TYPE)
+        kind = content.text(attributes.get(_TYPE))
         return Reading(
-            call=_call(span) if kind == "tool_call" else None,
+            call=_call(span) if kind in _CALLS else None,
             not_a_call=kind == "client_tool_call",
             is_model=kind == "model_step",
-            conversation_id=content.first_text(attributes, _CONVERSATION),
+            conversation_id=_conversation(span),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
             requests=messages.requests(content.decoded(span.attributes.get("mastra.model_step.output")))
         )
+
+
+def _conversation(span: Span) -> str | None:
+    """Return the id among the metadata that the application gives: attributes, or in the exporter for Arize JSON."""
+    named = content.first_text(span.attributes, [f"mastra.metadata.{key}" for key in _CONVERSATION])
+    if named or span.attributes.get(_TYPE) != "agent_run":
+        return named
+    metadata = content.decoded(span.attributes.get("metadata"))
+    return next((told for key in _CONVERSATION if (told := content.string(content.field(metadata, key)))), None)
 
 
 def _call(span: Span) -> CallReading:
@@ -54,6 +65,6 @@ def _call(span: Span) -> CallReading:
 
 def _refusal(result: Recorded) -> str | None:
     message = content.string(content.field(result, "message"))
-    if content.field(result, "error") is True and message and message.startswith("Tool input validation failed"):
+    if content.field(result, "error") is True and message and message.startswith(_REFUSALS):
         return content.short(message)
     return None

@@ -11,7 +11,7 @@ from spanscore.model import Span
 
 _METHOD: Final = "mcp.method.name"
 _CALL: Final = "tools/call"
-_OPENLLMETRY: Final = "opentelemetry.instrumentation.mcp"
+_OPENLLMETRY: Final = frozenset({"opentelemetry.instrumentation.mcp", "opentelemetry.instrumentation.mcp.instrumentation"})
 
 
 class Mcp:
@@ -21,7 +21,7 @@ class Mcp:
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_METHOD}), scopes=frozenset({_OPENLLMETRY}))
+    markers = Markers(attributes=frozenset({_METHOD}), scopes=_OPENLLMETRY)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -32,9 +32,10 @@ class Mcp:
                     arguments=content.arguments(attributes.get(gen_ai.ARGUMENTS)),
                     result=content.decoded(attributes.get(gen_ai.RESULT)),
                     error=content.error(span),
+                    call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
                 )
             )
-        if span.scope == _OPENLLMETRY and attributes.get(openllmetry.KIND) == "tool":
+        if span.scope in _OPENLLMETRY and attributes.get(openllmetry.KIND) == "tool":
             return Reading(call=_openllmetry(span))
         return None
 

@@ -7,10 +7,12 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
 _TYPE: Final = "mlflow.spanType"
+_AGENT: Final = "lc_agent_name"
 _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
 
 
@@ -24,11 +26,13 @@ class Mlflow:
         attributes = span.attributes
         kind = content.unquoted(attributes.get(_TYPE))
         name = content.unquoted(attributes.get("mlflow.spanFunctionName")) or span.name
+        is_marked = kind == "AGENT" or (kind == "CHAIN" and not span.parent_span_id)
+        chain = graph(span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=is_marked)
         return Reading(
             call=_call(span, name) if kind == "TOOL" else None,
             is_model=kind in _MODEL_TYPES,
-            is_agent=True if kind == "AGENT" else None,
-            agent=name if kind == "AGENT" else None,
+            is_agent=chain.is_agent,
+            agent=chain.agent,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -48,5 +52,13 @@ def _call(span: Span, name: str) -> CallReading:
         arguments=content.arguments(attributes.get("mlflow.spanInputs")),
         result=message.content,
         error=content.error(span) or message.error,
-        call_id=content.identifier(attributes.get("tool_call_id")) or message.call_id,
+        call_id=content.string(content.decoded(attributes.get("tool_call_id"))) or message.call_id,
+        agent=_metadata(span, _AGENT),
     )
+
+
+def _metadata(span: Span, key: str) -> str | None:
+    metadata = span.attributes.get("metadata")
+    if isinstance(metadata, str) and key not in metadata:  # LangChain's is long, and on every span
+        return None
+    return content.string(content.field(content.decoded(metadata), key))

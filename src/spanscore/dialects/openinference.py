@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.model import JSON, AttributeValue, Span
+from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -60,9 +60,10 @@ def call(span: Span) -> CallReading:
     """Return the tool call of a span as the convention has it: dialects replace what their framework does otherwise."""
     attributes = span.attributes
     given = attributes.get(INPUT)
+    arguments = content.arguments(given)
     return CallReading(
         name=content.text(attributes.get(TOOL_NAME)) or span.name,
-        arguments=content.arguments(given),
+        arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
         sole_argument=content.sole_argument(given),
         result=content.decoded(attributes.get(OUTPUT)),
         error=content.error(span),

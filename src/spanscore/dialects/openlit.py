@@ -12,6 +12,7 @@ from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
 _FAILURE: Final = "gen_ai.framework.error.message"
+_LANGGRAPH: Final = "openlit.instrumentation.langgraph"
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -19,19 +20,19 @@ class Openlit:
     """OpenLIT: arguments as a Python repr, results as a printed ToolMessage, and no exception events.
 
     Until a tool returns, the call id is the id of LangChain's run: a failed call keeps that one, which is not the
-    model's.
+    model's. Every node of a graph is written as an agent's run; the agent is the graph, a workflow in OpenLIT's words.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_FAILURE}),
-        scopes=frozenset({"openlit.instrumentation.langchain", "openlit.otel.tracing"}),
+        scopes=frozenset({"openlit.instrumentation.langchain", _LANGGRAPH, "openlit.otel.tracing"}),
     )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
-            return None
+            return _graph(span) if span.scope == _LANGGRAPH else None
         given = attributes.get(gen_ai.ARGUMENTS)
         message = tool_message(content.decoded(attributes.get(gen_ai.RESULT)))
         call_id = content.identifier(attributes.get(gen_ai.CALL_ID))
@@ -50,6 +51,11 @@ class Openlit:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
+
+
+def _graph(span: Span) -> Reading:
+    name = content.text(span.attributes.get("gen_ai.workflow.name"))
+    return Reading(is_agent=name is not None, agent=name)
 
 
 def _failure(span: Span) -> str | None:

@@ -41,7 +41,8 @@ class Openllmetry:
         name = content.text(attributes.get(ENTITY_NAME))
         return Reading(
             call=_call(span, name) if kind == "tool" else None,
-            is_model=attributes.get("llm.request.type") in _MODEL_TYPES or "gen_ai.completion.0.role" in attributes,
+            is_model=content.text(attributes.get("llm.request.type")) in _MODEL_TYPES
+            or "gen_ai.completion.0.role" in attributes,
             is_agent=True if kind == "agent" else None,
             agent=name if kind == "agent" else None,
             conversation_id=content.first_text(attributes, _CONVERSATION),

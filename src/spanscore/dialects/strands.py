@@ -19,7 +19,7 @@ class Strands:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(
-        attributes=frozenset({_STATUS}),
+        attributes=frozenset({_STATUS, "gen_ai.event.start_time"}),  # in TypeScript the scope is the service's name
         scopes=frozenset({"strands.telemetry.tracer", "strands-agents"}),
     )
 

@@ -11,8 +11,15 @@ from spanscore.dialects import gen_ai, openinference
 from spanscore.model import Span
 
 _OPERATION: Final = "ai.operationId"
+_RUNS: Final = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"})
 _MODEL_STEPS: Final = (".doGenerate", ".doStream")
 _SCOPES: Final = frozenset({"ai", "gen_ai"})
+_NAME: Final = ("ai.toolCall.name", gen_ai.TOOL_NAME)
+_ARGUMENTS: Final = ("ai.toolCall.args", "ai.toolCall.input", gen_ai.ARGUMENTS)
+_RESULT: Final = ("ai.toolCall.result", "ai.toolCall.output", gen_ai.RESULT)
+_CALL_ID: Final = ("ai.toolCall.id", gen_ai.CALL_ID)
+_REQUESTS: Final = ("ai.response.toolCalls", "gen_ai.output.messages")
+_ANSWERS: Final = ("ai.prompt.messages", "gen_ai.input.messages")
 _CONVERSATION: Final = tuple(
     prefix + key
     for prefix in ("ai.telemetry.metadata.", "ai.settings.context.")
@@ -21,11 +28,11 @@ _CONVERSATION: Final = tuple(
 
 
 class VercelAi:
-    """The Vercel AI SDK 4 to 7, alone and behind openinference-vercel.
+    """The Vercel AI SDK 4 to 7, alone and behind the processors of OpenInference, Traceloop, LangSmith and Langfuse.
 
     Versions 4 to 6 (and 7 with the legacy integration) write `ai.toolCall.*`; version 7 follows the GenAI semantic
-    conventions. openinference-vercel marks every span that ends after an error as failed: there, only an exception
-    event tells a failure.
+    conventions. Traceloop's processor replaces the former by the latter. OpenInference's marks every span that ends
+    after an error as failed: there, only an exception event tells a failure.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -34,18 +41,13 @@ class VercelAi:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         operation = content.text(attributes.get(_OPERATION)) or ""
-        if operation == "ai.toolCall":
-            call = _call(span)
-        elif openinference.KIND in attributes and attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL:
-            call = _semconv_call(span)
-        else:
-            call = None
+        by_convention = attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL and openinference.KIND in attributes
+        call = _call(span) if operation == "ai.toolCall" or by_convention else None
         is_model = operation.endswith(_MODEL_STEPS)
-        is_agent = bool(operation) and call is None and not is_model
         return Reading(
             call=call,
             is_model=is_model,
-            is_agent=True if is_agent else None,
+            is_agent=True if operation in _RUNS else None,
             agent=content.text(attributes.get("ai.telemetry.functionId")),
             conversation_id=content.first_text(attributes, _CONVERSATION),
         )
@@ -57,8 +59,8 @@ class VercelAi:
         tools = attributes.get("ai.prompt.tools")
         listed = [content.decoded(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []
         return ModelReading(
-            requests=messages.requests(content.decoded(attributes.get("ai.response.toolCalls"))),
-            answers=messages.answers(content.decoded(attributes.get("ai.prompt.messages"))),
+            requests=messages.requests(content.decoded(content.first_text(attributes, _REQUESTS))),
+            answers=messages.answers(content.decoded(content.first_text(attributes, _ANSWERS))),
             tool_definitions=messages.definitions([tool for tool in listed if isinstance(tool, dict)]),
         )
 
@@ -66,22 +68,11 @@ class VercelAi:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     return CallReading(
-        name=content.text(attributes.get("ai.toolCall.name")),
-        arguments=content.arguments(attributes.get("ai.toolCall.args")),
-        result=content.decoded(attributes.get("ai.toolCall.result")),
+        name=content.first_text(attributes, _NAME),
+        arguments=content.arguments(content.first_text(attributes, _ARGUMENTS)),
+        result=content.decoded(content.first_text(attributes, _RESULT)),
         error=_error(span),
-        call_id=content.identifier(attributes.get("ai.toolCall.id")),
-    )
-
-
-def _semconv_call(span: Span) -> CallReading:
-    attributes = span.attributes
-    return CallReading(
-        name=content.text(attributes.get(gen_ai.TOOL_NAME)),
-        arguments=content.arguments(attributes.get(gen_ai.ARGUMENTS)),
-        result=content.decoded(attributes.get(gen_ai.RESULT)),
-        error=_error(span),
-        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+        call_id=content.identifier(content.first_text(attributes, _CALL_ID)),
     )
 
 

@@ -8,21 +8,28 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.model import Span
 
+_ENTITY: Final = "entity.type"
+_RUN: Final = "operation.id"
 _AGENT: Final = "entity.name"
 _SUBAGENT: Final = "subagent.name"
 
 
 class Voltagent:
-    """VoltAgent: spans of type `tool` with bare `input` and `output`; `tool.parameters` is the tool's schema."""
+    """VoltAgent: spans of type `tool` with bare `input` and `output`; `tool.parameters` is the tool's schema.
+
+    The application may name the instrumentation scope as it likes.
+    """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(scopes=frozenset({"@voltagent/core"}))
+    markers = Markers(attributes=frozenset({_ENTITY}))
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
+        if _RUN not in attributes:
+            return None
         kind = attributes.get("span.type")
         agent = content.text(attributes.get(_SUBAGENT)) or content.text(attributes.get(_AGENT))
-        is_agent = kind is None and attributes.get("entity.type") == "agent"
+        is_agent = kind is None and attributes.get(_ENTITY) == "agent"
         return Reading(
             call=_call(span) if kind == "tool" and "tool.name" in attributes else None,
             is_model=kind == "llm",

@@ -1,0 +1,20 @@
+"""Which spans are the run of a LangGraph agent; shared by the dialects of LangChain's instrumentations."""
+
+from __future__ import annotations
+
+from spanscore.contracts import Reading
+
+
+def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:
+    """Tell the run of a graph, which is an agent's, from the steps in it.
+
+    Args:
+        span_name: of a chain.
+        node: the node of the graph around it, as the metadata has it.
+        agent: the agent it works for, as the metadata has it; LangChain's own agents are named there.
+        is_marked: the instrumentation takes it for an agent, or it is the root. So it does any node with "agent" in
+            its name.
+    """
+    if span_name == agent or (is_marked and span_name != node):
+        return Reading(is_agent=True, agent=span_name)
+    return Reading(is_agent=False if is_marked else None)

@@ -1,0 +1,38 @@
+"""Needlr's agent framework."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.model import AttributeValue, Span
+
+_NAME: Final = "agent.tool.name"
+_SEQUENCE: Final = "agent.tool.sequence"
+
+
+class Needlr:
+    """Needlr: calls are numbered by the framework; arguments and results are not recorded."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_NAME}))
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        failed = "failed" if attributes.get("status") == "failed" else None
+        return Reading(
+            call=CallReading(
+                name=content.text(attributes.get(_NAME)),
+                error=content.error(span) or failed,
+                sequence=_number(attributes.get(_SEQUENCE)),
+            )
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _number(value: AttributeValue) -> int | None:
+    """Return the call's number; -1 stands for none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,35 @@
+"""The function wrappers of OpenInference for JavaScript."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import openinference
+from spanscore.model import NOT_RECORDED, Span
+
+_SCOPES: Final = frozenset({"openinference-core"})
+
+
+class OpeninferenceCore:
+    """`traceTool` and `traceAgent` of @arizeai/openinference-core: names are the spans'.
+
+    A function with several arguments is written as a list of them, without their names.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=_SCOPES)
+
+    def read(self, span: Span) -> Reading | None:
+        kind = span.attributes.get(openinference.KIND)
+        if kind == "AGENT":
+            return Reading(is_agent=True, agent=span.name)
+        if kind != "TOOL":
+            return None
+        call = openinference.call(span)
+        arguments = call.arguments if isinstance(call.arguments, dict) else NOT_RECORDED
+        return Reading(call=replace(call, arguments=arguments))
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None

@@ -1,0 +1,96 @@
+"""Spans written by hand and read with every built-in dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from spanscore import plugins
+from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
+from spanscore.reading import DialectReader
+from spanscore.trajectory import trajectories
+
+TRACE_ID = bytes(15) + b"\x01"
+START_NS = 1_700_000_000_000_000_000
+
+
+def span_id(number: int) -> bytes:
+    """Return the id of the span with this number."""
+    return number.to_bytes(8, "big")
+
+
+def start_ns(at_ms: int) -> int:
+    """Return the time so many milliseconds after the trace began."""
+    return START_NS + at_ms * 1_000_000
+
+
+def span(
+    number: int,
+    name: str,
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    parent: int = 0,
+    at_ms: int | None = None,
+    **fields: Any,
+) -> Span:
+    """Return a span of 1 ms below `parent`, or a root; it starts `number` ms into the trace unless told otherwise."""
+    start = start_ns(number if at_ms is None else at_ms)
+    return Span(
+        trace_id=TRACE_ID,
+        span_id=span_id(number),
+        parent_span_id=span_id(parent) if parent else b"",
+        name=name,
+        start_ns=start,
+        end_ns=start + 1_000_000,
+        attributes=attributes or {},
+        **fields,
+    )
+
+
+def event(name: str, attributes: Mapping[str, Any] | None = None) -> SpanEvent:
+    """Return an event of a span."""
+    return SpanEvent(name, START_NS, attributes or {})
+
+
+def exception(kind: str, message: str) -> SpanEvent:
+    """Return the event that an SDK records for an exception."""
+    return event("exception", {"exception.type": kind, "exception.message": message})
+
+
+def call(
+    number: int | None, name: str, arguments: Any = NOT_RECORDED, *, at_ms: int | None = None, **fields: Any
+) -> ToolCall:
+    """Return the call that the span of this number stands for, with the times that `span` gives it.
+
+    A call without a span starts and ends with the model span that asked for it: tell `at_ms`.
+    """
+    start = start_ns((number or 0) if at_ms is None else at_ms)
+    return ToolCall(
+        name=name,
+        arguments=arguments,
+        span_id=None if number is None else span_id(number),
+        start_ns=start,
+        end_ns=start if number is None else start + 1_000_000,
+        **fields,
+    )
+
+
+@cache
+def built_in_reader() -> DialectReader:
+    """Return a reader of every built-in dialect that needs no configuration."""
+    names = [name for name in plugins.names("dialects") if name != "custom"]
+    return DialectReader([plugins.find("dialects", name)() for name in names])
+
+
+def read(*spans: Span, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
+    """Return the trajectories of a trace of these spans, received in this order."""
+    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    return trajectories(trace, built_in_reader(), unit)
+
+
+def calls(*spans: Span) -> list[ToolCall]:
+    """Return the tool calls of a trace of these spans, received in this order."""
+    (trajectory,) = read(*spans)
+    assert not built_in_reader().failures
+    return list(trajectory.calls)
