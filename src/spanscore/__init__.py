@@ -10,6 +10,7 @@ from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCa
 
 if TYPE_CHECKING:
     from spanscore.contracts import Evaluator
+    from spanscore.processor import ScoringSpanExporter, ScoringSpanProcessor
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "ConfigError",
@@ -19,6 +20,8 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "PluginError",
     "Report",
     "Score",
+    "ScoringSpanExporter",
+    "ScoringSpanProcessor",
     "Skipped",
     "SpanscoreError",
     "ToolCall",
@@ -40,3 +43,13 @@ def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator: 
     from spanscore.config import build_evaluator  # noqa: PLC0415 - an agent that only scores needs no YAML or pydantic
 
     return build_evaluator(type, params or {})
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs the OpenTelemetry SDK when it is first used: scoring by hand does without."""
+    if name in {"ScoringSpanExporter", "ScoringSpanProcessor"}:
+        from spanscore import processor  # noqa: PLC0415 - see above
+
+        return getattr(processor, name)
+    message = f"module 'spanscore' has no attribute {name!r}"
+    raise AttributeError(message)

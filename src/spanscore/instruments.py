@@ -13,7 +13,6 @@ class InstrumentKind(enum.StrEnum):
     COUNTER = "counter"
     HISTOGRAM = "histogram"
     GAUGE = "gauge"
-    """Looked up when somebody reads it, and so is a counter of `OWN` that counts spans or traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +36,12 @@ TOOL: Final = "gen_ai.tool.name"
 OUTCOME: Final = "spanscore.outcome"
 REASON: Final = "spanscore.reason"
 CLOSE_REASON: Final = "spanscore.close_reason"
+QUEUE: Final = "spanscore.queue"
 EMITTER: Final = "spanscore.emitter"
 ERROR_TYPE: Final = "error.type"
 
 _TENTHS: Final = tuple(step / 10 for step in range(1, 11))
+_RATES: Final = (0.0, *_TENTHS)
 _COUNTS: Final = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 100.0, 1000.0, 10000.0)
 _SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _MICROSECONDS: Final = (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
@@ -76,6 +77,13 @@ TOOL_DURATION: Final = Instrument(
     attributes=(TOOL, ERROR_TYPE, AGENT, SERVICE),
     boundaries=_SECONDS,
 )
+TOOL_CALLS: Final = Instrument(
+    name="spanscore.trajectory.tool_calls",
+    kind=InstrumentKind.COUNTER,
+    unit="{call}",
+    description="Tool calls, as tool_call_trajectory measured them.",
+    attributes=(EVALUATION, AGENT, SERVICE),
+)
 TOOL_CALLS_FAILED: Final = Instrument(
     name="spanscore.trajectory.tool_calls_failed",
     kind=InstrumentKind.COUNTER,
@@ -83,11 +91,11 @@ TOOL_CALLS_FAILED: Final = Instrument(
     description="Tool calls that failed, as tool_call_trajectory measured them.",
     attributes=(EVALUATION, AGENT, SERVICE),
 )
-TOOL_CALLS: Final = Instrument(
-    name="spanscore.trajectory.tool_calls",
+ALL_SUCCEEDED: Final = Instrument(
+    name="spanscore.trajectory.all_tool_calls_succeeded",
     kind=InstrumentKind.COUNTER,
-    unit="{call}",
-    description="Tool calls, as tool_call_trajectory measured them.",
+    unit="{trajectory}",
+    description="Trajectories in which no tool call failed, as tool_call_trajectory measured them.",
     attributes=(EVALUATION, AGENT, SERVICE),
 )
 SEQUENCE_GAPS: Final = Instrument(
@@ -105,6 +113,30 @@ CONSECUTIVE_SAME: Final = Instrument(
     attributes=(EVALUATION, AGENT, SERVICE),
     boundaries=_COUNTS,
 )
+TOOL_FAILURE_RATE: Final = Instrument(
+    name="spanscore.trajectory.tool_failure_rate",
+    kind=InstrumentKind.HISTOGRAM,
+    unit="1",
+    description="Share of a tool's calls that failed in a trajectory, as tool_call_trajectory measured it.",
+    attributes=(EVALUATION, TOOL, AGENT, SERVICE),
+    boundaries=_RATES,
+)
+LATENCY_P50: Final = Instrument(
+    name="spanscore.trajectory.tool_call_latency_p50",
+    kind=InstrumentKind.HISTOGRAM,
+    unit="s",
+    description="Median duration of a trajectory's tool calls, as tool_call_trajectory measured it.",
+    attributes=(EVALUATION, AGENT, SERVICE),
+    boundaries=_SECONDS,
+)
+LATENCY_P95: Final = Instrument(
+    name="spanscore.trajectory.tool_call_latency_p95",
+    kind=InstrumentKind.HISTOGRAM,
+    unit="s",
+    description="95th percentile of the duration of a trajectory's tool calls, as tool_call_trajectory measured it.",
+    attributes=(EVALUATION, AGENT, SERVICE),
+    boundaries=_SECONDS,
+)
 
 SCORE_INSTRUMENTS: Final = (
     SCORE,
@@ -113,15 +145,25 @@ SCORE_INSTRUMENTS: Final = (
     TOOL_DURATION,
     TOOL_CALLS,
     TOOL_CALLS_FAILED,
+    ALL_SUCCEEDED,
     SEQUENCE_GAPS,
     CONSECUTIVE_SAME,
+    TOOL_FAILURE_RATE,
+    LATENCY_P50,
+    LATENCY_P95,
 )
 
 SPANS_RECEIVED: Final = Instrument(
     name="spanscore.spans.received",
     kind=InstrumentKind.COUNTER,
     unit="{span}",
-    description="Spans accepted. Equals those in closed traces + live + late + dropped.",
+    description="Spans that arrived: always those in closed traces + live + late + refused + dropped.",
+)
+SPANS_CLOSED: Final = Instrument(
+    name="spanscore.spans.closed",
+    kind=InstrumentKind.COUNTER,
+    unit="{span}",
+    description="Spans in closed traces, except late ones.",
 )
 SPANS_REFUSED: Final = Instrument(
     name="spanscore.spans.refused",
@@ -141,14 +183,14 @@ SPANS_DROPPED: Final = Instrument(
     name="spanscore.spans.dropped",
     kind=InstrumentKind.COUNTER,
     unit="{span}",
-    description="Spans accepted and not kept, by why: duplicates of a client's retry, a full queue.",
+    description="Spans accepted and not kept, by why.",
     attributes=(REASON,),
 )
 SPANS_LIVE: Final = Instrument(
     name="spanscore.spans.live",
     kind=InstrumentKind.GAUGE,
     unit="{span}",
-    description="Spans in open traces.",
+    description="Spans in open traces, not counted elsewhere yet.",
 )
 TRACES_OPEN: Final = Instrument(
     name="spanscore.traces.open",
@@ -160,8 +202,20 @@ TRACES_CLOSED: Final = Instrument(
     name="spanscore.traces.closed",
     kind=InstrumentKind.COUNTER,
     unit="{trace}",
-    description="Traces closed, by why.",
+    description="Traces closed for the first time, by why.",
     attributes=(CLOSE_REASON,),
+)
+TRACES_REVISED: Final = Instrument(
+    name="spanscore.traces.revised",
+    kind=InstrumentKind.COUNTER,
+    unit="{trace}",
+    description="Traces closed and scored again because of late spans.",
+)
+MEMORY_HELD: Final = Instrument(
+    name="spanscore.memory.held",
+    kind=InstrumentKind.GAUGE,
+    unit="By",
+    description="Size of all spans in memory, of open traces and of closed ones that late spans may reopen.",
 )
 TRACE_SPAN_COUNT: Final = Instrument(
     name="spanscore.trace.span_count",
@@ -195,15 +249,15 @@ QUEUE_SIZE: Final = Instrument(
     name="spanscore.queue.size",
     kind=InstrumentKind.GAUGE,
     unit="{item}",
-    description="Items waiting in a queue.",
-    attributes=(EMITTER,),
+    description="Items waiting in a queue or being sent.",
+    attributes=(QUEUE,),
 )
 QUEUE_CAPACITY: Final = Instrument(
     name="spanscore.queue.capacity",
     kind=InstrumentKind.GAUGE,
     unit="{item}",
     description="Items a queue can hold.",
-    attributes=(EMITTER,),
+    attributes=(QUEUE,),
 )
 EXPORT_FAILURES: Final = Instrument(
     name="spanscore.export.failures",
@@ -213,14 +267,30 @@ EXPORT_FAILURES: Final = Instrument(
     attributes=(EMITTER, REASON),
 )
 
+STORAGE_SIZE: Final = Instrument(
+    name="spanscore.storage.size",
+    kind=InstrumentKind.GAUGE,
+    unit="By",
+    description="Size of the spans kept on disk until they are scored.",
+)
+STORAGE_CAPACITY: Final = Instrument(
+    name="spanscore.storage.capacity",
+    kind=InstrumentKind.GAUGE,
+    unit="By",
+    description="Size at which spans are refused, with a request to retry.",
+)
+
 OWN_INSTRUMENTS: Final = (
     SPANS_RECEIVED,
-    SPANS_REFUSED,
-    SPANS_LATE,
-    SPANS_DROPPED,
+    SPANS_CLOSED,
     SPANS_LIVE,
+    SPANS_LATE,
+    SPANS_REFUSED,
+    SPANS_DROPPED,
     TRACES_OPEN,
     TRACES_CLOSED,
+    TRACES_REVISED,
+    MEMORY_HELD,
     TRACE_SPAN_COUNT,
     EVALUATION_DURATION,
     EVALUATION_ERRORS,
@@ -228,4 +298,6 @@ OWN_INSTRUMENTS: Final = (
     QUEUE_SIZE,
     QUEUE_CAPACITY,
     EXPORT_FAILURES,
+    STORAGE_SIZE,
+    STORAGE_CAPACITY,
 )

@@ -56,14 +56,14 @@ class ScoringSpanProcessor(SpanProcessor):
         tracer_provider: TracerProvider | None = None,
         wraps: SpanProcessor | None = None,
     ) -> None:
-        from spanscore import wiring  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
+        from spanscore import embedding  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
 
         self._wraps: Final = wraps
         self._held: dict[int, list[ReadableSpan]] = {}
-        annotate = "root_event" if wraps is not None else None
-        settings = wiring.for_process(config or configured(), annotate)
+        settings = embedding.for_process(config or configured(), root_takes_events=wraps is not None)
+        process = os.getpid()
         self._runtime: Final = Runtime(
-            lambda: wiring.engine(settings, time.monotonic, wiring.process_emitters(settings, tracer_provider)),
+            lambda: embedding.process_engine(settings, tracer_provider, is_fork=os.getpid() != process),
             self._release if wraps is not None else None,
         )
 
@@ -157,7 +157,7 @@ class ScoringSpanProcessor(SpanProcessor):
 class ScoringSpanExporter(SpanExporter):
     """Scores traces on their way to an exporter; the root span carries its scores as events.
 
-        exporter = ScoringSpanExporter(OTLPSpanExporter(), load_config("spanscore.yaml"))
+        exporter = ScoringSpanExporter(OTLPSpanExporter(), "spanscore.yaml")
         provider.add_span_processor(BatchSpanProcessor(exporter))
 
     A trace is scored when its root is exported; spans exported later cause a new revision. Works on the caller's
@@ -177,13 +177,12 @@ class ScoringSpanExporter(SpanExporter):
     def __init__(
         self, delegate: SpanExporter | None = None, config: Config | str | os.PathLike[str] | None = None
     ) -> None:
-        from spanscore import wiring  # noqa: PLC0415 - as above
+        from spanscore import embedding  # noqa: PLC0415 - as above
 
         self._delegate: Final = delegate
-        annotate = None if delegate is None else "root_event"
-        settings = wiring.for_process(configured(config), annotate, decision_delay=0.0)
+        settings = embedding.for_process(configured(config), root_takes_events=delegate is not None, delays=False)
         self._annotates: Final = settings.annotate == "root_event"
-        self._engine: Final = wiring.engine(settings, time.monotonic, wiring.process_emitters(settings))
+        self._engine: Final = embedding.process_engine(settings)
         self._lock: Final = threading.Lock()  # a simple span processor exports from any thread
         self._closed = False
 

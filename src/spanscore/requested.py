@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, ModelReading
-from spanscore.matching import json_key
+from spanscore.matching import json_equal, json_key
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 
 
@@ -29,21 +29,14 @@ class Requested:
         models: the model spans in the order of their start.
     """
 
-    def __init__(self, models: Iterable[Answered]) -> None:
-        self._requests: Final[list[tuple[int, CallRequest]]] = []
+    def __init__(self, models: Sequence[Answered]) -> None:
+        kept = _each_once(models)
+        self._requests: Final = [(model.span, request) for model in models for request in kept[model.span]]
         self._answers: Final[dict[str, JSON]] = {}
         self._definitions: Final[dict[str, JSON]] = {}
-        asked_ns: dict[str, int] = {}
         for model in models:
             self._answers.update(model.reading.answers)
             self._definitions.update(model.reading.tool_definitions)
-            for request in model.reading.requests:
-                # Two instrumentations see one answer, and then their spans overlap. Later the same id is another call:
-                # some providers count calls from 0 in every answer.
-                if request.call_id is None or asked_ns.get(request.call_id, model.start_ns) <= model.start_ns:
-                    self._requests.append((model.span, request))
-                if request.call_id is not None:
-                    asked_ns[request.call_id] = model.end_ns
 
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the number of its model span and the result handed back to a model, if any."""
@@ -54,8 +47,8 @@ class Requested:
     def join(self, calls: Sequence[CallReading]) -> list[tuple[int | None, CallReading]]:
         """Find the request behind each executed call and fill in what the call's spans leave out.
 
-        Joined by call id; else by name and arguments, or by arguments alone where the name is lost; else, where as many
-        calls of a name were executed as were asked for and not yet joined, by name and order.
+        Joined by call id; else by order, where as many calls of a name were executed as were asked for and each fits;
+        else by name and arguments, or by arguments alone where the name is lost, and by order again.
 
         Args:
             calls: in the order of their start.
@@ -66,6 +59,7 @@ class Requested:
         ranks: list[int | None] = [None] * len(calls)
         taken: set[int] = set()
         self._join_by(ranks, taken, [call.call_id for call in calls], self._by_call_id())
+        self._join_by_order(ranks, taken, calls)
         self._join_by(ranks, taken, [_content_key(call) for call in calls], self._by_content())
         self._join_by(ranks, taken, [_sole_key(call) for call in calls], self._by_sole_argument())
         self._join_by(ranks, taken, [_nameless_key(call) for call in calls], self._by_arguments())
@@ -91,21 +85,23 @@ class Requested:
                     break
 
     def _join_by_order(self, ranks: list[int | None], taken: set[int], calls: Sequence[CallReading]) -> None:
-        left: dict[str | None, deque[int]] = {}
+        """Join the calls of a name in their order, when they are as many as was asked for and each fits its request."""
+        asked: dict[str | None, list[int]] = {}
         for rank, (_, request) in enumerate(self._requests):
             if rank not in taken:
-                left.setdefault(request.name, deque()).append(rank)
-        unsure = [
-            index
-            for index, call in enumerate(calls)
-            if ranks[index] is None and call.call_id is None and call.arguments is NOT_RECORDED
-        ]
-        for name, count in Counter(calls[index].name for index in unsure).items():
-            if len(left.get(name, ())) != count:
-                left.pop(name, None)
-        for index in unsure:
-            if calls[index].name in left:
-                ranks[index] = left[calls[index].name].popleft()
+                asked.setdefault(request.name, []).append(rank)
+        made: dict[str | None, list[int]] = {}
+        for index, call in enumerate(calls):
+            if ranks[index] is None and call.call_id is None:
+                made.setdefault(call.name, []).append(index)
+        for name, indexes in made.items():
+            pairs = list(zip(indexes, asked.get(name, ()), strict=False))
+            if len(indexes) != len(asked.get(name, ())):
+                continue
+            if all(_fits(calls[index], self._requests[rank][1]) for index, rank in pairs):
+                taken.update(rank for _, rank in pairs)
+                for index, rank in pairs:
+                    ranks[index] = rank
 
     def _by_call_id(self) -> dict[object, deque[int]]:
         return _positions(request.call_id for _, request in self._requests)
@@ -147,6 +143,24 @@ class Requested:
         return NOT_RECORDED
 
 
+def _each_once(models: Sequence[Answered]) -> dict[int, list[CallRequest]]:
+    """Return for each model span the requests that no other lists better.
+
+    Two instrumentations see one answer, and then their spans overlap: the one that ends first is nearer to the model.
+    Where they do not, the same id is another call: some providers count calls from 0 in every answer.
+    """
+    kept: dict[int, list[CallRequest]] = {}
+    asked_ns: dict[str, int] = {}
+    for model in sorted(models, key=lambda model: (model.end_ns, -model.start_ns)):
+        kept[model.span] = requests = []
+        for request in model.reading.requests:
+            if request.call_id is None or asked_ns.get(request.call_id, model.start_ns) <= model.start_ns:
+                requests.append(request)
+            if request.call_id is not None:
+                asked_ns[request.call_id] = model.end_ns
+    return kept
+
+
 def _positions(keys: Iterator[object] | Sequence[object]) -> dict[object, deque[int]]:
     found: dict[object, deque[int]] = {}
     for position, key in enumerate(keys):
@@ -171,6 +185,14 @@ def _nameless_key(call: CallReading) -> object:
     if call.call_id is not None or call.arguments is NOT_RECORDED or call.name is not None:
         return None
     return json_key(call.arguments)
+
+
+def _fits(call: CallReading, request: CallRequest) -> bool:
+    if request.arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):
+        return True
+    if call.arguments is NOT_RECORDED:
+        return call.sole_argument is None
+    return json_equal(call.arguments, request.arguments)
 
 
 def _is_sole(arguments: Recorded, text: str | None) -> bool:

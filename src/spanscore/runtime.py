@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from spanscore.engine import Engine
 from spanscore.model import Report
-from spanscore.sdk_spans import converted, is_local_root
+from spanscore.sdk_spans import converted
 
 Started: TypeAlias = tuple[bytes, bytes]
 """Trace id and span id of a span that has begun."""
@@ -63,6 +63,7 @@ class Runtime:
         self._on_reports: Final = on_reports
         self._capacity: Final = capacity
         self._engine: Engine | None = make_engine()
+        self._closed = False
         self._reset()
         reference = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _forked(reference))
@@ -111,7 +112,6 @@ class Runtime:
         self._starting = threading.Lock()
         self._counting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._closed = False
 
     def _drop(self, item: ReadableSpan | Started) -> None:
         engine = self._engine
@@ -201,7 +201,5 @@ def _forked(reference: weakref.ref[Runtime]) -> None:
     """Forget the parent's thread, queue and traces. Nothing else: in a fork hook any lock may be held by nobody."""
     runtime = reference()
     if runtime is not None:
-        closed = runtime._closed  # noqa: SLF001 - a function of this class that must not keep it alive
-        runtime._reset()  # noqa: SLF001
+        runtime._reset()  # noqa: SLF001 - a function of this class that must not keep it alive
         runtime._engine = None  # noqa: SLF001
-        runtime._closed = closed  # noqa: SLF001

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Final
 
 from spanscore.contracts import CallReading
-from spanscore.matching import json_equal
 from spanscore.model import (
     JSON,
     NOT_RECORDED,
@@ -24,10 +23,10 @@ from spanscore.model import (
     Trajectory,
     Unit,
 )
-from spanscore.names import same_tool
 from spanscore.reading import DialectReader, joined_calls
 from spanscore.requested import Answered, Requested
-from spanscore.tree import NO_READING, NONE, SpanTree, topmost
+from spanscore.same_calls import same_calls
+from spanscore.tree import NO_READING, NONE, SpanTree
 
 UNNAMED: Final = "unknown"
 """The name of a tool call whose span nowhere says of which tool it is."""
@@ -109,70 +108,37 @@ class _Executed:
 
 def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     """Return the calls that have a span, in order, each with the index of its span."""
-    members = _same_calls(tree)
+    members = same_calls(tree)
     calls = [_Executed(index, _merged(tree, group)) for index, group in members.items()]
     _repair(tree, calls)
-    above = tree.nearest(set(members))
-    by_index = {call.index: call for call in calls}
-
-    def order(call: _Executed) -> tuple[int, tuple[tuple[int, int], ...]]:
-        # Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and
-        # siblings as the model asked for them, or as they arrived.
-        start_ns = tree.spans[call.index].start_ns
-        chain: list[tuple[int, int]] = []
-        node = call.index
-        while node != NONE and tree.spans[node].start_ns == start_ns and len(chain) <= len(calls):
-            rank = by_index[node].rank
-            chain.append((len(calls) if rank is None else rank, node))
-            node = above[node]
-        return start_ns, tuple(reversed(chain))
-
-    return [(call.index, _tool_call(tree, call)) for call in sorted(calls, key=order)]
+    return [(call.index, _tool_call(tree, call)) for call in _in_order(tree, calls)]
 
 
-def _same_calls(tree: SpanTree) -> dict[int, list[int]]:
-    """Return the spans of each call, the outermost first and as the key.
+def _in_order(tree: SpanTree, calls: Sequence[_Executed]) -> list[_Executed]:
+    """Return the calls by their start.
 
-    A call is several spans where two instrumentations see it, or a client and a server. They are nested with neither
-    an agent's run nor a model's request between them, or carry one call id and overlap.
+    Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and siblings as
+    the model asked for them, or as they arrived.
     """
-    calls = set(tree.calls)
-    above = tree.nearest(calls, barrier=(tree.agents | set(tree.models)) - calls)
-    owner: dict[int, int] = {}
-    by_call_id: dict[str, int] = {}
-    for index in sorted(calls, key=tree.by_start):
-        call_id = tree.call(index).call_id
-        twin = by_call_id.setdefault(call_id, index) if call_id else index
-        if above[index] != NONE and _is_same_call(tree, above[index], index):
-            owner[index] = above[index]
-        elif _overlap(tree, twin, index) and _is_same_call(tree, twin, index):
-            owner[index] = twin
-        else:
-            owner[index] = index
-    tops = topmost(owner)
-    members: dict[int, list[int]] = {}
-    for index in owner:
-        members.setdefault(tops[index], []).append(index)
-    for top, group in members.items():
-        group.sort(key=lambda index: (index != top, tree.by_start(index)))
-    for index, reading in enumerate(tree.readings):
-        if reading.part_of_call and above[index] != NONE:
-            members[tops[above[index]]].append(index)
-    return members
+    by_index = {call.index: call for call in calls}
+    above = tree.nearest(by_index.keys())
+    below: dict[int, list[_Executed]] = {}
+    for call in calls:
+        outer = above[call.index]
+        is_tied = outer != NONE and tree.spans[outer].start_ns == tree.spans[call.index].start_ns
+        below.setdefault(outer if is_tied else NONE, []).append(call)
 
+    def order(call: _Executed) -> tuple[int, int, int]:
+        rank = len(by_index) if call.rank is None else call.rank
+        return -tree.spans[call.index].start_ns, -rank, -call.index
 
-def _overlap(tree: SpanTree, first: int, second: int) -> bool:
-    return tree.spans[second].start_ns <= tree.spans[first].end_ns
-
-
-def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
-    one, other = tree.call(outer), tree.call(inner)
-    if one.call_id and other.call_id:
-        return one.call_id == other.call_id and same_tool(one.name, other.name)
-    # A tool that calls itself is two calls: the arguments differ.
-    return same_tool(one.name, other.name) and (
-        one.arguments is NOT_RECORDED or other.arguments is NOT_RECORDED or json_equal(one.arguments, other.arguments)
-    )
+    waiting = sorted(below.pop(NONE, ()), key=order)
+    found: list[_Executed] = []
+    while waiting:
+        found.append(waiting.pop())
+        waiting.extend(sorted(below.pop(found[-1].index, ()), key=order))
+    # What is left has parents that form a cycle.
+    return found + sorted((call for tied in below.values() for call in tied), key=order, reverse=True)
 
 
 def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
@@ -211,12 +177,13 @@ def _requests(tree: SpanTree) -> Requested:
 def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
 
-    A trace of nothing but model spans does not say that anything was executed: it is one step of a run whose other
-    steps are traces of their own.
+    A trace of nothing but model spans, and of what the model's client does below them, does not say that anything was
+    executed: it is one step of a run whose other steps are traces of their own.
     """
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
         return []
-    if len(tree.models) == len(tree.spans):
+    models = set(tree.models)
+    if not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(tree.nearest(models))):
         return []
     return [
         (

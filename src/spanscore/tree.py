@@ -23,12 +23,16 @@ class SpanTree:
     def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
         self.spans = spans
         self.reader = reader
-        self.readings = [reader.read(span) or NO_READING for span in spans]
         by_id: dict[bytes, int] = {}
         for index, span in enumerate(spans):
             known = by_id.get(span.span_id)
             if known is None or span.end_ns > spans[known].end_ns:
                 by_id[span.span_id] = index
+        # Some exporters send a span while it runs and again when it ended: its last version counts.
+        self.latest = frozenset(by_id.values())
+        self.readings = [
+            (reader.read(span) if index in self.latest else None) or NO_READING for index, span in enumerate(spans)
+        ]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
         self.calls = [
             index
@@ -119,9 +123,9 @@ class SpanTree:
 
     def _root(self) -> int:
         """Return the earliest span without a parent; where none came, the earliest whose parent is missing."""
-        order = range(len(self.spans))
+        order = sorted(self.latest)
         roots = [index for index in order if not self.spans[index].parent_span_id]
-        tops = roots or [index for index in order if self.parents[index] == NONE] or list(order)
+        tops = roots or [index for index in order if self.parents[index] == NONE] or order
         return min(tops, key=self.by_start)
 
 

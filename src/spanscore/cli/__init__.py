@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Imported here, so that `import spanscore.cli` by the entry point costs nothing before the arguments are known.
-    from spanscore.cli import catalog, score  # noqa: PLC0415
+    from spanscore.cli import catalog, demo, score, send, serve  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         prog="spanscore",
@@ -46,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"spanscore {version('spanscore')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    demo.add_to(commands)
+    serve.add_to(commands)
     score.add_to(commands)
+    send.add_to(commands)
     catalog.add_to(commands)
     return parser

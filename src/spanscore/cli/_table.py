@@ -12,11 +12,12 @@ from rich.text import Text
 
 from spanscore.cli._summary import Summary
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
+from spanscore.printable import printable
 
 _FAILING_SHOWN: Final = 20
 _OTHERS_SHOWN: Final = 20
 _CALLS_SHOWN: Final = 40
-_NAME_WIDTH: Final = 60
+_SENTENCE_WIDTH: Final = 1_000
 _PLAIN_WIDTH: Final = 120
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
 _PARTED: Final = {
@@ -63,11 +64,13 @@ class Table:
             case Score(_, True) | Skipped():
                 return
             case Score(value, _, explanation, details):
-                self._console.print(_indented(Text(f"{evaluation.name}  {value:.4g}  {explanation}")))
+                told = printable(f"{evaluation.name}  {value:.4g}  {explanation}", _SENTENCE_WIDTH)
+                self._console.print(_indented(Text(told)))
                 if aligned := details.get("alignment"):
-                    self._console.print(Padding(_alignment(aligned), (0, 0, 0, 4)))
+                    self._console.print(Padding(_alignment(aligned), (0, 0, 0, 4), expand=False))
             case Failed(error_type, message):
-                self._console.print(_indented(Text(f"{evaluation.name}  {error_type}: {message}", style="red")))
+                told = printable(f"{evaluation.name}  {error_type}: {message}", _SENTENCE_WIDTH)
+                self._console.print(_indented(Text(told, style="red")))
             case _:
                 assert_never(evaluation.outcome)
 
@@ -79,15 +82,15 @@ def _headline(report: Report) -> Text:
     if not report.complete:
         known.append(f"incomplete ({report.close_reason})")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
-    return text.append("  ".join(_printable(word) for word in known if word))
+    return text.append("  ".join(printable(word) for word in known if word))
 
 
 def _calls(calls: tuple[ToolCall, ...]) -> Text:
     text = Text("called  ")
     for number, call in enumerate(calls[:_CALLS_SHOWN]):
-        text.append(" → " if number else "").append(_printable(call.name))
+        text.append(" → " if number else "").append(printable(call.name))
         if call.error is not None:
-            text.append(f" ✗ {_printable(call.error)}", style="red")
+            text.append(f" ✗ {printable(call.error)}", style="red")
     if len(calls) > _CALLS_SHOWN:
         text.append(f" → ... {len(calls) - _CALLS_SHOWN} more")
     return text if calls else Text("called  nothing")
@@ -98,7 +101,7 @@ def _alignment(entries: Iterable[list[str | None]]) -> Grid:
     for expected, actual, status in entries:
         parted = _PARTED.get(status or "", status)
         grid.add_row(
-            _printable(expected or ""), _printable(actual or ""), parted, style="" if status == "ok" else "yellow"
+            printable(expected or ""), printable(actual or ""), parted, style="" if status == "ok" else "yellow"
         )
     return grid
 
@@ -123,14 +126,8 @@ def _counts(summary: Summary) -> Grid:
 
 
 def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2))
+    return Padding(text, (0, 0, 0, 2), expand=False)
 
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _printable(text: str) -> str:
-    """Return text as one line without anything that moves the cursor: names come from outside."""
-    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-    return shown if len(shown) <= _NAME_WIDTH else f"{shown[: _NAME_WIDTH - 1]}…"

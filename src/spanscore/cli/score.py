@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
+from spanscore.cli._recordings import progress, tell_problems
 from spanscore.cli._summary import Summary
 from spanscore.model import Report
 from spanscore.receivers.files import Recording
@@ -19,8 +19,6 @@ from spanscore.serialization import report_line
 
 if TYPE_CHECKING:
     from spanscore.cli._table import Table
-
-_PROBLEMS_SHOWN: Final = 20
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     config = config.for_files()
     pipeline = wiring.pipeline(config)
     summary = Summary([(entry.name, entry.type) for entry in pipeline.entries])
-    with _progress() as progress:
-        recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=progress)
+    with progress("reading") as shown:
+        recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
         _write(arguments.format, _counted(offline.score(recording, config, pipeline), summary), summary)
-    _tell_problems(recording)
+    tell_problems(recording)
     if not summary.trajectories:
         print("nothing to score: no trace was found", file=sys.stderr)
         return FAILED
@@ -90,29 +88,6 @@ def _write_table(reports: Iterable[Report], summary: Summary) -> None:
     for report in reports:
         table.add(report)
     table.finish(summary)
-
-
-def _tell_problems(recording: Recording) -> None:
-    for problem in recording.problems[:_PROBLEMS_SHOWN]:
-        print(problem, file=sys.stderr)
-    more = recording.problem_count - _PROBLEMS_SHOWN
-    if more > 0:
-        print(f"... and {more} more problems in the recordings", file=sys.stderr)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar on the terminal, if there is one; it stands on standard error and vanishes at the end."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - as above
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
-
-    columns: tuple[Any, ...] = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress("reading", *columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _ratio(text: str) -> float:

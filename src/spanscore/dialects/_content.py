@@ -24,6 +24,8 @@ MAX_DEPTH: Final = 200
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
 # Only what repr() itself writes: ast would warn on stderr about any other escape.
 _FOREIGN_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"nrtxuU]")
+_ESCAPE_CHARS: Final = len("\\uD83D\\uDE00")
+_CUT_TOKEN: Final = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")
 _OPENING: Final = ("{", "[", "(")
 _OBJECT: Final = ('{"', "{'", "{}")
 _UNDECODED: Final = object()
@@ -37,6 +39,11 @@ def text(value: AttributeValue) -> str | None:
 def first_text(attributes: Attributes, keys: Iterable[str]) -> str | None:
     """Return the first of several attributes that is text."""
     return next((found for key in keys if (found := text(attributes.get(key)))), None)
+
+
+def first(*values: AttributeValue) -> AttributeValue:
+    """Return the first value that is there: an empty object is, empty text is not."""
+    return next((value for value in values if value is not None and value != ""), None)
 
 
 def unquoted(value: AttributeValue) -> str | None:
@@ -55,9 +62,10 @@ def decoded(value: AttributeValue | JSON) -> Recorded:
     if value is None:
         return NOT_RECORDED
     if not isinstance(value, str):
-        return _plain(value)
+        return plain(value)
     if value in _REDACTED:
         return NOT_RECORDED
+    value = _encodable(value)
     parsed = parsed_text(value)
     if parsed is NOT_RECORDED and not _is_cut(value):
         return value
@@ -76,7 +84,7 @@ def parsed_text(value: str) -> Recorded:
 
 def literal(value: str) -> Recorded:
     """Return the Python literal that a text spells, a quoted string too; NOT_RECORDED when it is none."""
-    parsed = NOT_RECORDED if len(value) > MAX_PARSED_CHARS else _python_literal(value)
+    parsed = _python_literal(value)
     return NOT_RECORDED if parsed is _UNDECODED else parsed
 
 
@@ -145,7 +153,7 @@ def _json(value: str) -> Any:
         content = json.loads(value, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         return _UNDECODED
-    return _plain(content) if "\\u" in value else content
+    return plain(content) if "\\u" in value else content
 
 
 def _is_cut(value: str) -> bool:
@@ -155,7 +163,9 @@ def _is_cut(value: str) -> bool:
     try:
         json.loads(value)
     except json.JSONDecodeError as error:
-        return error.pos >= len(value.rstrip()) or error.msg.startswith("Unterminated string")
+        is_in_escape = error.msg.startswith("Invalid \\u") and len(value) - error.pos < _ESCAPE_CHARS
+        is_in_string = is_in_escape or error.msg.startswith("Unterminated string")
+        return is_in_string or _CUT_TOKEN.fullmatch(value, error.pos) is not None
     except (ValueError, RecursionError):
         pass
     return False
@@ -173,12 +183,17 @@ def _finite(token: str) -> float:
 
 
 def _python_literal(value: str) -> Any:
-    if _FOREIGN_ESCAPE.search(value) or _depth(value) > MAX_DEPTH:
+    if not is_parsable(value):
         return _UNDECODED
     try:
-        return _plain(ast.literal_eval(value.strip()))
+        return plain(ast.literal_eval(value.strip()))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _UNDECODED
+
+
+def is_parsable(value: str) -> bool:
+    """Return whether Python's parser may be given a text: it is neither long nor deep, and no warning comes of it."""
+    return len(value) <= MAX_PARSED_CHARS and not _FOREIGN_ESCAPE.search(value) and _depth(value) <= MAX_DEPTH
 
 
 def _depth(value: str) -> int:
@@ -193,20 +208,29 @@ def _depth(value: str) -> int:
     return deepest
 
 
-def _plain(value: Any, depth: int = 0) -> JSON:
+def plain(value: Any, depth: int = 0) -> JSON:
     """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates."""
     if depth > MAX_DEPTH:
         return None
+    if isinstance(value, Mapping):
+        return {_encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item, depth + 1) for item in value]
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+        return _encodable(value)
+    return _plain_scalar(value)
+
+
+def _encodable(value: str) -> str:
+    """Return a text without lone surrogates, which no encoding can write."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _plain_scalar(value: Any) -> JSON:
     if value is None or isinstance(value, (bool, int)):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, float) and math.isfinite(value):
+        return value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -20,6 +20,8 @@ RESPONSE: Final = "gen_ai.response.id"
 EXECUTE_TOOL: Final = "execute_tool"
 
 _MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
+_ROLES: Final = {"gen_ai.choice": "assistant", "gen_ai.tool.message": "tool"}
+_EVENT_BODY: Final = "gen_ai.event.content"
 _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
 
 
@@ -30,13 +32,15 @@ class GenAi:
     """
 
     precedence = Precedence.CONVENTION
-    markers = Markers(attributes=frozenset({OPERATION, AGENT, CONVERSATION, "session.id"}))
+    markers = Markers(
+        attributes=frozenset({OPERATION, AGENT, CONVERSATION, "session.id"}), span_names=(f"{EXECUTE_TOOL} ",)
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         operation = content.text(attributes.get(OPERATION))
         return Reading(
-            call=_call(span) if operation == EXECUTE_TOOL else None,
+            call=_call(span) if operation == EXECUTE_TOOL or _is_bare(span) else None,
             is_model=operation in _MODEL_OPERATIONS,
             is_agent=True if operation == "invoke_agent" else None,
             agent=content.text(attributes.get(AGENT)),
@@ -56,15 +60,27 @@ def _call(span: Span) -> CallReading:
     attributes = span.attributes
     return CallReading(
         name=content.text(attributes.get(TOOL_NAME)) or _name_in(span.name),
-        arguments=content.arguments(attributes.get(ARGUMENTS)),
-        result=content.decoded(attributes.get(RESULT)),
+        arguments=content.arguments(_held(span, ARGUMENTS)),
+        result=content.decoded(_held(span, RESULT)),
         error=content.error(span),
         call_id=content.identifier(attributes.get(CALL_ID)),
     )
 
 
+def _is_bare(span: Span) -> bool:
+    """Tell a tool span that got its attributes at the end, which never came: the tool raised."""
+    return span.name.startswith(f"{EXECUTE_TOOL} ") and OPERATION not in span.attributes
+
+
 def _name_in(span_name: str) -> str | None:
     return span_name.removeprefix(EXECUTE_TOOL).strip() or None if span_name.startswith(EXECUTE_TOOL) else None
+
+
+def _held(span: Span, key: str) -> AttributeValue:
+    """Return an attribute of the span, or else of the first event that has it."""
+    if key in span.attributes:
+        return span.attributes[key]
+    return next((event.attributes[key] for event in span.events if key in event.attributes), None)
 
 
 def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
@@ -78,5 +94,11 @@ def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
         if event.name == _CONTENT_EVENT and attribute in held:
             found.append(content.decoded(held[attribute]))
         elif event.name == event_name:
-            found.append({key: content.reparsed(content.decoded(item)) for key, item in held.items()})
+            found.append({"role": _ROLES[event_name], **_reparsed(held)})
     return [item for item in found if item is not NOT_RECORDED]
+
+
+def _reparsed(attributes: Attributes) -> dict[str, JSON]:
+    fields = {key: content.reparsed(content.decoded(value)) for key, value in attributes.items()}
+    body = fields.get(_EVENT_BODY)  # Azure's SDKs
+    return {**fields, **body} if isinstance(body, dict) else fields

@@ -53,7 +53,7 @@ class GoogleAdk:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     content_off = attributes.get(_ARGUMENTS) == "{}" == attributes.get(_RESPONSE)
-    answer = attributes.get(_RESPONSE) or attributes.get(gen_ai.RESULT)
+    answer = content.first(attributes.get(_RESPONSE), attributes.get(gen_ai.RESULT))
     result = content.decoded(answer)
     if answer is None:
         result = content.field(content.decoded(attributes.get(openinference.OUTPUT)), "response")
@@ -71,7 +71,7 @@ def _arguments(span: Span) -> Recorded:
     if openinference.TOOL_NAME in attributes and openinference.INPUT not in attributes and not span.dropped_attributes:
         return {}  # OpenInference names the tool, then writes its arguments unless there are none
     keys = (_ARGUMENTS, gen_ai.ARGUMENTS, openinference.INPUT)
-    return next((content.arguments(attributes[key]) for key in keys if attributes.get(key)), NOT_RECORDED)
+    return content.arguments(content.first(*(attributes.get(key) for key in keys)))
 
 
 def _unwrapped(result: Recorded) -> Recorded:

@@ -12,7 +12,8 @@ from spanscore.dialects._tool_message import output_message
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
-_SCOPES: Final = frozenset({"opentelemetry.instrumentation.langchain", _JAVASCRIPT})
+_PYTHON: Final = "opentelemetry.instrumentation.langchain"
+_SCOPES: Final = frozenset({_PYTHON, _JAVASCRIPT})
 _CLASS_NAMES: Final = frozenset({"DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool"})
 _AI_MESSAGES: Final = frozenset({"AIMessage", "AIMessageChunk"})
 _AGENT: Final = "traceloop.association.properties.lc_agent_name"
@@ -32,7 +33,7 @@ class LangchainOpenllmetry:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
-            return Reading(is_model=True) if _is_step(span) else None
+            return _graph(span) or (Reading(is_model=True) if _is_step(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
             content.decoded(content.first_text(attributes, (openllmetry.ENTITY_OUTPUT, gen_ai.RESULT)))
@@ -54,6 +55,16 @@ class LangchainOpenllmetry:
             return None
         told = content.decoded(span.attributes.get(openllmetry.ENTITY_OUTPUT))
         return ModelReading(requests=messages.requests(_answer(told)))
+
+
+def _graph(span: Span) -> Reading | None:
+    """Tell the run of a graph, which earlier versions do not call an agent's."""
+    attributes = span.attributes
+    name = content.text(attributes.get(openllmetry.ENTITY_NAME))
+    is_named = name is not None and name == attributes.get(_AGENT)
+    if span.scope != _PYTHON or not (is_named or attributes.get(openllmetry.KIND) == "workflow"):
+        return None
+    return Reading(is_agent=True, agent=name)
 
 
 def _is_step(span: Span) -> bool:

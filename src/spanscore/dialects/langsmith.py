@@ -8,12 +8,15 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai
+from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, output_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
+_AGENT: Final = "langsmith.metadata.lc_agent_name"
+_NODE: Final = "langsmith.metadata.langgraph_node"
 _CONVERSATION: Final = tuple(
     f"langsmith.metadata.{key}" for key in ("session_id", "sessionId", "thread_id", "threadId", "conversation_id")
 )
@@ -32,12 +35,13 @@ class Langsmith:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         kind = attributes.get(_KIND)
-        is_graph = kind == "chain" and not span.parent_span_id
+        node, agent = content.text(attributes.get(_NODE)), content.text(attributes.get(_AGENT))
+        run = graph(span.name, node, agent, is_marked=not span.parent_span_id) if kind == "chain" else Reading()
         return Reading(
             call=_call(span) if kind == "tool" and "ai.operationId" not in attributes else None,
             is_model=kind == "llm",
-            is_agent=True if is_graph else None,
-            agent=span.name if is_graph else None,
+            is_agent=run.is_agent,
+            agent=run.agent,
             conversation_id=content.first_text(attributes, _CONVERSATION),
         )
 
@@ -59,6 +63,7 @@ def _call(span: Span) -> CallReading:
         result=message.content,
         error=content.error(span) or message.error,
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
+        agent=content.text(attributes.get(_AGENT)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
@@ -10,20 +11,22 @@ from spanscore.dialects import openinference, openllmetry
 from spanscore.dialects._arguments import from_signature
 from spanscore.model import Recorded, Span
 
+MAX_AGENT_CHARS: Final = 200
 _TOOL_ARGUMENTS: Final = "tool.arguments"
+_CURRENT_AGENT: Final = re.compile(r"""current_agent_name(?:": |=)["']([^"']+)["'][)}]$""")
 
 
 class LlamaIndex:
     """LlamaIndex: OpenInference's `FunctionTool` spans, and OpenLLMetry's `*.task` spans with a tool's name.
 
     Both write the ToolOutput as JSON; OpenLLMetry's second, poorer span of each call (`FunctionTool.task`) is left
-    alone.
+    alone. The agent's name stands at the end of what the steps of the workflow hand on.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_TOOL_ARGUMENTS}),
-        scopes=frozenset({"openinference.instrumentation.llama_index"}),
+        scopes=frozenset({"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex"}),
     )
 
     def read(self, span: Span) -> Reading | None:
@@ -32,7 +35,8 @@ class LlamaIndex:
             return Reading(call=_openinference(span))
         if openinference.TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
             return Reading(call=_openllmetry(span))
-        return None
+        agent = _agent(span)
+        return Reading(agent=agent) if agent else None
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
@@ -62,9 +66,25 @@ def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None
         name=content.text(span.attributes.get(openinference.TOOL_NAME)) or span.name,
         arguments=arguments,
         result=result,
-        error=content.error(span) or (content.short(str(result)) or "error" if failed else None),
+        error=content.error(span) or (_failure(output) if failed else None),
         call_id=call_id,
     )
+
+
+def _failure(output: Recorded) -> str:
+    """Return what a failed tool told the model: the first block of text."""
+    match output:
+        case {"blocks": [{"text": str(said)}, *_]} | {"content": str(said)}:
+            return content.short(said) or "error"
+    return "error"
+
+
+def _agent(span: Span) -> str | None:
+    for key in (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT):
+        told = content.text(span.attributes.get(key))
+        if told and (named := _CURRENT_AGENT.search(told[-MAX_AGENT_CHARS:])):
+            return named[1]
+    return None
 
 
 def _is_repr(value: object) -> bool:

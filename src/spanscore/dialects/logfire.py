@@ -32,6 +32,7 @@ class Logfire:
         is_agent = span.name.startswith("Agent run")
         return Reading(
             call=_call(span) if span.name.startswith("Function: ") else None,
+            not_a_call=span.name.startswith("Handoff: "),
             is_model=span.name.startswith(_MODEL_SPANS),
             is_agent=True if is_agent else None,
             agent=content.text(attributes.get("agent_name"))
@@ -43,6 +44,7 @@ class Logfire:
         if span.scope != _SCOPE:
             return None
         said = [content.decoded(span.attributes.get(key)) for key in ("response_data", "output")]
+        said.append(content.field(content.decoded(span.attributes.get("response")), "output"))
         events = content.decoded(span.attributes.get("events"))
         if isinstance(events, list):
             said.append([event for event in events if content.field(event, "event.name") == "gen_ai.choice"])

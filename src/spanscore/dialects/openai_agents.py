@@ -1,34 +1,60 @@
-"""The OpenAI Agents SDK under OpenInference."""
+"""The OpenAI Agents SDK under OpenInference, OpenLLMetry and OpenTelemetry's own instrumentation."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
-from spanscore.dialects import openinference
-from spanscore.model import Span
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._printed import printed
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _SCOPES: Final = frozenset(
-    {"openinference.instrumentation.openai_agents", "@arizeai/openinference-instrumentation-openai-agents"}
+    {
+        "openinference.instrumentation.openai_agents",
+        "@arizeai/openinference-instrumentation-openai-agents",
+        "opentelemetry.instrumentation.openai_agents",
+    }
 )
+_HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
+_MESSAGES: Final = "gen_ai.output.messages"
+_PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
 class OpenaiAgents:
-    """The OpenAI Agents SDK, Python and JavaScript, under the OpenInference instrumentors.
+    """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry and OpenTelemetry.
 
-    A hand-off is written as a tool span though no tool ran, and the trace itself as an agent without a name.
+    A hand-off is a span of its own though no tool ran, under OpenInference even a tool span; there the trace itself is
+    written as an agent without a name. OpenTelemetry's instrumentation prints what the model asked for as Python does.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
 
     def read(self, span: Span) -> Reading | None:
-        kind = span.attributes.get(openinference.KIND)
-        if kind == "TOOL" and span.name.startswith("handoff to "):
+        attributes = span.attributes
+        kind = attributes.get(openinference.KIND)
+        is_handoff = kind == "TOOL" and span.name.startswith("handoff to ")
+        if is_handoff or content.text(attributes.get(gen_ai.OPERATION)) in _HANDOFFS:
             return Reading(not_a_call=True)
-        if kind == "AGENT" and not any(key in span.attributes for key in openinference.AGENT_NAME):
+        if kind == "AGENT" and not any(key in attributes for key in openinference.AGENT_NAME):
             return Reading(is_agent=False)
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return None
+        told = content.decoded(span.attributes.get(_MESSAGES))
+        return ModelReading(requests=messages.requests(list(_printed_parts(told))))
+
+
+def _printed_parts(told: Recorded) -> Iterator[JSON]:
+    for message in told if isinstance(told, list) else ():
+        parts = content.field(message, "parts")
+        for part in parts if isinstance(parts, list) else ():
+            text = content.field(part, "content")
+            if isinstance(text, str) and text.startswith(_PRINTED):
+                value = printed(text)
+                if value is not NOT_RECORDED:
+                    yield value

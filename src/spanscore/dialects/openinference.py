@@ -72,7 +72,10 @@ def call(span: Span) -> CallReading:
 
 
 def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
-    """Read `llm.output_messages.0.message.tool_calls.1.tool_call.function.name` and its like."""
+    """Read `llm.output_messages.0.message.tool_calls.1.tool_call.function.name` and its like.
+
+    The instrumentors leave out the arguments of a call that has none.
+    """
     calls: dict[tuple[int, int], dict[str, AttributeValue]] = {}
     for key, value in span.attributes.items():
         if key.startswith(_OUTPUT_MESSAGES) and (match := _TOOL_CALL.fullmatch(key)):
@@ -80,7 +83,7 @@ def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
     return tuple(
         CallRequest(
             name=name,
-            arguments=content.arguments(fields.get("function.arguments")),
+            arguments=content.arguments(fields.get("function.arguments", None if span.dropped_attributes else "{}")),
             call_id=content.text(fields.get("id")),
         )
         for _, fields in sorted(calls.items())

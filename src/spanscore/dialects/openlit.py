@@ -12,6 +12,23 @@ from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
 _FAILURE: Final = "gen_ai.framework.error.message"
+_FRAMEWORKS: Final = (
+    "ag2",
+    "agent_framework",
+    "agno",
+    "claude_agent_sdk",
+    "crewai",
+    "google_adk",
+    "haystack",
+    "langchain",
+    "langgraph",
+    "letta",
+    "llamaindex",
+    "openai_agents",
+    "pydantic_ai",
+    "smolagents",
+    "strands",
+)
 _LANGGRAPH: Final = "openlit.instrumentation.langgraph"
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -26,7 +43,7 @@ class Openlit:
     precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_FAILURE}),
-        scopes=frozenset({"openlit.instrumentation.langchain", _LANGGRAPH, "openlit.otel.tracing"}),
+        scopes=frozenset(f"openlit.instrumentation.{name}" for name in _FRAMEWORKS) | {"openlit.otel.tracing"},
     )
 
     def read(self, span: Span) -> Reading | None:

@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.dialects import gen_ai
+from spanscore.dialects import gen_ai, openinference
 from spanscore.model import NOT_RECORDED, AttributeValue, Recorded, Span
 
 _STATUS: Final = "gen_ai.tool.status"
@@ -15,7 +15,10 @@ _SCHEMA: Final = "gen_ai.tool.json_schema"
 
 
 class Strands:
-    """Strands Agents, Python and TypeScript. Arguments and results stand in span events unless told otherwise."""
+    """Strands Agents, Python and TypeScript. Arguments and results stand in span events unless told otherwise.
+
+    OpenInference's processor moves them out of the events into attributes of its own.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(
@@ -27,8 +30,16 @@ class Strands:
         if span.attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
             return None
         attributes = span.attributes
-        given = attributes.get(gen_ai.ARGUMENTS) or _in_event(span, "gen_ai.tool.message", "content")
-        answer = attributes.get(gen_ai.RESULT) or _in_event(span, "gen_ai.choice", "message")
+        given = content.first(
+            attributes.get(gen_ai.ARGUMENTS),
+            _in_event(span, "gen_ai.tool.message", "content"),
+            attributes.get(openinference.INPUT),
+        )
+        answer = content.first(
+            attributes.get(gen_ai.RESULT),
+            _in_event(span, "gen_ai.choice", "message"),
+            attributes.get(openinference.OUTPUT),
+        )
         result = _result(answer)
         return Reading(
             call=CallReading(

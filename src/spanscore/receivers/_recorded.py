@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.errors import InputError
 from spanscore.receivers._otlp import Decoded, MalformedRequest
@@ -56,6 +56,8 @@ class Document(NamedTuple):
     problems: Sequence[MalformedRequest] = ()
     skipped: int = 0
     """Requests of other signals."""
+    sources: Sequence[Any] = ()
+    """What each of the requests was decoded from: parsed JSON, or bytes of protobuf."""
 
 
 def open_file(path: Path) -> io.BufferedReader:

@@ -164,6 +164,7 @@ def _document(text: bytes, line: int, end: int) -> Document:
     except MalformedRequest as error:
         return Document(line, end, problems=(error,))
     requests: list[Decoded] = []
+    sources: list[Any] = []
     problems: list[MalformedRequest] = []
     skipped = 0
     for request in parsed if isinstance(parsed, list) else [parsed]:
@@ -172,9 +173,10 @@ def _document(text: bytes, line: int, end: int) -> Document:
             continue
         try:
             requests.append(_decode(request))
+            sources.append(request)
         except MalformedRequest as error:
             problems.append(error)
-    return Document(line, end, requests, problems, skipped)
+    return Document(line, end, requests, problems, skipped, sources)
 
 
 def _is_of_another_signal(request: Any) -> bool:

@@ -20,7 +20,7 @@ def protobuf_documents(content: Content, max_request_size: int) -> Iterator[Docu
             yield Document(number, end, problems=(body,))
             continue
         try:
-            yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),))
+            yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
         except MalformedRequest as error:
             yield Document(number, end, problems=(error,))
 

@@ -6,7 +6,7 @@ Bounded and without recursion: a walk takes time in proportion to the bytes, wha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Place: TypeAlias = tuple[int, int]
 """Where a message lies in the bytes: its start, and the end behind it."""
@@ -24,6 +24,40 @@ _VARINT_BYTES: Final = 10
 
 class WireError(ValueError):
     """The bytes are not in the protobuf wire format."""
+
+
+class Field(NamedTuple):
+    """A field of a message, whatever its type."""
+
+    number: int
+    start: int
+    """Where its tag begins."""
+    content: Place | None
+    """Where its bytes lie, if it is length-delimited."""
+    end: int
+
+
+def fields(body: bytes, place: Place) -> Iterator[Field]:
+    """Yield every field of the message at `place`.
+
+    Raises:
+        WireError: as `submessages`.
+    """
+    position, end = place
+    while position < end:
+        start = position
+        tag, position = _varint(body, position, end)
+        content = None
+        if tag & 7 == _LENGTH_DELIMITED:
+            length, first = _varint(body, position, end)
+            content = (first, first + length)
+        position = _skip(body, position, end, tag)
+        yield Field(tag >> 3, start, content, position)
+
+
+def length_delimited(number: int, content: bytes) -> bytes:
+    """Encode a length-delimited field."""
+    return _encoded_varint(number << 3 | _LENGTH_DELIMITED) + _encoded_varint(len(content)) + content
 
 
 def submessages(body: bytes, place: Place, number: int) -> Iterator[Place]:
@@ -65,6 +99,15 @@ def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
         shift += 7
     message = f"the number at byte {position} does not end"
     raise WireError(message)
+
+
+def _encoded_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= _MORE:
+        encoded.append(value & (_MORE - 1) | _MORE)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _skip(body: bytes, position: int, end: int, tag: int) -> int:

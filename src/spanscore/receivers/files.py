@@ -123,6 +123,18 @@ class Recording:
                     yield Batch([], finished)
                 meter.finish_file()
 
+    def documents(self) -> Iterator[Document]:
+        """Yield what the files hold, document by document, in a single pass."""
+        self._forget()
+        with ExitStack() as stack:
+            sources = [self._spooled(source, stack) for source in self._sources]
+            meter = _Meter(self._progress, [source.path.stat().st_size for source in sources])
+            for source in sources:
+                for document in self._documents(source, meter):
+                    self._note(source.name, document)
+                    yield document
+                meter.finish_file()
+
     def _forget(self) -> None:
         """Forget what an earlier reading found."""
         self.problems.clear()
@@ -170,6 +182,11 @@ class Recording:
                 meter.reach(file.tell())
 
     def _batch(self, file: str, document: Document, finished: list[bytes]) -> Batch:
+        self._note(file, document)
+        return Batch(list(chain.from_iterable(request.spans for request in document.requests)), finished)
+
+    def _note(self, file: str, document: Document) -> None:
+        """Note what of a document cannot be used."""
         for problem in document.problems:
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
@@ -182,7 +199,6 @@ class Recording:
                     InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
                 )
         self.other_signals += document.skipped
-        return Batch(list(chain.from_iterable(request.spans for request in document.requests)), finished)
 
     def _report(self, problem: InputProblem) -> None:
         self.problem_count += 1

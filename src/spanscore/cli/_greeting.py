@@ -1,0 +1,53 @@
+"""What `spanscore serve` says when it is ready: where it listens, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+from spanscore.config import Config
+from spanscore.listeners import GRPC, HTTP, PAGES
+from spanscore.listening import Address
+
+
+def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
+    """Return the lines."""
+    otlp = config.receivers.otlp if config.receivers is not None else None
+    protocols = otlp.protocols if otlp is not None else None
+    grpc = _url(addresses, GRPC, secure=bool(protocols and protocols.grpc and protocols.grpc.tls))
+    http = _url(addresses, HTTP, secure=bool(protocols and protocols.http and protocols.http.tls))
+    path = protocols.http.traces_url_path if protocols is not None and protocols.http is not None else ""
+    pages = _url(addresses, PAGES)
+    lines = [f"spanscore {version('spanscore')} is ready"]
+    if grpc is not None:
+        lines.append(f"  OTLP over gRPC   {grpc}")
+    if http is not None:
+        lines.append(f"  OTLP over HTTP   {http}{path}")
+    if pages is not None:
+        lines.append(f"  metrics          {pages}/metrics")
+    if http is not None:
+        lines += ["Let an agent send its spans here:", *_variables(http, path)]
+    elif grpc is not None:
+        lines += ["Let an agent send its spans here:", *_exported(grpc, "grpc")]
+    return "\n".join(lines)
+
+
+def _variables(url: str, path: str) -> list[str]:
+    if path == "/v1/traces":
+        return _exported(url, "http/protobuf")
+    return [f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}{path}"]
+
+
+def _exported(url: str, protocol: str) -> list[str]:
+    return [f"  export OTEL_EXPORTER_OTLP_ENDPOINT={url}", f"  export OTEL_EXPORTER_OTLP_PROTOCOL={protocol}"]
+
+
+def _url(addresses: Mapping[str, Sequence[Address]], key: str, *, secure: bool = False) -> str | None:
+    """Return the URL of the first address, as this machine reaches it."""
+    found = addresses.get(key)
+    if not found:
+        return None
+    first = found[0]
+    here = first.is_loopback or first.host in {"0.0.0.0", "::"}  # noqa: S104 - looked for, not bound
+    host = f"localhost:{first.port}" if here else str(first)
+    return f"{'https' if secure else 'http'}://{host}"

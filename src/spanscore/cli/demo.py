@@ -1,0 +1,144 @@
+"""`spanscore demo`: the main job end to end, on this machine, in seconds."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import urllib.request
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from spanscore import config as configuration
+from spanscore.cli import FAILED, OK
+from spanscore.cli._summary import Summary
+from spanscore.cli._table import Table
+from spanscore.config import Config
+from spanscore.demo.agent import RUNS
+from spanscore.model import Report
+
+_FREE_PORTS: Final = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "localhost:0"}
+      http: {endpoint: "localhost:0"}
+exporters:
+  prometheus: {endpoint: "localhost:0"}
+"""
+_SCORES_S: Final = 15.0
+_METRIC: Final = "gen_ai_evaluation_score"
+_SHOWN: Final = 'gen_ai_evaluation_name="order"'
+_NEXT: Final = """
+Next:
+  spanscore serve                         receive your own agents' spans, on ports 4317 and 4318
+  export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318      what an agent needs to send them
+  spanscore score recording.jsonl         score recorded spans, in CI
+  spanscore list                          what can be scored, and whose spans are read
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "demo",
+        help="watch a sample agent being scored",
+        description=(
+            "Start a receiver on free ports and a sample agent in a process of its own, which sends real spans with "
+            "the OpenTelemetry SDK; print each score as it is decided. Needs no other server and no network."
+        ),
+    )
+    parser.add_argument("--keep", action="store_true", help="go on receiving until Ctrl-C")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo and return the exit status."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    return asyncio.run(_demo(keep=arguments.keep))
+
+
+class _Screen:
+    """Prints each report as it comes and tells when the last one is in."""
+
+    def __init__(self, config: Config, expected: int) -> None:
+        self.summary: Final = Summary([(entry.name, entry.type) for entry in config.evaluators])
+        self.table: Final = Table(sys.stdout)
+        self.complete: Final = asyncio.Event()
+        self._expected = expected
+
+    def emit(self, report: Report) -> None:
+        """Print a report."""
+        self.summary.add(report)
+        self.table.add(report)
+        sys.stdout.flush()
+        if self.summary.trajectories >= self._expected:
+            self.complete.set()
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
+        """Do nothing."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
+        """Do nothing."""
+        return True
+
+
+async def _demo(*, keep: bool) -> int:
+    from spanscore.listeners import HTTP, PAGES  # noqa: PLC0415 - not before gRPC's variable is set
+    from spanscore.serve import Service  # noqa: PLC0415
+
+    text = files("spanscore.demo").joinpath("spanscore.yaml").read_text(encoding="utf-8")
+    config = configuration.loads(text + _FREE_PORTS, "demo", Path()).for_serve()
+    screen = _Screen(config, len(RUNS))
+    service = Service(config, {"screen": screen})
+    await service.start()
+    try:
+        receiver = f"http://localhost:{service.addresses[HTTP][0].port}"
+        print(f"A refund agent holds {len(RUNS)} conversations and sends its spans to {receiver}\n", flush=True)
+        agent = await _agent(receiver)
+        try:
+            await asyncio.wait_for(screen.complete.wait(), _SCORES_S)
+        except TimeoutError:
+            print(f"the agent ended with status {await agent.wait()}, but not every score came", file=sys.stderr)
+            return FAILED
+        await agent.wait()
+        page = f"http://localhost:{service.addresses[PAGES][0].port}/metrics"
+        screen.table.finish(screen.summary)
+        print(f"\nThe same as a metric, with a link to the trace ({page}):\n")
+        print(await asyncio.to_thread(_metric, page))
+        print(_NEXT, flush=True)
+        if keep:
+            print(f"Receiving on {receiver} until Ctrl-C", flush=True)
+            await _interrupted()
+    finally:
+        await service.stop()
+    return OK
+
+
+async def _agent(receiver: str) -> asyncio.subprocess.Process:
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("OTEL_")},
+        "OTEL_EXPORTER_OTLP_ENDPOINT": receiver,
+        "OTEL_SERVICE_NAME": "refunds",
+    }
+    return await asyncio.create_subprocess_exec(sys.executable, "-m", "spanscore.demo.agent", env=environment)
+
+
+def _metric(page: str) -> str:
+    """Return what Prometheus would read of one evaluator's scores."""
+    request = urllib.request.Request(page, headers={"Accept": "application/openmetrics-text"})  # noqa: S310 - our own
+    with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - as above
+        lines = response.read().decode().splitlines()
+    return "\n".join(f"  {line}" for line in lines if line.startswith(_METRIC) and _SHOWN in line and " # " in line)
+
+
+async def _interrupted() -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    await ended.wait()

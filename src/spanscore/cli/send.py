@@ -1,0 +1,156 @@
+"""`spanscore send`: recorded spans sent again over OTLP."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import secrets
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Final, get_args
+
+from spanscore.cli import FAILED, OK
+from spanscore.cli._recordings import progress, tell_problems
+from spanscore.cli._replay import Pace, Request, Rewriting, moments_ns, requests
+from spanscore.errors import InputError
+from spanscore.otlp_client import Delivery, Protocol, Refused, Retries, TryAgain, connect
+from spanscore.receivers.files import STDIN, Recording
+
+_RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
+_KEY_SIZE: Final = 32
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "send",
+        help="send recorded spans to an OTLP receiver",
+        description=(
+            "Replay recorded OTLP: send its requests again, in their order. Reads JSON, JSON Lines or protobuf, plain "
+            "or gzip; directories are read recursively, - is standard input. "
+            "Exit status: 0 all was taken, 1 something was refused or could not be read, 2 usage."
+        ),
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")
+    parser.add_argument("--protocol", choices=get_args(Protocol), default="http/protobuf", help="default: %(default)s")
+    parser.add_argument(
+        "--header", action="append", type=_header, default=[], metavar="NAME=VALUE", help="sent with every request"
+    )
+    parser.add_argument(
+        "--speed",
+        type=_speed,
+        default=0.0,
+        metavar="X",
+        help="1 keeps the pace of the recording, 2 is twice as fast, 0 as fast as possible (default)",
+    )
+    parser.add_argument(
+        "--fresh-ids", action="store_true", help="give traces and spans new ids, so that they are not taken for repeats"
+    )
+    parser.add_argument(
+        "--shift-time", action="store_true", help="move the spans in time: the last one ends as it is sent"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send the files and return the exit status."""
+    if arguments.shift_time:
+        _check_readable_twice(arguments.files)
+    client = connect(arguments.endpoint, arguments.protocol, dict(arguments.header))
+    pace = Pace(arguments.speed)
+    replay = _Replay(Delivery(client, _pause, _RETRIES), pace)
+    began = time.monotonic()
+    with progress("sending") as shown, closing(client):
+        recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
+        shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
+        id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
+        replay.send(requests(recording), Rewriting(id_key, shift_ns))
+    tell_problems(recording)
+    if recording.other_signals:
+        left_out = _count(recording.other_signals, "request")
+        print(f"{left_out} with other signals than traces left out", file=sys.stderr)
+    print(f"{replay} to {arguments.endpoint} in {time.monotonic() - began:.1f} s")
+    fine = replay.sent and not replay.refused and not replay.stopped and not recording.problem_count
+    return OK if fine else FAILED
+
+
+class _Replay:
+    """Sends requests one by one, and counts."""
+
+    def __init__(self, delivery: Delivery, pace: Pace) -> None:
+        self._delivery: Final = delivery
+        self._pace: Final = pace
+        self._requests = 0
+        self.sent = 0
+        """Spans taken."""
+        self.refused = 0
+        """Spans refused."""
+        self.stopped = False
+        """Whether it was of no use to go on."""
+
+    def __str__(self) -> str:
+        refused = f", {self.refused} refused" if self.refused else ""
+        return f"sent {_count(self.sent, 'span')} in {_count(self._requests, 'request')}{refused}"
+
+    def send(self, recorded: Iterable[Request], rewriting: Rewriting) -> None:
+        """Send all, unless one fails for a reason that the others will share."""
+        for request in recorded:
+            body = rewriting.rewritten(request.body)
+            self._pace.wait(request.moment_ns)
+            self._requests += 1
+            answer = self._delivery.send("traces", body)
+            rejected = request.spans if isinstance(answer, Refused) else min(answer.rejected, request.spans)
+            self.refused += rejected
+            self.sent += request.spans - rejected
+            if rejected:
+                reason = answer.reason if isinstance(answer, Refused) else "partial success"
+                what = f"request {self._requests}: {_count(rejected, 'span')} refused ({reason})"
+                print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
+            if isinstance(answer, Refused) and not answer.about_content:
+                self.stopped = True
+                return
+
+
+def _pause(seconds: float, answer: TryAgain) -> bool:
+    print(f"cannot send now ({answer.reason}): trying again in {seconds:.1f} s", file=sys.stderr)
+    time.sleep(seconds)
+    return False
+
+
+def _shift_ns(recording: Recording, pace: Pace) -> int:
+    """Return by how much to move the spans, so that the last ones end when they are sent."""
+    moments = [moment for moment in moments_ns(recording) if moment]
+    if not moments:
+        return 0
+    return time.time_ns() + pace.duration_ns(max(moments) - moments[0]) - max(moments)
+
+
+def _check_readable_twice(paths: Iterable[str]) -> None:
+    for path in paths:
+        if path == STDIN or not (Path(path).is_file() or Path(path).is_dir()):
+            message = f"--shift-time has to read a recording twice, which {path!r} does not allow: save it to a file"
+            raise InputError(message)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        message = "must be NAME=VALUE"
+        raise argparse.ArgumentTypeError(message)
+    return name.strip(), value.strip()
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not (speed >= 0 and math.isfinite(speed)):
+        message = f"must be 0 or more, not {text}"
+        raise argparse.ArgumentTypeError(message)
+    return speed

@@ -1,0 +1,36 @@
+"""What differs between two configurations, and what of it takes effect without a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from spanscore.config import Config
+
+_SECTIONS: Final = ("receivers", "traces", "storage", "exporters")
+_AT_ONCE: Final = frozenset({"traces.unit", "traces.root"})
+
+
+def restart_keys(running: Config, new: Config) -> list[str]:
+    """Return the keys that differ and take effect only when spanscore is started again."""
+    keys = [
+        key for name in _SECTIONS for key in _changed(_plain(getattr(running, name)), _plain(getattr(new, name)), name)
+    ]
+    if running.annotate != new.annotate:
+        keys.append("annotate")
+    return [key for key in keys if key not in _AT_ONCE]
+
+
+def _plain(section: Any) -> Any:
+    # Warned is of what is not kept as it was written, such as durations.
+    return None if section is None else section.model_dump(warnings=False)
+
+
+def _changed(running: Any, new: Any, path: str) -> Iterator[str]:
+    if running == new:
+        return
+    if not isinstance(running, dict) or not isinstance(new, dict):
+        yield path
+        return
+    for key in {**running, **new}:
+        yield from _changed(running.get(key), new.get(key), f"{path}.{key}")

@@ -1,0 +1,46 @@
+"""Haystack under OpenInference."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import openinference
+from spanscore.dialects._printed import printed
+from spanscore.model import JSON, Recorded, Span
+
+_AGENT_RUN: Final = "Agent.run"
+
+
+class HaystackOpeninference:
+    """Haystack under OpenInference: no span stands for a tool call, but the agent's run prints its messages."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"openinference.instrumentation.haystack"}))
+
+    def read(self, span: Span) -> Reading | None:
+        return Reading(is_model=True, is_agent=True) if span.name == _AGENT_RUN else None
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        if span.name != _AGENT_RUN:
+            return None
+        sent = _messages(span, openinference.INPUT)
+        said = [printed(text) for text in _messages(span, openinference.OUTPUT)[len(sent) :] if isinstance(text, str)]
+        asked: list[JSON] = [each for each in said if isinstance(each, dict) and each.get("_role") == "assistant"]
+        return ModelReading(requests=messages.requests(asked), answers=_answers(said))
+
+
+def _messages(span: Span, key: str) -> list[JSON]:
+    listed = content.field(content.decoded(span.attributes.get(key)), "messages")
+    return listed if isinstance(listed, list) else []
+
+
+def _answers(said: list[Recorded]) -> dict[str, JSON]:
+    found: dict[str, JSON] = {}
+    for message in said:
+        match message:
+            case {"_role": "tool", "_content": [{"result": result, "origin": {"id": str(call_id)}}]}:
+                found[call_id] = content.reparsed(result)
+    return found

@@ -1,0 +1,81 @@
+"""The engine inside an application's process, built as configured."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spanscore import wiring
+from spanscore.collect import TraceTable
+from spanscore.config import Config, Endpoint
+from spanscore.contracts import Emitter
+from spanscore.emitters.log_events import LogEvents
+from spanscore.emitters.otel_metrics import OtelMetrics
+from spanscore.emitters.prometheus import Prometheus
+from spanscore.emitters.span_events import SpanEvents
+from spanscore.engine import Engine
+from spanscore.exposition import Exposition, MetricsServer
+from spanscore.outputs import OutputError, outputs
+from spanscore.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+
+def for_process(config: Config, *, root_takes_events: bool, delays: bool = True) -> Config:
+    """Return the configuration as it holds inside a process.
+
+    Args:
+        config: as read.
+        root_takes_events: the front door passes the root span on and can put events on it.
+        delays: whether the front door can wait after a root's end.
+    """
+    annotate = config.annotate or ("root_event" if root_takes_events else "child_span")
+    if annotate == "root_event" and not root_takes_events:
+        annotate = "child_span"  # a span that has ended takes no events
+    config = replace(config, annotate=annotate).for_process()
+    return config if delays else replace(config, traces=config.traces.model_copy(update={"decision_delay": 0.0}))
+
+
+def process_engine(config: Config, tracer_provider: TracerProvider | None = None, *, is_fork: bool = False) -> Engine:
+    """Return an engine for `Config.for_process`.
+
+    Scores go to the application's own meter and logger providers unless the configuration names an OTLP receiver, and
+    wherever else it says.
+
+    Args:
+        config: what `for_process` returned.
+        tracer_provider: makes the span that carries the scores, where there is one; by default the global one.
+        is_fork: the parent process serves the metrics page; this one scores without.
+
+    Raises:
+        OutputError: an exporter of the configuration cannot be started.
+    """
+    out = outputs(config)
+    emitters: dict[str, Emitter] = dict(out.emitters)
+    sinks = list(out.sinks)
+    exporters = config.exporters
+    if exporters is not None and exporters.prometheus is not None and out.exposition is not None and not is_fork:
+        emitters["prometheus"] = Prometheus(out.exposition, _server(out.exposition, exporters.prometheus.endpoint))
+    if exporters is None or exporters.otlp is None:
+        metrics = OtelMetrics()
+        sinks.append(metrics.meter)
+        emitters.update(metrics=metrics, logs=LogEvents())
+    if config.annotate == "child_span":
+        emitters["span_events"] = SpanEvents(tracer_provider)
+    telemetry = Telemetry(sinks)
+    pipeline = wiring.pipeline(config)
+    table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
+    engine = Engine(table, pipeline, emitters, time.monotonic, telemetry.measure)
+    telemetry.watch(engine)
+    return engine
+
+
+def _server(exposition: Exposition, endpoint: Endpoint) -> MetricsServer:
+    try:
+        return exposition.serve_in_thread(endpoint.host, endpoint.port)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        message = f"exporters.prometheus.endpoint: cannot listen on {endpoint.host}:{endpoint.port}: {reason}"
+        raise OutputError(message) from error

@@ -1,0 +1,45 @@
+"""Scores as span events in protobuf, to be written behind the span that they belong to."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from spanscore.evaluation_event import NAME, event_attributes
+from spanscore.model import Report
+from spanscore.printable import encodable
+from spanscore.wire import length_delimited
+
+_EVENTS: Final = 11
+_ATTRIBUTES_REMEMBERED: Final = 2_048
+
+
+def encoded_events(report: Report, time_ns: int) -> bytes:
+    """Return an event for each evaluation, each as a field of the span."""
+    begin = Span.Event(time_unix_nano=time_ns, name=NAME).SerializeToString()
+    return b"".join(
+        length_delimited(
+            _EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
+        )
+        for evaluation in report.evaluations
+    )
+
+
+@lru_cache(_ATTRIBUTES_REMEMBERED, typed=True)  # most are those of the event before
+def _attribute(key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - one of the kinds of value
+    return Span.Event(attributes=[KeyValue(key=key, value=_any(value))]).SerializeToString()
+
+
+def _any(value: str | bool | float) -> AnyValue:  # noqa: FBT001 - as above
+    match value:
+        case str():
+            return AnyValue(string_value=encodable(value))
+        case bool():
+            return AnyValue(bool_value=value)
+        case int():
+            return AnyValue(int_value=value)
+        case float():
+            return AnyValue(double_value=value)

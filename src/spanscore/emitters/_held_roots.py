@@ -1,0 +1,83 @@
+"""Root spans that wait for the scores of their trace: bounded in number, size and time. Pure: it is told the time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import count
+from typing import Annotated, Final, NamedTuple
+
+from annotated_types import Ge, Gt
+
+from spanscore.emitters._raw_requests import RootSpan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldLimits:
+    """How many root spans may wait, and how long."""
+
+    hold_s: Annotated[float, Ge(0)] = 30.0
+    """Longer than traces take to be scored once their root has come."""
+    max_roots: Annotated[int, Gt(0)] = 50_000
+    max_bytes: Annotated[int, Gt(0)] = 64 * 2**20
+
+
+class _Held(NamedTuple):
+    root: RootSpan
+    until: float
+
+
+class HeldRoots:
+    """Root spans in the order of their arrival. A span that was received twice is held twice."""
+
+    def __init__(self, limits: HoldLimits) -> None:
+        self._limits: Final = limits
+        # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
+        self._held: OrderedDict[int, _Held] = OrderedDict()
+        self._by_trace: dict[bytes, dict[int, bytes]] = {}
+        self._numbers = count()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, root: RootSpan, now: float) -> list[RootSpan]:
+        """Hold a root, and return those that can be held no longer for it, the oldest first."""
+        number = next(self._numbers)
+        self._held[number] = _Held(root, now + self._limits.hold_s)
+        self._by_trace.setdefault(root.trace_id, {})[number] = root.span_id
+        self._size += root.size
+        displaced = []
+        while len(self._held) > self._limits.max_roots or self._size > self._limits.max_bytes:
+            displaced.append(self._let_go(next(iter(self._held))))
+        return displaced
+
+    def take(self, trace_id: bytes, span_id: bytes | None = None) -> list[RootSpan]:
+        """Let go of the roots of a trace, or only those with that span id."""
+        of_trace = self._by_trace.get(trace_id, {})
+        numbers = [number for number, held_id in of_trace.items() if span_id is None or held_id == span_id]
+        return [self._let_go(number) for number in numbers]
+
+    def expire(self, now: float) -> list[RootSpan]:
+        """Let go of the roots that have waited too long."""
+        expired = []
+        while self._held and next(iter(self._held.values())).until <= now:
+            expired.append(self._let_go(next(iter(self._held))))
+        return expired
+
+    def drain(self) -> list[RootSpan]:
+        """Let go of all."""
+        return [self._let_go(number) for number in list(self._held)]
+
+    def next_due(self) -> float | None:
+        """Return when to call `expire`; None while nothing is held."""
+        return next(iter(self._held.values())).until if self._held else None
+
+    def _let_go(self, number: int) -> RootSpan:
+        root, _ = self._held.pop(number)
+        self._size -= root.size
+        of_trace = self._by_trace[root.trace_id]
+        del of_trace[number]
+        if not of_trace:
+            del self._by_trace[root.trace_id]
+        return root

@@ -1,0 +1,112 @@
+"""Scores as lines of text, one for each trajectory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final, TextIO, assert_never
+
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.outbox import Outbox
+from spanscore.printable import printable
+
+CAPACITY: Final = 10_000
+
+_MARKS: Final = {"pass": "✓", "fail": "✗", "not_evaluated": "-"}
+_SENTENCE_WIDTH: Final = 300
+
+
+class Lines:
+    """Prints a line for each trajectory, on a thread of its own: whoever reads them may be slow, or stop reading.
+
+    Args:
+        out: where to.
+        clock: the time in seconds since the Unix epoch.
+        capacity: lines that may wait; more are left out and counted.
+    """
+
+    def __init__(self, out: TextIO, clock: Callable[[], float], capacity: int = CAPACITY) -> None:
+        self.outbox: Final = Outbox(capacity)
+        self._out: Final = out
+        self._clock: Final = clock
+        self._queue: Final[SimpleQueue[str | threading.Event | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._print, name="spanscore-console", daemon=True)
+        self._thread.start()
+
+    def emit(self, report: Report) -> None:
+        """Queue a line."""
+        if self.outbox.put():
+            self._queue.put(line(report, self._clock()))
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until all lines are printed."""
+        failures = self.outbox.failures
+        printed = threading.Event()
+        self._queue.put(printed)
+        return printed.wait(timeout_s) and failures == self.outbox.failures
+
+    def close(self, timeout_s: float) -> bool:
+        """Wait until all lines are printed, and stop."""
+        flushed = self.flush(timeout_s)
+        self._queue.put(None)
+        return flushed
+
+    def _print(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            try:
+                self._out.write(_encodable(item, self._out.encoding))
+                self._out.flush()
+            except (OSError, ValueError) as error:  # nobody reads any more, or the file is closed
+                self.outbox.fail(type(error).__name__)
+            finally:
+                self.outbox.take()
+
+
+def line(report: Report, time_s: float) -> str:
+    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and what went wrong."""
+    trajectory = report.trajectory
+    words = [
+        time.strftime("%H:%M:%S", time.localtime(time_s)),
+        _MARKS[report.label],
+        trajectory.trace_id.hex() or "-",
+        printable(trajectory.agent or trajectory.service or "-"),
+        *(f"{printable(evaluation.name)}={_verdict(evaluation)}" for evaluation in report.evaluations),
+    ]
+    if not report.complete:
+        words.append(f"incomplete ({report.close_reason})")
+    wrong = "; ".join(filter(None, map(_what_is_wrong, report.evaluations)))
+    return " ".join(words) + (f"  {wrong}\n" if wrong else "\n")
+
+
+def _verdict(evaluation: Evaluation) -> str:
+    match evaluation.outcome:
+        case Score(value):
+            return f"{value:.4g}"
+        case Skipped():
+            return "skipped"
+        case Failed():
+            return "failed"
+        case _:
+            assert_never(evaluation.outcome)
+
+
+def _what_is_wrong(evaluation: Evaluation) -> str:
+    match evaluation.outcome:
+        case Score(_, False, explanation):
+            told = explanation
+        case Failed(error_type, message):
+            told = f"{error_type}: {message}"
+        case _:
+            return ""
+    return f"{printable(evaluation.name)}: {printable(told, _SENTENCE_WIDTH)}"
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    """Replace what the terminal's encoding does not have."""
+    known = encoding or "utf-8"
+    return text.encode(known, "backslashreplace").decode(known)

@@ -1,0 +1,109 @@
+"""Scores as a table that is kept up to date."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, TextIO, assert_never
+
+from rich.console import Console as Terminal
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from spanscore.emitters._lines import line
+from spanscore.emitters._sender import within
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.printable import printable
+
+_FAILING_SHOWN: Final = 5
+
+
+class LiveTable:
+    """Shows what each evaluator has found so far, and the last trajectories that failed.
+
+    Drawn four times a second on a thread of its own, which is also the one that waits when the terminal is stopped.
+
+    Args:
+        out: the terminal.
+        clock: the time in seconds since the Unix epoch.
+    """
+
+    outbox: Final = None
+
+    def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
+        self._clock: Final = clock
+        self._tallies: Final[dict[str, _Tally]] = {}
+        self._failing: Final[deque[str]] = deque(maxlen=_FAILING_SHOWN)
+        self._trajectories = 0
+        self._lock: Final = Lock()  # guards the numbers while they are drawn
+        self._live: Final = Live(console=Terminal(file=out, highlight=False), get_renderable=self._drawn)
+        self._live.start()
+
+    def emit(self, report: Report) -> None:
+        """Count the report in."""
+        failing = line(report, self._clock()).rstrip() if report.label == "fail" else None
+        with self._lock:
+            self._trajectories += 1
+            for evaluation in report.evaluations:
+                tally = self._tallies.get(evaluation.name)
+                if tally is None:
+                    tally = self._tallies[evaluation.name] = _Tally(evaluation.type)
+                tally.add(evaluation)
+            if failing is not None:
+                self._failing.append(failing)
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - the table is drawn again soon enough
+        """Do nothing."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:
+        """Leave the table standing as it is at the end."""
+        return within(timeout_s, self._live.stop)
+
+    def _drawn(self) -> Group:
+        table = Table("evaluator", "type", box=None, padding=(0, 3, 0, 0), header_style="dim")
+        for column in ("passed", "failed", "skipped", "errors", "mean"):
+            table.add_column(column, justify="right")
+        with self._lock:
+            for name, tally in self._tallies.items():
+                table.add_row(printable(name), tally.type, *tally.cells(), style=tally.style())
+            failing = [Text(each, style="red") for each in self._failing]
+            title = Text(f"{self._trajectories} trajectories scored", style="bold")
+        return Group(title, table, *failing)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one evaluator has found so far."""
+
+    type: str
+    passed: int = 0
+    not_passed: int = 0
+    skipped: int = 0
+    failed: int = 0
+    total: float = 0.0
+
+    def add(self, evaluation: Evaluation) -> None:
+        match evaluation.outcome:
+            case Score(value, passed):
+                self.total += value
+                self.passed += passed
+                self.not_passed += not passed
+            case Skipped():
+                self.skipped += 1
+            case Failed():
+                self.failed += 1
+            case _:
+                assert_never(evaluation.outcome)
+
+    def cells(self) -> tuple[str, ...]:
+        scored = self.passed + self.not_passed
+        mean = f"{self.total / scored:.3f}" if scored else "-"
+        return str(self.passed), str(self.not_passed), str(self.skipped), str(self.failed), mean
+
+    def style(self) -> str:
+        return "red" if self.not_passed or self.failed else ""

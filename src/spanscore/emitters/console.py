@@ -1,0 +1,57 @@
+"""Scores on the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TextIO
+
+from spanscore.emitters._lines import Lines
+from spanscore.model import Report
+from spanscore.outbox import Outbox
+
+if TYPE_CHECKING:
+    from spanscore.emitters._live_table import LiveTable
+
+
+class Console:
+    """Shows scores as they come: a live table on a terminal, otherwise a line for each trajectory.
+
+    A terminal that is stopped, or a reader that does not read, holds nothing up: lines wait in a queue, and those
+    that do not fit are left out and counted.
+
+    Args:
+        out: where to; standard output by default.
+        clock: the time in seconds since the Unix epoch.
+    """
+
+    def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.time) -> None:
+        stream = sys.stdout if out is None else out
+        self._view: Final = _view(stream, clock)
+
+    @property
+    def outbox(self) -> Outbox | None:
+        """What is not printed yet; None for the live table."""
+        return self._view.outbox
+
+    def emit(self, report: Report) -> None:
+        """Show a report, soon."""
+        self._view.emit(report)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything is printed."""
+        return self._view.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Wait until everything is printed, and stop."""
+        return self._view.close(timeout_s)
+
+
+def _view(out: TextIO, clock: Callable[[], float]) -> Lines | LiveTable:
+    if not out.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        return Lines(out, clock)
+    from spanscore.emitters._live_table import LiveTable  # noqa: PLC0415 - rich is slow to load
+
+    return LiveTable(out, clock)

@@ -1,0 +1,186 @@
+"""The received spans, passed on over OTLP; a root span carries the scores of its trace as events."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, Self
+
+from spanscore.emitters._backlog import Outgoing, QueueLimits
+from spanscore.emitters._encoded_events import encoded_events
+from spanscore.emitters._held_roots import HeldRoots, HoldLimits
+from spanscore.emitters._otlp import Destination
+from spanscore.emitters._raw_requests import Roots, RootSpan, split
+from spanscore.emitters._send_queue import SendQueue, Timing
+from spanscore.model import Report
+from spanscore.otlp_client import Client, Retries, connect
+from spanscore.trace_settings import TraceSettings
+
+_DELAYS: Final = 5  # so often may late children restart the delay
+_SLACK_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardCounts:
+    """What became of every span: always `received == sent + queued + held + sum(dropped.values())`."""
+
+    received: int = 0
+    sent: int = 0
+    """Taken by the receiver behind."""
+    queued: int = 0
+    """Waiting to be sent, or being sent."""
+    held: int = 0
+    """Root spans that wait for their scores."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """By why."""
+    annotated: int = 0
+    """Root spans passed on with events; part of the above."""
+    unannotated: Mapping[str, int] = field(default_factory=dict)
+    """Root spans passed on without, by why: `not_evaluated`, `expired`, `displaced` or `shut_down`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardSettings:
+    """What is held back, and what waits in which bounds."""
+
+    roots: Roots = "parentless"
+    """The spans to hold back until their trace is scored: its roots, or `none`."""
+    hold: HoldLimits = field(default_factory=HoldLimits)
+    queue: QueueLimits = field(default_factory=QueueLimits)
+    retries: Retries = field(default_factory=Retries)
+
+    @classmethod
+    def for_traces(cls, settings: TraceSettings, roots: Roots) -> Self:
+        """Return the settings for traces that are closed as these settings say."""
+        delay_s = max(settings.decision_delay_s, settings.revision_delay_s)
+        return cls(roots=roots, hold=HoldLimits(hold_s=_DELAYS * delay_s + _SLACK_S))
+
+
+class Forward:
+    """Passes every received span on exactly once and byte for byte as it came.
+
+    A finished root span is held back until its trace is scored, and then passed on with an event
+    `gen_ai.evaluation.result` for each evaluation of it, at the time of its end: backends keep the first version of a
+    span, so that the event cannot be sent behind. All other spans go on at once. A root whose scores do not come is
+    passed on without: because its trace was closed before it came, because too many are held, or at the end.
+
+    Only roots are held back. An agent's span below the root is not: evaluations of it, which `unit: agent` makes, show
+    as events where the agent's span is the root, and as log events everywhere. The same goes for `root: agent`.
+
+    What cannot be sent now waits in a bounded queue and is sent again as OTLP says; a thread does the sending, so that
+    nothing here waits for the network. May be called from any thread.
+
+    Args:
+        client: sends; the queue's alone.
+        settings: what is held back, and the bounds.
+        timing: how time passes.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ForwardSettings | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        settings = settings or ForwardSettings()
+        timing = timing or Timing()
+        self._roots: Roots = settings.roots
+        self._clock: Final = timing.clock
+        self._held: Final = HeldRoots(settings.hold)
+        self._received = self._annotated = 0
+        self._unannotated: Final[Counter[str]] = Counter()
+        self._last_scored = b""
+        self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
+        self._queue: Final = SendQueue(client, settings.queue, settings.retries, self._expire, timing)
+
+    @classmethod
+    def over_otlp(cls, destination: Destination, settings: ForwardSettings | None = None) -> Self:
+        """Return an emitter that forwards to an OTLP receiver.
+
+        Raises:
+            ConfigError: the endpoint is no URL, or a header cannot be sent.
+        """
+        return cls(connect(destination.endpoint, destination.protocol, destination.headers), settings)
+
+    @property
+    def outbox(self) -> SendQueue:
+        """What is on its way; root spans that wait for their scores are not."""
+        return self._queue
+
+    def counts(self) -> ForwardCounts:
+        """Return what became of every span so far."""
+        with self._lock:
+            spans = self._queue.spans()
+            return ForwardCounts(
+                received=self._received,
+                sent=spans.sent,
+                queued=spans.queued,
+                held=len(self._held),
+                dropped=spans.dropped,
+                annotated=self._annotated,
+                unannotated=dict(self._unannotated),
+            )
+
+    def take(self, request: bytes) -> None:
+        """Take the accepted spans of one ExportTraceServiceRequest, in protobuf. To be called before they are scored.
+
+        Raises:
+            WireError: it is no such request; nothing of it is taken.
+        """
+        rest, spans, roots = split(request, self._roots)
+        with self._lock:
+            self._received += spans + len(roots)
+            self._release_scored()
+            if rest:
+                self._queue.put(Outgoing("traces", rest, spans))
+            now = self._clock()
+            for root in roots:
+                self._release(self._held.add(root, now), "displaced")
+
+    def take_other(self, signal: Literal["metrics", "logs"], request: bytes) -> None:
+        """Take a request with metrics or logs, in protobuf: it goes on as it is."""
+        self._queue.put(Outgoing(signal, request))
+
+    def emit(self, report: Report) -> None:
+        """Pass the evaluated root span on, with its scores."""
+        trajectory = report.trajectory
+        with self._lock:
+            if trajectory.trace_id != self._last_scored:
+                self._release_scored()
+            self._last_scored = trajectory.trace_id
+            roots = self._held.take(trajectory.trace_id, trajectory.root_span_id)
+            if not report.evaluations:
+                self._release(roots, "not_evaluated")
+                return
+            for root in roots:
+                content = root.content + encoded_events(report, root.end_ns)
+                self._queue.put(Outgoing("traces", content, 1, root.envelope))
+                self._annotated += 1
+
+    def flush(self, timeout_s: float) -> bool:
+        """Send what waits to be sent, and return whether all of it was. Roots that wait for their scores stay."""
+        self._expire()
+        return self._queue.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Send everything within the timeout, roots without scores too, and return whether nothing was lost."""
+        with self._lock:
+            self._roots = "none"  # what comes now is dropped, and not held
+            self._release(self._held.drain(), "shut_down")
+        return self._queue.close(timeout_s)
+
+    def _expire(self) -> None:
+        with self._lock:
+            self._release(self._held.expire(self._clock()), "expired")
+
+    def _release_scored(self) -> None:
+        """Pass on the other roots of the trace scored last: its reports come one behind the other, and are all here."""
+        self._release(self._held.take(self._last_scored), "not_evaluated")
+        self._last_scored = b""
+
+    def _release(self, roots: Iterable[RootSpan], why: str) -> None:
+        for root in roots:
+            self._queue.put(Outgoing("traces", root.content, 1, root.envelope))
+            self._unannotated[why] += 1

@@ -1,0 +1,61 @@
+"""Scores as span events: in the trace itself, where its viewers look."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from opentelemetry.sdk.trace import Event
+from opentelemetry.trace import TracerProvider, get_tracer
+
+from spanscore.emitters._event import attributes
+from spanscore.emitters._scored_span import scored_context
+from spanscore.evaluation_event import NAME
+from spanscore.identity import scope_version
+from spanscore.model import Report
+from spanscore.printable import printable
+from spanscore.sdk_spans import SCOPE
+
+
+class SpanEvents:
+    """Puts scores into the trace: a short span below the evaluated one, with an event for each evaluation.
+
+    A span that has ended takes no more events, hence the span of its own. It is made with the tracer provider whose
+    spans were scored, goes where those go, and is the host's to flush. Only sampled spans are scored, so that its
+    parent is in the trace.
+
+    Args:
+        tracer_provider: by default the global one, which may be set later.
+        clock: the time in nanoseconds since the Unix epoch.
+    """
+
+    def __init__(self, tracer_provider: TracerProvider | None = None, clock: Callable[[], int] = time.time_ns) -> None:
+        self._tracer: Final = get_tracer(SCOPE, scope_version(), tracer_provider)
+        self._clock: Final = clock
+
+    def emit(self, report: Report) -> None:
+        """Make the span; none where nothing was evaluated, or where the evaluated span has no id."""
+        context = scored_context(report.trajectory, is_remote=False)
+        if not report.evaluations or not context:
+            return
+        now_ns = self._clock()
+        subject = report.trajectory.agent or report.trajectory.service
+        name = f"evaluate {printable(subject)}" if subject else "evaluate"
+        span = self._tracer.start_span(name, context, start_time=now_ns)
+        for event in span_events(report, now_ns):
+            span.add_event(event.name, event.attributes, event.timestamp)
+        span.end(now_ns)
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
+        """Do nothing: the spans are with the tracer provider already."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+        """Do nothing: the tracer provider is the host's."""
+        return True
+
+
+def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:
+    """Return an event for each evaluation, for whoever can add them to the evaluated span itself."""
+    return tuple(Event(NAME, attributes(report, evaluation), time_ns) for evaluation in report.evaluations)

@@ -1,0 +1,256 @@
+"""One client's HTTP/1.1 connection: aiohttp's, with limits on how long the client takes and what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+
+_HEAD_END: Final = b"\r\n\r\n"
+_HEAD_BYTES: Final = 64 * 1024
+_HEADERS: Final = 100
+_TOO_MANY_HEADERS: Final = "Too many headers"
+_READ_BUFFER: Final = 256 * 1024
+_LINGER_S: Final = 2.0
+
+_HEADERS_TOO_LARGE: Final = 431
+_UNAVAILABLE: Final = 503
+_REASONS: Final = {_HEADERS_TOO_LARGE: "Request Header Fields Too Large", _UNAVAILABLE: "Service Unavailable"}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """How long a client may take, and how many there may be."""
+
+    head_s: float = 10.0
+    """For the request line and the headers."""
+    body_s: float = 30.0
+    """For the body."""
+    answer_s: float = 30.0
+    """To read the answer."""
+    idle_s: float = 60.0
+    """Between two requests."""
+    connections: int = 1_000
+    connections_per_peer: int = 100
+    """From one IP address other than this machine's own."""
+
+
+class Clients:
+    """The clients of one server: how many there are, and which of them wait for an answer."""
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self._limits = limits
+        self._connections: set[Connection] = set()
+        self._peers: Counter[str] = Counter()
+        self._progress = asyncio.Event()
+        self._closed = False
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._closed = True
+
+    def admit(self, connection: Connection, peer: str) -> bool:
+        """Let a client in, unless there are too many."""
+        limits = self._limits
+        if (
+            self._closed
+            or len(self._connections) >= limits.connections
+            or self._peers[peer] >= limits.connections_per_peer
+        ):
+            return False
+        self._connections.add(connection)
+        if peer:
+            self._peers[peer] += 1
+        return True
+
+    def dismiss(self, connection: Connection, peer: str) -> None:
+        """Forget a client that is gone."""
+        self._connections.discard(connection)
+        if peer:
+            self._peers[peer] -= 1
+            if not self._peers[peer]:
+                del self._peers[peer]
+        self.progress()
+
+    def progress(self) -> None:
+        """Learn that a request is answered."""
+        self._progress.set()
+
+    def cut_late(self, now: float) -> None:
+        """Close the connections of those that take too long."""
+        for connection in list(self._connections):
+            connection.cut_if_late(now)
+
+    async def answered(self) -> None:
+        """Wait until no request is under way."""
+        while any(connection.is_busy for connection in self._connections):
+            self._progress.clear()
+            await self._progress.wait()
+
+
+class _Phase(Enum):
+    """What a connection waits for."""
+
+    HEAD = auto()
+    BODY = auto()
+    ANSWER = auto()
+    NEXT = auto()
+    END = auto()
+    """The client was told why it is cut off, and may read that."""
+
+
+class Connection(web.RequestHandler):
+    """One client's connection.
+
+    aiohttp limits the size of each header, but not the time that a client takes or the number of connections.
+    """
+
+    __slots__ = ("_clients", "_head", "_peer", "_phase", "_since", "_tail", "_times")
+
+    _tail: bytes
+
+    def __init__(
+        self, manager: web.Server, clients: Clients, limits: HttpLimits, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(
+            manager,
+            loop=loop,
+            access_log=cast("logging.Logger", None),
+            auto_decompress=False,
+            max_headers=_HEADERS,
+            read_bufsize=_READ_BUFFER,
+            keepalive_timeout=limits.idle_s,
+            logger=_log,
+        )
+        self._times = {
+            _Phase.HEAD: limits.head_s,
+            _Phase.BODY: limits.body_s,
+            _Phase.ANSWER: limits.answer_s,
+            _Phase.NEXT: limits.idle_s,
+            _Phase.END: _LINGER_S,
+        }
+        self._clients = clients
+        self._peer: str | None = None
+        self._enter(_Phase.HEAD)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._phase in {_Phase.BODY, _Phase.ANSWER}
+
+    def begin(self) -> None:
+        """Learn that a request is being answered."""
+        if self._phase is not _Phase.BODY:
+            self._enter(_Phase.BODY)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Let the client in, or tell it to come again later."""
+        peer = _remote_peer(transport.get_extra_info("peername"))
+        if self._clients.admit(self, peer):
+            self._peer = peer
+            super().connection_made(transport)
+        else:
+            self._cut(cast("asyncio.Transport", transport), _UNAVAILABLE, "too many connections", "Retry-After: 5\r\n")
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Make room for the next one."""
+        if self._peer is not None:
+            self._clients.dismiss(self, self._peer)
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Look for the end of the headers, which must come soon and before too many bytes."""
+        if self._phase is _Phase.END:
+            return
+        if self._phase is _Phase.NEXT and data:
+            self._enter(_Phase.HEAD)
+        if self._phase is _Phase.HEAD:
+            seen = self._tail + data
+            end = seen.find(_HEAD_END)
+            self._head += len(data) if end < 0 else end
+            if self._head > _HEAD_BYTES and self.transport is not None:
+                why = f"the headers are larger than {_HEAD_BYTES} bytes"
+                self._cut(self.transport, _HEADERS_TOO_LARGE, why)
+                return
+            self._tail = seen[-len(_HEAD_END) + 1 :]
+            if end >= 0:
+                self._enter(_Phase.BODY)
+        super().data_received(data)
+
+    def eof_received(self) -> None:
+        """Close when the client has read why it is cut off."""
+        if self._phase is _Phase.END and self.transport is not None:
+            self.transport.close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP. The log gets the kind of the error only: its text holds what was sent."""
+        if request.writer.output_size:
+            raise ConnectionError
+        too_large = isinstance(exc, LineTooLong) or _TOO_MANY_HEADERS in (message or "")
+        _log.debug("refused a request that is not valid HTTP: %s", type(exc).__name__)
+        answer = web.Response(
+            status=_HEADERS_TOO_LARGE if too_large else status,
+            body=_status_body("a header is too large, or there are too many" if too_large else "not valid HTTP/1.1"),
+            content_type="application/json",
+        )
+        answer.force_close()
+        return answer
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer."""
+        self._enter(_Phase.ANSWER)
+        result = await super().finish_response(request, resp, start_time)
+        self._enter(_Phase.NEXT)
+        self._clients.progress()
+        return result
+
+    def cut_if_late(self, now: float) -> None:
+        """Close a connection whose client takes too long."""
+        if now - self._since > self._times[self._phase]:
+            if self._phase is not _Phase.NEXT:
+                _log.debug("cut off a client that was too slow (%s)", self._phase.name.lower())
+            self.force_close()
+
+    def _enter(self, phase: _Phase) -> None:
+        self._phase = phase
+        self._since = self._loop.time()
+        self._head = 0
+        self._tail = b""
+
+    def _cut(self, transport: asyncio.Transport, status: int, why: str, headers: str = "") -> None:
+        """Answer what aiohttp has not parsed, and close once the client has had the time to read that."""
+        body = _status_body(why)
+        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/json\r\n{headers}"
+        transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        self._enter(_Phase.END)
+        if self._peer is not None and transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+
+def _remote_peer(name: Any) -> str:
+    """Return the address of a client; empty for one of this machine, whose connections are not told apart."""
+    host = str(name[0]) if isinstance(name, tuple) else ""
+    return "" if host in {"127.0.0.1", "::1"} else host
+
+
+def _status_body(message: str) -> bytes:
+    return json.dumps({"message": message}).encode()

@@ -1,0 +1,72 @@
+"""An engine in an event loop: it is handed spans, and looks at the clock by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Final
+
+from spanscore.engine import Engine
+from spanscore.model import Span
+
+_SMALLEST_SPAN: Final = 512
+"""Bytes that even an empty span takes in memory, however few it took on the wire."""
+_AFTER_A_FAULT_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class LiveEngine:
+    """Owns an engine, in the running event loop.
+
+    Args:
+        engine: what spans go to; its clock is `clock`.
+        clock: seconds that never run backwards.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine: Final = engine
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = float("inf")
+        self._stopped = False
+
+    def take(self, spans: Sequence[Span], size: int) -> None:
+        """Take in the spans of one request of that many bytes, which they are taken to share equally."""
+        share = max(_SMALLEST_SPAN, size // len(spans))
+        try:
+            self.engine.add(spans, repeat(share, len(spans)))
+        finally:
+            self._arm()
+
+    def stop(self) -> None:
+        """Look at the clock no more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _arm(self) -> None:
+        due = self.engine.next_due()
+        if due is not None and due < self._due:
+            self._wait_until(due)
+
+    def _wait_until(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._stopped:
+            self._due = due
+            self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
+
+    def _expire(self) -> None:
+        self._due = float("inf")
+        try:
+            self.engine.expire()
+        except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
+            _log.exception("traces that were due could not be scored")
+            self._wait_until(self._clock() + _AFTER_A_FAULT_S)
+        else:
+            self._arm()

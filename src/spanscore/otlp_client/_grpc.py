@@ -1,0 +1,111 @@
+"""OTLP over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+from urllib.parse import SplitResult
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]  # it lacks the marker py.typed
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # as above
+from grpc import StatusCode
+
+from spanscore.identity import scope_version
+from spanscore.otlp_client._answer import MAX_RESPONSE_SIZE, Answer, Refused, Signal, TryAgain, accepted, shown
+
+_SERVICES: Final[Mapping[Signal, str]] = {"traces": "trace", "metrics": "metrics", "logs": "logs"}
+_PORTS: Final = {"http": 80, "https": 443}
+_DETAILS: Final = "grpc-status-details-bin"
+
+_RETRYABLE: Final = frozenset(
+    {
+        StatusCode.CANCELLED,
+        StatusCode.DEADLINE_EXCEEDED,
+        StatusCode.ABORTED,
+        StatusCode.OUT_OF_RANGE,
+        StatusCode.UNAVAILABLE,
+        StatusCode.DATA_LOSS,
+    }
+)
+
+_OPTIONS: Final = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", MAX_RESPONSE_SIZE),
+    ("grpc.enable_retries", 0),
+    # A channel that could not connect waits by itself as well, by default up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+)
+
+
+class GrpcClient:
+    """Sends over gRPC."""
+
+    def __init__(self, url: SplitResult, headers: Mapping[str, str], timeout_s: float) -> None:
+        target = url.netloc if url.port else f"{url.netloc}:{_PORTS[url.scheme]}"
+        options = (*_OPTIONS, ("grpc.primary_user_agent", f"spanscore/{scope_version()}"))
+        self._channel: Final = (
+            grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
+            if url.scheme == "https"
+            else grpc.insecure_channel(target, options)
+        )
+        self._metadata: Final = tuple(headers.items())
+        self._timeout_s: Final = timeout_s
+        self._exports: Final[Mapping[Signal, grpc.UnaryUnaryMultiCallable[bytes, bytes]]] = {
+            signal: self._channel.unary_unary(f"/opentelemetry.proto.collector.{name}.v1.{name.title()}Service/Export")
+            for signal, name in _SERVICES.items()
+        }
+
+    def send(self, signal: Signal, body: bytes) -> Answer:
+        """Send a request and wait for the answer."""
+        try:
+            response = self._exports[signal](body, timeout=self._timeout_s, metadata=self._metadata)
+        except grpc.RpcError as error:
+            return _answer(cast("grpc.Call", error))
+        except ValueError:  # the channel is closed
+            return TryAgain(reason="aborted")
+        return accepted(response)
+
+    def abort(self) -> None:
+        """End the request that is being sent, and all later ones."""
+        self._channel.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+
+def _answer(error: grpc.Call) -> Answer:
+    code = error.code()
+    reason = f"grpc_{code.name.lower()}"
+    retry_info = _retry_info(error)
+    if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and retry_info is not None):
+        return TryAgain(reason=reason, after_s=None if retry_info is None else _delay_s(retry_info))
+    message = shown(error.details() or "")
+    return Refused(reason=reason, message=message, about_content=code is StatusCode.INVALID_ARGUMENT)
+
+
+def _retry_info(error: grpc.Call) -> RetryInfo | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == _DETAILS and isinstance(value, bytes):
+            return _unpacked(value)
+    return None
+
+
+def _unpacked(status: bytes) -> RetryInfo | None:
+    try:
+        for detail in Status.FromString(status).details:
+            if detail.Is(RetryInfo.DESCRIPTOR):
+                retry_info = RetryInfo()
+                detail.Unpack(retry_info)
+                return retry_info
+    except DecodeError:
+        pass
+    return None
+
+
+def _delay_s(retry_info: RetryInfo) -> float | None:
+    delay_s: float = retry_info.retry_delay.seconds + retry_info.retry_delay.nanos / 1e9
+    return delay_s if delay_s > 0 else None

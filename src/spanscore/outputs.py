@@ -1,0 +1,100 @@
+"""Where the standalone receiver sends scores, and what it measures of itself, built as configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spanscore import wiring
+from spanscore.config import Config
+from spanscore.contracts import Emitter
+from spanscore.emitters._otlp import Destination
+from spanscore.emitters._raw_requests import Roots
+from spanscore.emitters.console import Console
+from spanscore.emitters.forward import Forward, ForwardSettings
+from spanscore.emitters.jsonl import Jsonl
+from spanscore.emitters.log_events import LogEvents
+from spanscore.emitters.otel_metrics import OtelMetrics
+from spanscore.emitters.prometheus import Prometheus
+from spanscore.errors import SpanscoreError
+from spanscore.exposition import Exposition
+from spanscore.telemetry import Sink
+
+
+class OutputError(SpanscoreError):
+    """An exporter cannot be started. The message names its configuration key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """What scores and own metrics go to."""
+
+    emitters: Mapping[str, Emitter] = field(default_factory=dict)
+    """By name."""
+    sinks: tuple[Sink, ...] = ()
+    """Where measurements of our own work go."""
+    exposition: Exposition | None = None
+    """The metrics page, where one is served."""
+
+
+def outputs(config: Config) -> Outputs:
+    """Return the outputs of a configuration that `Config.for_serve` completed.
+
+    Raises:
+        OutputError: one of them cannot be started.
+    """
+    exporters = config.exporters
+    if exporters is None:
+        return Outputs()
+    emitters: dict[str, Emitter] = {}
+    sinks: list[Sink] = []
+    exposition = None
+    if exporters.prometheus is not None:
+        exposition = Exposition()
+        sinks.append(exposition)
+        emitters["prometheus"] = Prometheus(exposition)
+    if exporters.jsonl is not None:
+        emitters["jsonl"] = _jsonl(exporters.jsonl.path)
+    if exporters.console is not None:
+        emitters["console"] = Console()
+    destination = _destination(config)
+    if exporters.otlp is not None and destination is not None:
+        if "metrics" in exporters.otlp.signals:
+            metrics = OtelMetrics.over_otlp(destination)
+            sinks.append(metrics.meter)
+            emitters["otlp_metrics"] = metrics
+        if "logs" in exporters.otlp.signals:
+            emitters["otlp_logs"] = LogEvents.over_otlp(destination)
+    return Outputs(emitters=emitters, sinks=tuple(sinks), exposition=exposition)
+
+
+def forward(config: Config) -> Forward | None:
+    """Return what sends on all that the standalone receiver takes in; None where there is nowhere to send it.
+
+    Raises:
+        ConfigError: it cannot be sent there.
+    """
+    destination = _destination(config)
+    if destination is None:
+        return None
+    held: Roots = "none"
+    if config.annotate == "root_event":
+        held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
+    return Forward.over_otlp(destination, ForwardSettings.for_traces(wiring.trace_settings(config), held))
+
+
+def _destination(config: Config) -> Destination | None:
+    otlp = config.exporters.otlp if config.exporters is not None else None
+    if otlp is None:
+        return None
+    headers = {name: secret.reveal() for name, secret in otlp.headers.items()}
+    return Destination(endpoint=otlp.endpoint, protocol=otlp.protocol, headers=headers)
+
+
+def _jsonl(path: Path) -> Jsonl:
+    try:
+        return Jsonl(path)
+    except OSError as error:
+        message = f"exporters.jsonl.path: cannot write to {path}: {(error.strerror or str(error)).lower()}"
+        raise OutputError(message) from error

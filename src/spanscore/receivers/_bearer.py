@@ -1,0 +1,92 @@
+"""Bearer tokens: a file with one a line, which may change while we run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from typing import Final
+
+from spanscore.errors import ConfigError
+
+_LOOK_AGAIN_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class BearerTokens:
+    """Knows whose requests are let in.
+
+    Args:
+        path: a file with one token a line; empty lines and lines that start with # do not count.
+        clock: seconds that never run backwards.
+
+    Raises:
+        ConfigError: the file cannot be read, or has no token.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._digests = _read(path)
+        self._version = _version(path)
+        self._looked_at = clock()
+
+    def accept(self, authorization: str | bytes | None) -> bool:
+        """Return whether the value of an Authorization header holds one of the tokens."""
+        self._look_again()
+        if authorization is None:
+            return False
+        if isinstance(authorization, bytes):
+            authorization = authorization.decode("utf-8", "surrogateescape")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return False
+        digest = _digest(token.strip())
+        # Digests have one length, and all of them are compared: the time taken tells nothing.
+        return sum(compare_digest(digest, known) for known in self._digests) > 0
+
+    def _look_again(self) -> None:
+        now = self._clock()
+        if now - self._looked_at < _LOOK_AGAIN_S:
+            return
+        self._looked_at = now
+        version = _version(self._path)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self._digests = _read(self._path)
+        except ConfigError as error:
+            _log.warning("the bearer tokens stay as they were: %s", error)
+        else:
+            _log.info("read the bearer tokens again: %d", len(self._digests))
+
+
+def _read(path: Path) -> tuple[bytes, ...]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it must be UTF-8'}"
+        raise ConfigError(message) from error
+    tokens = [line.strip() for line in lines]
+    digests = tuple(_digest(token) for token in tokens if token and not token.startswith("#"))
+    if not digests:
+        message = f"{path}: has no token; write one a line"
+        raise ConfigError(message)
+    return digests
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

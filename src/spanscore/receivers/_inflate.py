@@ -1,0 +1,92 @@
+"""The body of a request, put together while it arrives, and decompressed without ever being larger than allowed."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, Protocol
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_STEP: Final = 256 * 1024
+
+
+class TooLarge(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """A body is larger than allowed."""
+
+
+class BadEncoding(Exception):  # noqa: N818 - as above
+    """A body is not what its Content-Encoding says."""
+
+
+class Body(Protocol):
+    """Puts the body of a request together."""
+
+    def feed(self, chunk: bytes) -> int:
+        """Take what came next, and return how much the body has grown.
+
+        Raises:
+            TooLarge: the body is larger than allowed.
+            BadEncoding: it is not in its encoding.
+        """
+        ...
+
+    def finish(self) -> bytes:
+        """Return the body.
+
+        Raises:
+            BadEncoding: the end is missing.
+        """
+        ...
+
+
+class PlainBody:
+    """A body that is sent as it is."""
+
+    def __init__(self, max_size: int) -> None:
+        self._left = max_size
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> int:
+        """See `Body`."""
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise TooLarge
+        self._parts.append(chunk)
+        return len(chunk)
+
+    def finish(self) -> bytes:
+        """See `Body`."""
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+
+class GzipBody:
+    """A body in gzip, of one member: a thousand empty members would cost much and hold nothing."""
+
+    def __init__(self, max_size: int) -> None:
+        self._plain = PlainBody(max_size)
+        self._inflate = zlib.decompressobj(_GZIP)
+
+    def feed(self, chunk: bytes) -> int:
+        """See `Body`."""
+        grown = 0
+        inflate = self._inflate
+        try:
+            while chunk:
+                grown += self._plain.feed(inflate.decompress(chunk, _STEP))
+                chunk = inflate.unconsumed_tail
+                if inflate.unused_data or (inflate.eof and chunk):
+                    message = "the body goes on after its gzip member"
+                    raise BadEncoding(message)
+        except zlib.error:
+            message = "the body is not gzip, or damaged"
+            raise BadEncoding(message) from None
+        return grown
+
+    def finish(self) -> bytes:
+        """See `Body`."""
+        # What zlib still holds comes in steps too.
+        while not self._inflate.eof and (rest := self._inflate.decompress(b"", _STEP)):
+            self._plain.feed(rest)
+        if not self._inflate.eof:
+            message = "the gzip body is cut off"
+            raise BadEncoding(message)
+        return self._plain.finish()

@@ -1,0 +1,170 @@
+"""What becomes of an OTLP request, whichever protocol brought it: decoded, handed on, and only then answered."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+from spanscore.model import Span
+from spanscore.receivers._forwardable import accepted_only, accepted_only_from_json, from_json
+from spanscore.receivers._otlp import Caveat, Decoded, MalformedRequest, Refusal
+from spanscore.receivers._otlp_json import decode_document, parse
+from spanscore.receivers._otlp_protobuf import decode_protobuf
+
+OtherSignal: TypeAlias = Literal["metrics", "logs"]
+
+Take: TypeAlias = Callable[[Sequence[Span], int], None]
+"""Takes the spans of one request, of which it is told the size in bytes; all of them, or raises."""
+
+_MESSAGE_CHARS: Final = 2_000
+_EXAMPLE_CHARS: Final = 200
+
+_log = logging.getLogger(__name__)
+
+
+class Encoding(Enum):
+    """How a request is written."""
+
+    PROTOBUF = "protobuf"
+    JSON = "json"
+
+
+class Answer(NamedTuple):
+    """What the sender of an accepted request is told; all empty when there is nothing to tell."""
+
+    rejected_spans: int = 0
+    message: str = ""
+
+
+class Onward(Protocol):
+    """Sends on what is received, as it was received. Takes it all or raises; does not wait."""
+
+    def take(self, request: bytes) -> None:
+        """Take an ExportTraceServiceRequest in protobuf: the spans that were accepted of one request."""
+        ...
+
+    def take_other(self, signal: OtherSignal, request: bytes) -> None:
+        """Take a request with metrics or logs, in protobuf."""
+        ...
+
+
+class Intake:
+    """Decodes requests and hands on what they hold. A request is taken as a whole, or not at all.
+
+    Args:
+        take: takes the spans.
+        refused: where refused spans are counted, by reason.
+        spans_onward: sends the received spans on.
+        others_onward: sends received metrics and logs on; without it they are not taken.
+    """
+
+    def __init__(
+        self,
+        take: Take,
+        refused: Counter[str] | None = None,
+        *,
+        spans_onward: Onward | None = None,
+        others_onward: Onward | None = None,
+    ) -> None:
+        self._take = take
+        self._refused: Counter[str] = Counter() if refused is None else refused
+        self._spans_onward = spans_onward
+        self._others_onward = others_onward
+        self._logged: set[Refusal | Caveat] = set()
+
+    @property
+    def takes_others(self) -> bool:
+        """Whether metrics and logs are taken too."""
+        return self._others_onward is not None
+
+    def traces(self, body: bytes, encoding: Encoding) -> Answer:
+        """Take a trace request.
+
+        Raises:
+            MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
+        """
+        if encoding is Encoding.JSON and body:
+            document = parse(body)
+            decoded = decode_document(document)
+        else:
+            document = None
+            decoded = decode_protobuf(body)
+        if decoded.spans:
+            if self._spans_onward is not None:
+                self._spans_onward.take(_forwardable(body, document, decoded))
+            self._take(decoded.spans, len(body))
+        if not decoded.refused and not decoded.caveats:
+            return Answer()
+        message = self._tell(decoded)
+        if decoded.refused and not decoded.spans:
+            raise MalformedRequest(message)
+        return Answer(decoded.refused_spans, message)
+
+    def other(self, signal: OtherSignal, body: bytes, encoding: Encoding) -> None:
+        """Take a request with metrics or logs; only where `takes_others`.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+        """
+        message_type = _REQUESTS[signal]
+        if encoding is Encoding.JSON and body:
+            body = from_json(parse(body), message_type).SerializeToString()
+        else:
+            _check(body, message_type)
+        if body and self._others_onward is not None:
+            self._others_onward.take_other(signal, body)
+
+    def _tell(self, decoded: Decoded) -> str:
+        """Count what is wrong with a request and return it; log it where it is something new."""
+        for refused in decoded.refused:
+            self._refused[refused.reason.value] += refused.spans
+        message = _told_refusals(decoded) if decoded.refused else _told_caveats(decoded)
+        kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
+        _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
+        self._logged |= kinds
+        return message
+
+
+_REQUESTS: Final[Mapping[OtherSignal, type[Message]]] = {
+    "metrics": ExportMetricsServiceRequest,
+    "logs": ExportLogsServiceRequest,
+}
+
+
+def _forwardable(body: bytes, document: Any, decoded: Decoded) -> bytes:
+    if document is not None:
+        return accepted_only_from_json(document, decoded.spans)
+    return accepted_only(body, decoded.spans) if decoded.refused else body
+
+
+def _check(body: bytes, message_type: type[Message]) -> None:
+    try:
+        message_type.FromString(body)
+    except DecodeError as error:
+        message = f"not an {message_type.DESCRIPTOR.name} in protobuf"
+        raise MalformedRequest(message) from error
+
+
+def _told_refusals(decoded: Decoded) -> str:
+    total = decoded.refused_spans + len(decoded.spans)
+    reasons = [
+        f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
+        for refused in decoded.refused
+    ]
+    return _shortened(f"{decoded.refused_spans} of {total} spans refused: {'; '.join(reasons)}", _MESSAGE_CHARS)
+
+
+def _told_caveats(decoded: Decoded) -> str:
+    caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
+    return f"all spans accepted, but not as they were sent: {caveats}"
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."

@@ -1,0 +1,240 @@
+"""Receives OTLP over HTTP/1.1, as protobuf and as JSON."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import HttpVersion11, web
+
+from spanscore.http_connection import HttpLimits
+from spanscore.http_server import HttpServer
+from spanscore.listening import Address
+from spanscore.receivers import _responses as responses
+from spanscore.receivers._admission import Admission, Held, Unavailable
+from spanscore.receivers._bearer import BearerTokens
+from spanscore.receivers._inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
+from spanscore.receivers._intake import Answer, Encoding, Intake, OtherSignal
+from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._tls import Tls
+
+_OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1/logs": "logs"}
+
+_ENCODINGS: Final = {"application/x-protobuf": Encoding.PROTOBUF, "application/json": Encoding.JSON}
+_CONTENT_TYPES: Final = {encoding: name for name, encoding in _ENCODINGS.items()}
+_BODIES: Final[Mapping[str, type[PlainBody | GzipBody]]] = {"": PlainBody, "identity": PlainBody, "gzip": GzipBody}
+
+_ALLOWED_HEADERS: Final = "Authorization, Content-Encoding, Content-Type"
+_PREFLIGHT_S: Final = "7200"
+_ACCEPTED: Final = {"Accept-Encoding": "gzip, identity"}
+_SERVER: Final = {"Server": "spanscore"}
+
+_CUT_OFF: Final = "the body is not what its headers say"
+
+_OK: Final = 200
+_NO_CONTENT: Final = 204
+_BAD_REQUEST: Final = 400
+_UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
+_METHOD_NOT_ALLOWED: Final = 405
+_TOO_LARGE: Final = 413
+_UNSUPPORTED: Final = 415
+_EXPECTATION_FAILED: Final = 417
+_UNAVAILABLE: Final = 503
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """How OTLP over HTTP is served."""
+
+    max_request_size: int
+    """The largest body, in bytes, after decompression."""
+    traces_path: str = "/v1/traces"
+    """The path that takes traces."""
+    allowed_origins: frozenset[str] = frozenset()
+    """The web pages that may send; others cannot, because a browser asks first."""
+    limits: HttpLimits = field(default_factory=HttpLimits)
+
+
+class OtlpHttp:
+    """Receives OTLP over HTTP/1.1.
+
+    Made in the event loop that serves it.
+
+    Args:
+        intake: takes what is received.
+        admission: says whether there is room for it.
+        settings: how it is served.
+        tokens: the bearer tokens of those who may send; None lets everybody send.
+    """
+
+    def __init__(
+        self, intake: Intake, admission: Admission, settings: HttpSettings, tokens: BearerTokens | None = None
+    ) -> None:
+        self._intake = intake
+        self._admission = admission
+        self._settings = settings
+        self._tokens = tokens
+        self._server = HttpServer(self._answer, settings.limits)
+        self._signals: dict[str, OtherSignal | None] = dict(_OTHER_PATHS) if intake.takes_others else {}
+        self._signals[settings.traces_path] = None
+
+    def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
+        """Bind the addresses and return them, with the port that the system chose where it is 0.
+
+        Raises:
+            ConfigError: a file of TLS cannot be used.
+            ListenError: an address cannot be bound; then none is.
+        """
+        return self._server.listen(addresses, key, None if tls is None else tls.context())
+
+    async def start(self) -> None:
+        """Accept connections."""
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse connections at once, let the requests under way finish, and close."""
+        await self._server.stop(grace_s)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        encoding = _ENCODINGS.get(_content_type(request))
+        origin = request.headers.get("Origin")
+        try:
+            answer = await self._take(request, encoding)
+        except _Refused as refused:
+            answer = refused.response(encoding)
+        if origin is not None and origin in self._settings.allowed_origins:
+            answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
+        return answer
+
+    async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response:
+        if request.path not in self._signals:
+            raise _Refused(
+                _NOT_FOUND, responses.NOT_FOUND, f"there is nothing here; traces go to {self._settings.traces_path}"
+            )
+        signal = self._signals[request.path]
+        if request.method != "POST":
+            return self._other_method(request)
+        if self._tokens is not None and not self._tokens.accept(request.headers.get("Authorization")):
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise _Refused(_UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers)
+        if encoding is None:
+            types = " or ".join(_ENCODINGS)
+            raise _Refused(_UNSUPPORTED, responses.INVALID_ARGUMENT, f"the Content-Type must be {types}")
+        try:
+            async with self._admission.request() as held:
+                body = await self._body(request, held)
+                answer = self._hand_over(signal, body, encoding)
+        except Unavailable as unavailable:
+            raise _Refused.for_now(unavailable) from unavailable
+        return _response(_OK, responses.success(answer, encoding), encoding)
+
+    def _other_method(self, request: web.BaseRequest) -> web.Response:
+        origin = request.headers.get("Origin")
+        if request.method == "OPTIONS" and origin in self._settings.allowed_origins:
+            headers = {
+                "Access-Control-Allow-Methods": "POST",
+                "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
+                "Access-Control-Max-Age": _PREFLIGHT_S,
+            }
+            return web.Response(status=_NO_CONTENT, headers=_SERVER | headers)
+        message = f"the method must be POST, not {request.method}"
+        raise _Refused(_METHOD_NOT_ALLOWED, responses.UNIMPLEMENTED, message, {"Allow": "POST"})
+
+    async def _body(self, request: web.BaseRequest, held: Held) -> bytes:
+        if (request.content_length or 0) > self._settings.max_request_size:
+            raise self._too_large()
+        content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
+        if content_encoding not in _BODIES:
+            message = "the Content-Encoding must be gzip or identity"
+            raise _Refused(_UNSUPPORTED, responses.INVALID_ARGUMENT, message, _ACCEPTED)
+        await _expected(request)
+        body: Body = _BODIES[content_encoding](self._settings.max_request_size)
+        try:
+            while chunk := await request.content.readany():
+                held.add(body.feed(chunk))
+            return body.finish()
+        except TooLarge:
+            raise self._too_large() from None
+        except BadEncoding as error:
+            raise _Refused.malformed(str(error)) from error
+        except web.RequestPayloadError as error:
+            raise _Refused.malformed(_CUT_OFF) from error
+
+    def _too_large(self) -> _Refused:
+        message = f"the request is larger than {self._settings.max_request_size} bytes"
+        return _Refused(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message)
+
+    def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
+        try:
+            if signal is None:
+                return self._intake.traces(body, encoding)
+            self._intake.other(signal, body, encoding)
+        except MalformedRequest as error:
+            raise _Refused.malformed(str(error)) from error
+        except Unavailable:
+            raise
+        except Exception as error:
+            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
+            _log.exception("a request could not be taken")
+            raise self._admission.refusal(responses.OUR_FAULT) from error
+        return Answer()
+
+
+@dataclass(eq=False)
+class _Refused(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """Ends a request with an error."""
+
+    status: int
+    code: int
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    violation: str | None = None
+    retry_after_s: float | None = None
+
+    @classmethod
+    def malformed(cls, message: str) -> _Refused:
+        """Return what to tell where the request cannot be read: it is of no use to send it again."""
+        return cls(_BAD_REQUEST, responses.INVALID_ARGUMENT, message, violation=message)
+
+    @classmethod
+    def for_now(cls, unavailable: Unavailable) -> _Refused:
+        """Return what to tell where the request should be sent again later."""
+        delay_s = unavailable.retry_after_s
+        headers = {"Retry-After": str(math.ceil(delay_s))}
+        return cls(_UNAVAILABLE, responses.UNAVAILABLE, str(unavailable), headers, retry_after_s=delay_s)
+
+    def response(self, encoding: Encoding | None) -> web.Response:
+        """Return the answer, in the encoding of the request; JSON where that is not known."""
+        encoding = encoding or Encoding.JSON
+        body = responses.status(
+            self.code, self.message, encoding, violation=self.violation, retry_after_s=self.retry_after_s
+        )
+        answer = _response(self.status, body, encoding, self.headers)
+        if self.status == _UNAVAILABLE:
+            answer.force_close()
+        return answer
+
+
+def _response(status: int, body: bytes, encoding: Encoding, headers: Mapping[str, str] | None = None) -> web.Response:
+    content_type = {"Content-Type": _CONTENT_TYPES[encoding]}
+    return web.Response(status=status, body=body, headers=_SERVER | content_type | dict(headers or {}))
+
+
+def _content_type(request: web.BaseRequest) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+async def _expected(request: web.BaseRequest) -> None:
+    """Tell a client that waits for it that it may send the body."""
+    expectation = request.headers.get("Expect", "").lower()
+    if expectation == "100-continue" and request.version == HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # aiohttp takes what was sent for the start of the answer
+    elif expectation and expectation != "100-continue":
+        raise _Refused(_EXPECTATION_FAILED, responses.INVALID_ARGUMENT, "the only expectation met is 100-continue")

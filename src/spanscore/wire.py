@@ -1,0 +1,153 @@
+"""The protobuf wire format, as far as it takes to find the messages inside a message without parsing them.
+
+Bounded and without recursion: a walk takes time in proportion to the bytes, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+Place: TypeAlias = tuple[int, int]
+"""Where a message lies in the bytes: its start, and the end behind it."""
+
+_VARINT: Final = 0
+_FIXED64: Final = 1
+_LENGTH_DELIMITED: Final = 2
+_START_GROUP: Final = 3
+_END_GROUP: Final = 4
+_FIXED32: Final = 5
+
+_MORE: Final = 0x80  # set on each byte of a varint but its last
+_VARINT_BYTES: Final = 10
+
+
+class WireError(ValueError):
+    """The bytes are not in the protobuf wire format."""
+
+
+class Field(NamedTuple):
+    """A field of a message, whatever its type."""
+
+    number: int
+    start: int
+    """Where its tag begins."""
+    content: Place | None
+    """Where its bytes lie, if it is length-delimited."""
+    end: int
+
+
+def fields(body: bytes, place: Place) -> Iterator[Field]:
+    """Yield every field of the message at `place`.
+
+    Raises:
+        WireError: as `submessages`.
+    """
+    position, end = place
+    while position < end:
+        found = field_at(body, position, end)
+        position = found.end
+        yield found
+
+
+def field_at(body: bytes, position: int, end: int) -> Field:
+    """Return the field that begins there in a message that ends at `end`.
+
+    Raises:
+        WireError: it is broken.
+    """
+    tag, first = _varint(body, position, end)
+    content = None
+    if tag & 7 == _LENGTH_DELIMITED:
+        length, start = _varint(body, first, end)
+        content = (start, start + length)
+    return Field(tag >> 3, position, content, _skip(body, first, end, tag))
+
+
+def length_delimited(number: int, content: bytes) -> bytes:
+    """Encode a length-delimited field."""
+    return length_prefix(number, len(content)) + content
+
+
+def length_prefix(number: int, length: int) -> bytes:
+    """Encode what stands before the content of a length-delimited field."""
+    return _encoded_varint(number << 3 | _LENGTH_DELIMITED) + _encoded_varint(length)
+
+
+def submessages(body: bytes, place: Place, number: int) -> Iterator[Place]:
+    """Yield where the length-delimited fields of that number lie in the message at `place`.
+
+    Raises:
+        WireError: the message is broken; raised where the break is, after what comes before it was yielded.
+    """
+    position, end = place
+    wanted = number << 3 | _LENGTH_DELIMITED
+    while position < end:
+        tag, position = _varint(body, position, end)
+        if tag & 7 == _LENGTH_DELIMITED:
+            start = position
+            length, start = _varint(body, position, end)
+            position = start + length
+            if position > end:
+                message = f"the field at byte {start} is cut off"
+                raise WireError(message)
+            if tag == wanted:
+                yield start, position
+        else:
+            position = _skip(body, position, end, tag)
+
+
+def field(body: bytes, place: Place, number: int) -> bytes:
+    """Return the length-delimited field of that number; empty when it is absent, joined when it comes in parts."""
+    return b"".join(body[start:end] for start, end in submessages(body, place, number))
+
+
+def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return the number, and the position behind it."""
+    value = shift = 0
+    for index in range(position, min(end, position + _VARINT_BYTES)):
+        byte = body[index]
+        if byte < _MORE:
+            return value | byte << shift, index + 1
+        value |= (byte ^ _MORE) << shift
+        shift += 7
+    message = f"the number at byte {position} does not end"
+    raise WireError(message)
+
+
+def _encoded_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= _MORE:
+        encoded.append(value & (_MORE - 1) | _MORE)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _skip(body: bytes, position: int, end: int, tag: int) -> int:
+    """Return the position behind a field whose tag was read; groups may nest."""
+    groups = 0
+    while True:
+        wire_type = tag & 7
+        if wire_type == _VARINT:
+            _, position = _varint(body, position, end)
+        elif wire_type == _FIXED64:
+            position += 8
+        elif wire_type == _FIXED32:
+            position += 4
+        elif wire_type == _LENGTH_DELIMITED:
+            length, position = _varint(body, position, end)
+            position += length
+        elif wire_type == _START_GROUP:
+            groups += 1
+        elif wire_type == _END_GROUP and groups:
+            groups -= 1
+        else:
+            message = f"byte {position} is behind a tag that protobuf does not know"
+            raise WireError(message)
+        if position > end:
+            message = f"the field at byte {position} is cut off"
+            raise WireError(message)
+        if not groups:
+            return position
+        tag, position = _varint(body, position, end)

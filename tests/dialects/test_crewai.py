@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+
+from dialects.spans import call, calls, read, span
+
+MESSAGES = [
+    {"role": "user", "content": "trip"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {"name": "get_weather", "arguments": json.dumps({"city": "Zürich"}, ensure_ascii=False)},
+            }
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "name": "get_weather", "content": "it's sunny"},
+]
+
+
+def test_calls_come_from_what_the_crew_printed() -> None:
+    """No span stands for a call under OpenLLMetry, but the crew's repeats the messages of its tasks."""
+    printed = f"[TaskOutput(raw='ok', pydantic=None, output_format=<OutputFormat.RAW: 'raw'>, messages={MESSAGES!r})]"
+    crew = {"gen_ai.operation.name": "invoke_agent", "crewai.crew.tasks_output": printed}
+    run = {"gen_ai.operation.name": "invoke_agent", "crewai.agent.role": "planner", "traceloop.span.kind": "agent"}
+
+    (trajectory,) = read(span(1, "crewai.workflow", crew), span(2, "planner.agent", run, parent=1))
+
+    assert trajectory.calls == (
+        call(None, "get_weather", {"city": "Zürich"}, at_ms=2, call_id="c1", result="it's sunny"),
+    )
+    assert trajectory.agent == "planner"
+
+
+def test_a_cut_print_tells_nothing() -> None:
+    """Long attributes are cut; half an object is none."""
+    cut = f"[TaskOutput(raw='ok', messages={MESSAGES!r})]"[:200]
+
+    assert calls(span(1, "crewai.workflow", {"crewai.crew.tasks_output": cut}), span(2, "step", parent=1)) == []
+
+
+def test_under_openinference_the_convention_is_enough() -> None:
+    """`tool.parameters` holds the tool's schema there, and no argument."""
+    attributes = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "get_weather",
+        "tool.parameters": '{"properties": {"city": {"type": "string"}}}',
+        "input.value": '{"city": "Paris"}',
+        "output.value": "sunny",
+    }
+    kicked = span(2, "get_weather.run", attributes, scope="openinference.instrumentation.crewai")
+
+    assert calls(kicked) == [call(2, "get_weather", {"city": "Paris"}, result="sunny")]

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dialects.spans import call, calls, event, exception, read, span
+from spanscore.model import StatusCode
+
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
+RUN = span(1, "invoke_agent planner", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"})
+
+
+def test_a_call_by_the_convention() -> None:
+    """JSON text in attributes, as agent-framework, semantic-kernel and others write it."""
+    attributes = {
+        **TOOL,
+        "gen_ai.tool.call.arguments": '{"nights": 2, "rooms": [{"beds": 1.5}]}',
+        "gen_ai.tool.call.result": '{"id": "BK-1"}',
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.conversation.id": "s-1",
+    }
+
+    (trajectory,) = read(RUN, span(2, "execute_tool book", attributes, parent=1))
+
+    assert trajectory.calls == (
+        call(
+            2,
+            "book",
+            {"nights": 2, "rooms": [{"beds": 1.5}]},
+            result={"id": "BK-1"},
+            call_id="c1",
+            agent="planner",
+        ),
+    )
+    assert (trajectory.agent, trajectory.conversation_id) == ("planner", "s-1")
+
+
+def test_structured_attributes_need_no_parsing() -> None:
+    """OTLP carries maps and lists; what is in them stays as it is, numbers in text too."""
+    attributes = {
+        **TOOL,
+        "gen_ai.tool.call.arguments": {"nights": 2, "code": "007", "tags": ["a", True, None]},
+        "gen_ai.tool.call.result": [{"text": '{"a": 1}'}],
+    }
+
+    assert calls(span(1, "execute_tool book", attributes)) == [
+        call(1, "book", {"nights": 2, "code": "007", "tags": ["a", True, None]}, result=[{"text": '{"a": 1}'}])
+    ]
+
+
+def test_empty_is_not_missing() -> None:
+    """A call without arguments has none; a call whose arguments are not recorded may have any."""
+    empty = {**TOOL, "gen_ai.tool.call.arguments": "{}", "gen_ai.tool.call.result": "null"}
+
+    assert calls(span(1, "execute_tool book", empty), span(2, "execute_tool book", TOOL)) == [
+        call(1, "book", {}, result=None),
+        call(2, "book"),
+    ]
+
+
+def test_a_tool_span_without_attributes_is_named_by_its_name() -> None:
+    """Attributes that an instrumentation sets at the end never come when the tool raises."""
+    failed = span(1, "execute_tool book", status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),))
+
+    assert calls(failed) == [call(1, "book", error="ValueError: full")]
+
+
+def test_other_spans_with_a_tool_s_name_are_no_calls() -> None:
+    """Some put the name and arguments of what a model asked for on the model's span."""
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.tool.name": "book", "gen_ai.tool.call.arguments": "{}"}
+
+    assert calls(RUN, span(2, "chat", chat, parent=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"status_code": StatusCode.ERROR, "status_message": "no rooms\nTraceback"}, "no rooms"),
+        ({"status_code": StatusCode.ERROR}, "error"),
+        ({"status_code": StatusCode.OK, "events": (exception("ValueError", "full"),)}, "ValueError: full"),
+        ({"events": (event("exception", {"exception.message": "full"}),)}, "full"),
+        ({"events": (exception("ValueError", "full"), exception("ToolError", "book failed"))}, "ValueError: full"),
+        ({"events": (event("exception"),)}, "exception"),
+        ({"status_code": StatusCode.OK}, None),
+        ({}, None),
+    ],
+)
+def test_failures(fields: dict[str, Any], error: str | None) -> None:
+    """By status, exception event or `error.type`; in one line, the cause before what wraps it."""
+    assert calls(span(1, "execute_tool book", TOOL, **fields)) == [call(1, "book", error=error)]
+
+
+def test_an_error_type_alone_is_a_failure() -> None:
+    """The convention asks for it on failed operations."""
+    assert calls(span(1, "execute_tool book", {**TOOL, "error.type": "Timeout"})) == [call(1, "book", error="Timeout")]
+
+
+def test_a_placeholder_is_no_call_id() -> None:
+    """Some write that there was none."""
+    assert calls(span(1, "execute_tool book", {**TOOL, "gen_ai.tool.call.id": "<not specified>"})) == [call(1, "book")]
+
+
+def part(name: str, arguments: Any, call_id: str) -> dict[str, Any]:
+    """A request in the convention's messages."""
+    return {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize("arguments", [{"nights": 2}, '{"nights": 2}'])
+@pytest.mark.parametrize("encode", [json.dumps, lambda messages: messages])
+def test_requests_in_attributes(arguments: Any, encode: Any) -> None:
+    """Messages and arguments are JSON text or structured."""
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "ok"}, part("book", arguments, "c1")]}]
+    told = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": '{"id": "BK-1"}'}]}]
+    asking = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": encode(said)}
+    hearing = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": encode([*said, *told])}
+
+    assert calls(RUN, span(2, "chat", asking, parent=1), span(4, "chat", hearing, parent=1)) == [
+        call(None, "book", {"nights": 2}, at_ms=3, call_id="c1", result={"id": "BK-1"}, agent="planner")
+    ]
+
+
+def openai_request(name: str, arguments: str) -> dict[str, Any]:
+    """A request as OpenAI's messages have it."""
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"index": 0, "message": json.dumps({"tool_calls": [openai_request("book", '{"nights": 2}')]})},
+        {"index": 0, "message": {"tool_calls": [openai_request("book", '{"nights": 2}')]}},
+        {"gen_ai.event.content": json.dumps({"message": {"tool_calls": [openai_request("book", '{"nights": 2}')]}})},
+    ],
+)
+def test_requests_in_one_event_a_message(choice: dict[str, Any]) -> None:
+    """The convention's former way, and Azure's."""
+    answer = event("gen_ai.tool.message", {"id": "c1", "content": "BK-1"})
+    asking = span(2, "chat", {"gen_ai.operation.name": "chat"}, parent=1, events=(event("gen_ai.choice", choice),))
+    hearing = span(4, "chat", {"gen_ai.operation.name": "chat"}, parent=1, events=(answer,))
+
+    assert calls(RUN, asking, hearing) == [
+        call(None, "book", {"nights": 2}, at_ms=3, call_id="c1", result="BK-1", agent="planner")
+    ]
+
+
+def test_content_in_the_event_of_the_operation() -> None:
+    """The convention's newest way; tool spans have one, too."""
+    said = {"gen_ai.output.messages": [{"role": "assistant", "parts": [part("book", {"nights": 2}, "c1")]}]}
+    details = "gen_ai.client.inference.operation.details"
+    asking = span(2, "chat", {"gen_ai.operation.name": "chat"}, parent=1, events=(event(details, said),))
+    content = {"gen_ai.tool.call.arguments": '{"nights": 3}', "gen_ai.tool.call.result": "BK-1"}
+    made = span(3, "execute_tool book", TOOL, parent=1, events=(event(details, content),))
+
+    assert calls(RUN, asking) == [
+        call(None, "book", {"nights": 2}, at_ms=3, call_id="c1", agent="planner"),
+    ]
+    assert calls(RUN, made) == [call(3, "book", {"nights": 3}, result="BK-1", agent="planner")]
+
+
+def test_requests_of_the_history_are_not_the_model_s() -> None:
+    """Every later request repeats the messages before it."""
+    past = [{"role": "assistant", "parts": [part("book", {"nights": 2}, "c0")]}]
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(past)}
+
+    assert calls(RUN, span(2, "chat", chat, parent=1)) == []

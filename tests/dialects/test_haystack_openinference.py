@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+
+from dialects.spans import call, calls, span
+
+SCOPE = "openinference.instrumentation.haystack"
+USER = "ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='trip')], _name=None, _meta={})"
+
+
+def asks(call_id: str, city: str) -> str:
+    """A message of the model as it is printed."""
+    tool_call = f"ToolCall(tool_name='get_weather', arguments={{'city': '{city}'}}, id='{call_id}', extra=None)"
+    return f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[{tool_call}], _name=None, _meta={{}})"
+
+
+def answer(call_id: str, result: str) -> str:
+    """A message of a tool as it is printed."""
+    origin = f"ToolCall(tool_name='get_weather', arguments={{}}, id='{call_id}', extra=None)"
+    content = f"ToolCallResult(result={result!r}, origin={origin}, error=False)"
+    return f"ChatMessage(_role=<ChatRole.TOOL: 'tool'>, _content=[{content}], _name=None, _meta={{}})"
+
+
+def test_calls_come_from_the_messages_that_the_run_added() -> None:
+    """No span stands for a call, but the agent's run prints its messages: those it was given are older calls."""
+    given = [USER, asks("c0", "Bern"), answer("c0", "rain"), USER]
+    said = [*given, asks("c1", "Paris"), answer("c1", '{"sky": "clear"}')]
+    attributes = {
+        "openinference.span.kind": "CHAIN",
+        "input.value": json.dumps({"messages": given}),
+        "output.value": json.dumps({"messages": said}),
+    }
+    pipeline = span(1, "Pipeline.run", {"openinference.span.kind": "CHAIN"}, scope=SCOPE)
+
+    assert calls(pipeline, span(2, "Agent.run", attributes, parent=1, scope=SCOPE)) == [
+        call(None, "get_weather", {"city": "Paris"}, at_ms=3, call_id="c1", result={"sky": "clear"})
+    ]

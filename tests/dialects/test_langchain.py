@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+SCOPE = "openinference.instrumentation.langchain"
+
+
+def chain(number: int, name: str, kind: str = "CHAIN", parent: int = 0, **metadata: Any) -> Span:
+    """A graph, or a node of one."""
+    attributes = {"openinference.span.kind": kind, "metadata": json.dumps(metadata)}
+    return span(number, name, attributes, parent=parent, scope=SCOPE)
+
+
+def tool(number: int, name: str, parent: int = 0, **attributes: Any) -> Span:
+    """A tool span."""
+    held = {"openinference.span.kind": "TOOL", "tool.name": name, **attributes}
+    return span(number, name, held, parent=parent, scope=SCOPE)
+
+
+def message(content: str, call_id: str = "c1", **fields: Any) -> str:
+    """The serialised message of a tool."""
+    data = {"content": content, "type": "tool", "tool_call_id": call_id, "status": "success", **fields}
+    return json.dumps({"type": "tool", "data": data})
+
+
+@pytest.mark.parametrize("given", ['{"city": "Zürich", "days": 2}', "{'city': 'Zürich', 'days': 2}"])
+def test_arguments_are_json_or_printed(given: str) -> None:
+    """Versions for LangChain 0.3 print them; the call id stands in the result's message."""
+    spans = [
+        chain(1, "planner"),
+        tool(2, "get_weather", parent=1, **{"input.value": given, "output.value": message('{"sky": "clear"}')}),
+    ]
+
+    assert calls(*spans) == [
+        call(2, "get_weather", {"city": "Zürich", "days": 2}, result={"sky": "clear"}, call_id="c1", agent="planner")
+    ]
+
+
+def test_a_tool_without_arguments() -> None:
+    """Nothing is written then; hidden arguments and those dropped by a limit are something else."""
+    bare = tool(1, "ping", **{"output.value": message("pong")})
+    hidden = tool(2, "ping", **{"input.value": "__REDACTED__", "output.value": "__REDACTED__"})
+    dropped = tool(3, "ping", **{"output.value": message("pong", "c3")})._replace(dropped_attributes=1)
+    unfinished = tool(4, "ping")
+
+    assert calls(bare, hidden, dropped, unfinished) == [
+        call(1, "ping", {}, result="pong", call_id="c1"),
+        call(2, "ping"),
+        call(3, "ping", result="pong", call_id="c3"),
+        call(4, "ping"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["refunds", "12", "[1, 2]", '{"match": 1}', "[draft"])
+def test_a_lone_string_argument_has_lost_its_name(text: str) -> None:
+    """The model's request gives it back, whatever the text looks like."""
+    prefix = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    request = {
+        "openinference.span.kind": "LLM",
+        f"{prefix}.id": "c1",
+        f"{prefix}.function.name": "lookup",
+        f"{prefix}.function.arguments": json.dumps({"topic": text}),
+    }
+    model = span(1, "ChatOpenAI", request, scope=SCOPE)
+
+    assert calls(model, tool(2, "lookup", **{"input.value": text, "output.value": message("ok")})) == [
+        call(2, "lookup", {"topic": text}, result="ok", call_id="c1")
+    ]
+
+
+def test_a_failure_is_a_status_and_an_exception() -> None:
+    """The status message is the whole traceback."""
+    failed = tool(1, "book", **{"input.value": '{"nights": 2}'})._replace(
+        status_code=StatusCode.ERROR,
+        status_message="ValueError('full')Traceback (most recent call last):\n ...",
+        events=(exception("ValueError", "full"),),
+    )
+
+    assert calls(failed) == [call(1, "book", {"nights": 2}, error="ValueError: full")]
+
+
+def test_an_error_that_the_tool_node_caught() -> None:
+    """Only the message tells, where the tool was handled inside."""
+    failed = tool(1, "book", **{"input.value": "{}", "output.value": message("full\nsorry", status="error")})
+
+    assert calls(failed) == [call(1, "book", {}, result="full\nsorry", error="full", call_id="c1")]
+
+
+def test_a_tool_with_agent_in_its_name_is_taken_for_an_agent() -> None:
+    """It is a tool all the same."""
+    attributes = {"openinference.span.kind": "AGENT", "input.value": "Paris?", "output.value": message("sunny")}
+    asked = tool(2, "ask_weather_agent", parent=1, **attributes)
+
+    assert [(made.name, made.agent) for made in calls(chain(1, "planner"), asked)] == [("ask_weather_agent", "planner")]
+
+
+def test_graphs_are_agents_and_nodes_are_not() -> None:
+    """A graph as a node has the node's name, and the metadata names it; a node called "agent" is no agent."""
+    spans = [
+        chain(1, "team"),
+        chain(2, "agent", "AGENT", parent=1, langgraph_node="agent"),
+        chain(3, "booker", parent=1, langgraph_node="booker"),
+        chain(4, "booker", parent=3, langgraph_node="booker", lc_agent_name="booker"),
+        tool(5, "book", parent=4, **{"input.value": "{}"}),
+        tool(6, "log", parent=2, **{"input.value": "{}"}),
+    ]
+
+    (trajectory,) = read(*spans)
+
+    assert trajectory.agent == "team"
+    assert [("book", "booker"), ("log", "team")] == [(made.name, made.agent) for made in trajectory.calls]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+
+def run(number: int, name: str, kind: str, parent: int = 0, metadata: Any = None, **attributes: Any) -> Span:
+    """A run; what it was given is the prompt, what it returned the completion."""
+    told = {f"langsmith.metadata.{key}": value for key, value in (metadata or {}).items()}
+    encoded = {f"gen_ai.{key}": json.dumps(value) for key, value in attributes.items()}
+    return span(number, name, {"langsmith.span.kind": kind, **told, **encoded}, parent=parent, scope="langsmith")
+
+
+def test_a_tool_of_a_graph() -> None:
+    """The result is a tool message; the session is metadata, and so is the agent within a graph."""
+    message = {"content": '{"id": "BK-1"}', "type": "tool", "name": "book", "tool_call_id": "c1", "status": "success"}
+    session = {"session_id": "s-1", "thread_id": "t-1"}
+    booker = {"lc_agent_name": "booker", "langgraph_node": "booker"}
+    tool = run(4, "book", "tool", 3, booker, prompt={"nights": 2}, completion={"output": message})
+    tool = tool._replace(attributes={**tool.attributes, "gen_ai.tool.call.id": "c1", "gen_ai.tool.name": "book"})
+
+    (trajectory,) = read(
+        run(1, "team", "chain", metadata=session),
+        run(2, "agent", "chain", 1, {"langgraph_node": "agent"}),
+        run(3, "booker", "chain", 1, booker),
+        tool,
+        run(5, "log", "tool", 2, prompt={}, completion={"output": "done"}),
+    )
+
+    assert trajectory.calls == (
+        call(4, "book", {"nights": 2}, result={"id": "BK-1"}, call_id="c1", agent="booker"),
+        call(5, "log", {}, result="done", agent="team"),
+    )
+    assert (trajectory.agent, trajectory.conversation_id) == ("team", "s-1")
+
+
+def test_the_status_of_a_failed_tool_is_chance() -> None:
+    """The exception event is what tells."""
+    failed = run(1, "book", "tool", prompt={}, completion={})
+
+    assert [None, "ValueError: full", "ValueError: full"] == [
+        made.error
+        for made in calls(
+            failed._replace(status_code=StatusCode.OK),
+            failed._replace(
+                span_id=bytes(7) + b"\x02", status_code=StatusCode.OK, events=(exception("ValueError", "full"),)
+            ),
+            failed._replace(
+                span_id=bytes(7) + b"\x03", status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),)
+            ),
+        )
+    ]

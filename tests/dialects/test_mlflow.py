@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+
+def traced(number: int, name: str, kind: str, **attributes: Any) -> Span:
+    """A span of MLflow's: every attribute is JSON, plain strings too."""
+    held = {"mlflow.spanType": kind, **{f"mlflow.{key}": value for key, value in attributes.items()}}
+    encoded = {key: json.dumps(value) for key, value in held.items()}
+    return span(number, name, encoded, parent=number - 1, scope="mlflow.tracing.provider")
+
+
+def test_quotes_are_stripped() -> None:
+    """The tool's name is the function's, the agent's the span's."""
+    run = traced(1, "planner", "AGENT", spanFunctionName="agent")
+    tool = traced(
+        2, "book_1", "TOOL", spanFunctionName="book", spanInputs={"nights": 2}, spanOutputs={"content": "BK-1"}
+    )
+
+    (trajectory,) = read(run, tool)
+
+    assert trajectory.calls == (call(2, "book", {"nights": 2}, result={"content": "BK-1"}, agent="planner"),)
+
+
+def test_langchain_autologging() -> None:
+    """The result is a tool message; the call id has an attribute; the metadata names the agent."""
+    metadata = {"metadata": json.dumps({"lc_agent_name": "clerk"})}
+    message = {"type": "tool", "name": "book", "content": '{"id": "BK-1"}', "tool_call_id": "c1", "status": "success"}
+    root = traced(1, "team", "CHAIN")
+    run = traced(2, "clerk", "CHAIN")
+    node = traced(3, "tools", "CHAIN")
+    tool = traced(4, "book", "TOOL", spanInputs={"nights": 2}, spanOutputs=message)
+    bare = traced(5, "book", "TOOL", spanInputs={})._replace(parent_span_id=node.span_id)
+
+    spans = [root, *(each._replace(attributes={**each.attributes, **metadata}) for each in (run, node))]
+    tool = tool._replace(attributes={**tool.attributes, **metadata, "tool_call_id": '"c1"'})
+    bare = bare._replace(attributes={**bare.attributes, "tool_call_id": "null"})
+    (trajectory,) = read(*spans, tool, bare)
+
+    assert trajectory.agent == "team"
+    assert trajectory.calls == (
+        call(4, "book", {"nights": 2}, result={"id": "BK-1"}, call_id="c1", agent="clerk"),
+        call(5, "book", {}, agent="clerk"),
+    )
+
+
+def test_a_failure_and_the_ids_of_the_model_s_answer() -> None:
+    """Tools that the application traces itself have no call id."""
+    request = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+    model = traced(1, "llm", "CHAT_MODEL", spanOutputs={"choices": [{"message": {"tool_calls": [request]}}]})
+    failed = traced(2, "book", "TOOL", spanInputs={})
+    failed = failed._replace(status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),))
+
+    assert calls(model, failed) == [call(2, "book", {}, call_id="c1", error="ValueError: full")]

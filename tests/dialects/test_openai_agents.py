@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dialects.spans import call, calls, read, span
+from spanscore.model import Span, StatusCode
+
+OPENINFERENCE = "openinference.instrumentation.openai_agents"
+OPENTELEMETRY = "opentelemetry.instrumentation.openai_agents"
+RUN = span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"})
+
+
+def test_under_openinference() -> None:
+    """The trace itself is written as an agent without a name; the text of a failure is redacted."""
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "book", "input.value": "{}"}
+    redacted = "Error running tool (non-fatal): {'error': 'Tool execution failed. Error details are redacted.'}"
+    agent = {"openinference.span.kind": "AGENT", "agent.name": "planner", "graph.node.id": "planner"}
+
+    (trajectory,) = read(
+        span(1, "trip", {"openinference.span.kind": "AGENT"}, scope=OPENINFERENCE),
+        span(2, "planner", agent, parent=1, scope=OPENINFERENCE),
+        span(
+            3,
+            "book",
+            tool,
+            parent=2,
+            scope=OPENINFERENCE,
+            status_code=StatusCode.ERROR,
+            status_message=redacted,
+        ),
+    )
+
+    assert trajectory.calls == (call(3, "book", {}, error=redacted, agent="planner"),)
+    assert trajectory.agent == "planner"
+
+
+def requested(name: str, arguments: str = "{}") -> dict[str, Any]:
+    """What a model asked for, by the convention."""
+    part = {"type": "tool_call", "id": "c1", "name": name, "arguments": arguments}
+    said = json.dumps([{"role": "assistant", "parts": [part]}])
+    return {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
+
+
+@pytest.mark.parametrize(
+    "handoff",
+    [
+        span(
+            3,
+            "handoff to clerk",
+            {"openinference.span.kind": "TOOL", "input.value": "planner"},
+            parent=1,
+            scope=OPENINFERENCE,
+        ),
+        span(
+            3,
+            "handoff to clerk",
+            {"openinference.span.kind": "TOOL", "tool.name": "handoff_to_clerk"},
+            parent=1,
+            scope="@arizeai/openinference-instrumentation-openai-agents",
+        ),
+        span(3, "planner → clerk.handoff", {"gen_ai.operation.name": "handoff"}, parent=1, scope=OPENTELEMETRY),
+        span(3, "agent_handoff", {"gen_ai.operation.name": "agent_handoff"}, parent=1, scope=OPENTELEMETRY),
+    ],
+)
+def test_a_hand_off_is_no_call(handoff: Span) -> None:
+    """Neither its span is, nor in a run of hand-offs alone what the model asked for."""
+    assert calls(RUN, span(2, "chat", requested("transfer_to_clerk"), parent=1), handoff) == []
+
+
+MESSAGE = {
+    "content": None,
+    "tool_calls": [{"id": "c1", "function": {"arguments": '{"city": "Zürich"}', "name": "book"}, "type": "function"}],
+}
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        repr(MESSAGE),
+        "ResponseFunctionToolCall(arguments='{\"city\": \"Zürich\"}', call_id='c1', name='book', type='function_call')",
+    ],
+)
+def test_opentelemetry_prints_what_the_model_asked_for(printed: str) -> None:
+    """As the text of its answer; the tool's span has no call id, and for its agent a constant."""
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": printed}]}])
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "book",
+        "gen_ai.tool.call.arguments": '{"city": "Zürich"}',
+        "gen_ai.agent.name": "OpenAI Agent",
+    }
+
+    assert calls(
+        RUN,
+        span(2, "chat", chat, parent=1, scope=OPENTELEMETRY),
+        span(3, "execute_tool book", tool, parent=1, scope=OPENTELEMETRY),
+    ) == [call(3, "book", {"city": "Zürich"}, call_id="c1", agent="planner")]
+
+
+def test_an_answer_that_quotes_a_call_asks_for_none() -> None:
+    """Text is text where nothing prints objects."""
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": repr(MESSAGE)}]}])
+
+    assert (
+        calls(RUN, span(2, "chat", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}, parent=1)) == []
+    )

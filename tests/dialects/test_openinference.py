@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+SCOPE = "openinference.instrumentation.some_framework"
+RUN = span(
+    1, "planner", {"openinference.span.kind": "AGENT", "agent.name": "planner", "session.id": "s-1"}, scope=SCOPE
+)
+
+
+def tool(number: int, **attributes: Any) -> Span:
+    """A tool span."""
+    held = {"openinference.span.kind": "TOOL", "tool.name": "book", **attributes}
+    return span(number, "book", held, parent=1, scope=SCOPE)
+
+
+def model(number: int, **attributes: Any) -> Span:
+    """A model span; keys are below `llm.`."""
+    held = {f"llm.{key}": value for key, value in attributes.items()}
+    return span(number, "generate", {"openinference.span.kind": "LLM", **held}, parent=1, scope=SCOPE)
+
+
+def requested(position: int, name: str, arguments: str | None, call_id: str) -> dict[str, str]:
+    """The flat attributes of one request."""
+    prefix = f"output_messages.0.message.tool_calls.{position}.tool_call"
+    told = {f"{prefix}.id": call_id, f"{prefix}.function.name": name}
+    return told if arguments is None else {**told, f"{prefix}.function.arguments": arguments}
+
+
+def test_a_tool_span() -> None:
+    """Arguments and result are input and output; several keys hold the call id."""
+    (trajectory,) = read(
+        RUN,
+        tool(2, **{"input.value": '{"nights": 2}', "output.value": '{"id": "BK-1"}', "tool_call.id": "c1"}),
+        tool(3, **{"input.value": "{}", "output.value": "BK-2", "tool.id": "c2"}),
+        tool(4, **{"input.value": "__REDACTED__", "output.value": "__REDACTED__"}),
+    )
+
+    assert trajectory.calls == (
+        call(2, "book", {"nights": 2}, result={"id": "BK-1"}, call_id="c1", agent="planner"),
+        call(3, "book", {}, result="BK-2", call_id="c2", agent="planner"),
+        call(4, "book", agent="planner"),
+    )
+    assert (trajectory.agent, trajectory.conversation_id) == ("planner", "s-1")
+
+
+def test_a_failure() -> None:
+    """By status and exception event."""
+    failed = tool(2, **{"input.value": "{}"})
+
+    assert calls(failed._replace(status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),))) == [
+        call(2, "book", {}, error="ValueError: full")
+    ]
+
+
+def test_flat_messages_of_a_model() -> None:
+    """In the order of their numbers, which is not that of their text; arguments are left out when there are none."""
+    asked: dict[str, str] = {}
+    for position in (10, 2, 0):
+        asked |= requested(position, f"t{position}", json.dumps({"n": position}) if position else None, f"c{position}")
+    told = {
+        "input_messages.3.message.role": "tool",
+        "input_messages.3.message.tool_call_id": "c2",
+        "input_messages.3.message.content": '{"ok": true}',
+    }
+
+    assert calls(RUN, model(2, **asked), model(4, **told)) == [
+        call(None, "t0", {}, at_ms=3, call_id="c0", agent="planner"),
+        call(None, "t2", {"n": 2}, at_ms=3, call_id="c2", agent="planner", result={"ok": True}),
+        call(None, "t10", {"n": 10}, at_ms=3, call_id="c10", agent="planner"),
+    ]
+
+
+def test_the_raw_answer_stands_in_for_the_messages() -> None:
+    """Streamed answers have no flat messages; an answer that is an object is not taken for a request."""
+    request = {"type": "function", "id": "c1", "function": {"name": "book", "arguments": '{"nights": 2}'}}
+    raw = {"output.value": json.dumps([{"role": "assistant", "tool_calls": [request]}])}
+    plan = {"output.value": json.dumps({"steps": [{"id": "1", "name": "search", "input": "hotels"}]})}
+    held = {"openinference.span.kind": "LLM"}
+
+    assert calls(
+        RUN,
+        span(2, "generate", {**held, **raw}, parent=1, scope=SCOPE),
+        span(4, "generate", {**held, **plan}, parent=1, scope=SCOPE),
+    ) == [call(None, "book", {"nights": 2}, at_ms=3, call_id="c1", agent="planner")]
+
+
+def test_definitions_of_tools() -> None:
+    """Each is JSON of its own."""
+    schema = {"type": "object", "properties": {"nights": {"type": "integer"}}}
+    openai = {"type": "function", "function": {"name": "book", "parameters": schema}}
+    anthropic = {"name": "pay", "input_schema": schema}
+    tools = {f"tools.{number}.tool.json_schema": json.dumps(each) for number, each in enumerate([openai, anthropic])}
+
+    (trajectory,) = read(RUN, model(2, **tools))
+
+    assert dict(trajectory.tool_definitions) == {"book": schema, "pay": schema}

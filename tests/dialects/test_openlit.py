@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+LANGCHAIN = "openlit.instrumentation.langchain"
+LANGGRAPH = "openlit.instrumentation.langgraph"
+RUN_ID = "01a1f8eb-e4e0-7706-ab38-8b2b69fe1640"
+
+
+def tool(number: int, scope: str = LANGCHAIN, **attributes: Any) -> Span:
+    """A tool span."""
+    told = {f"gen_ai.tool.call.{key}": value for key, value in attributes.items()}
+    held = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", **told}
+    return span(number, "execute_tool book", held, parent=1, scope=scope)
+
+
+@pytest.mark.parametrize(
+    ("content", "result"),
+    [
+        ('\'{"id": "BK-1"}\'', {"id": "BK-1"}),
+        ("'it\\'s booked'", "it's booked"),
+        ("\"it's tool_call_id='c9'\"", "it's tool_call_id='c9'"),
+        ("[{'type': 'text', 'text': 'a'}]", [{"type": "text", "text": "a"}]),
+    ],
+)
+def test_arguments_and_messages_are_printed(content: str, result: Any) -> None:
+    """The arguments as a dict, the result as LangChain's tool message."""
+    printed = f"content={content} name='book' tool_call_id='c1'"
+
+    assert calls(tool(2, arguments="{'nights': 2}", result=printed, id="c1")) == [
+        call(2, "book", {"nights": 2}, result=result, call_id="c1")
+    ]
+
+
+def test_a_failed_call_has_the_id_of_a_run() -> None:
+    """It is not the model's; there is no exception event."""
+    failed = tool(2, arguments="{}", id=RUN_ID)
+    told = {"gen_ai.framework.error.message": "full", "error.type": "ValueError"}
+
+    assert calls(
+        failed._replace(attributes={**failed.attributes, **told}, status_code=StatusCode.ERROR, status_message="x")
+    ) == [call(2, "book", {}, error="full")]
+
+
+def test_the_graph_is_the_agent() -> None:
+    """Its nodes are written as agents, too."""
+    workflow = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "planner"}
+    node = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "model", "gen_ai.agent.id": "model"}
+
+    (trajectory,) = read(
+        span(1, "invoke_workflow planner", workflow, scope=LANGGRAPH),
+        span(2, "invoke_agent model", node, parent=1, scope=LANGGRAPH),
+        tool(3, arguments="{}")._replace(parent_span_id=bytes(7) + b"\x02"),
+    )
+
+    assert trajectory.calls == (call(3, "book", {}, agent="planner"),)
+    assert trajectory.agent == "planner"
+
+
+def test_smolagents() -> None:
+    """Every call has an id of OpenLIT's own, and a failed one no attribute at all: the model's requests repair both."""
+    request = {"type": "tool_call", "name": "book", "arguments": {"nights": 2}}
+    chats = []
+    for number, call_id in ((2, "c1"), (4, "c2")):
+        said = [{"role": "assistant", "parts": [{**request, "id": call_id}]}]
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(said)}
+        chats.append(span(number, "chat", attributes, parent=1))
+    scope = "openlit.instrumentation.smolagents"
+    error = {"status_code": StatusCode.ERROR, "events": (exception("ValueError", "full"),)}
+    failed = span(3, "execute_tool book", parent=1, scope=scope, **error)
+
+    assert calls(span(1, "run"), *chats, failed, tool(5, scope, arguments='{"nights": 2}', id=RUN_ID)) == [
+        call(3, "book", {"nights": 2}, call_id="c1", error="ValueError: full"),
+        call(5, "book", {"nights": 2}, call_id="c2"),
+    ]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+SCOPE = "traceloop.tracer"
+SESSION = {"traceloop.association.properties.session_id": "s-1"}
+
+
+def entity(number: int, name: str, kind: str, parent: int = 1, **written: Any) -> Span:
+    """A span of a decorated function, with its `input` and `output`."""
+    content = {f"traceloop.entity.{key}": json.dumps(value) for key, value in written.items()}
+    held = {"traceloop.span.kind": kind, "traceloop.entity.name": name, **SESSION, **content}
+    return span(number, f"{name}.{kind}", held, parent=parent, scope=SCOPE)
+
+
+def test_decorated_functions() -> None:
+    """Positional arguments have lost their names, unless it is one object."""
+    failed = entity(5, "book", "tool", input={"args": [], "kwargs": {}})
+    failed = failed._replace(status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),))
+
+    (trajectory,) = read(
+        entity(1, "planner", "agent", parent=0),
+        entity(2, "book", "tool", input={"args": [], "kwargs": {"nights": 2}}, output={"id": "BK-1"}),
+        entity(3, "log", "tool", input={"args": ["a"], "kwargs": {}}, output="BK-1"),
+        entity(4, "pay", "tool", input={"args": [{"amount": 9.5}], "kwargs": {}}),
+        failed,
+    )
+
+    assert trajectory.calls == (
+        call(2, "book", {"nights": 2}, result={"id": "BK-1"}, agent="planner"),
+        call(3, "log", result="BK-1", agent="planner"),
+        call(4, "pay", {"amount": 9.5}, agent="planner"),
+        call(5, "book", {}, error="ValueError: full", agent="planner"),
+    )
+    assert (trajectory.agent, trajectory.conversation_id) == ("planner", "s-1")
+
+
+def test_flat_requests_of_older_versions() -> None:
+    """In the order of their numbers; the tools are there, too."""
+    schema = {"type": "object", "properties": {"nights": {"type": "integer"}}}
+    attributes = {
+        "llm.request.type": "chat",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.tool_calls.1.id": "c2",
+        "gen_ai.completion.0.tool_calls.1.name": "pay",
+        "gen_ai.completion.0.tool_calls.1.arguments": "{}",
+        "gen_ai.completion.0.tool_calls.0.id": "c1",
+        "gen_ai.completion.0.tool_calls.0.name": "book",
+        "gen_ai.completion.0.tool_calls.0.arguments": '{"nights": 2}',
+        "gen_ai.prompt.1.tool_calls.0.name": "past",
+        "llm.request.functions.0.name": "book",
+        "llm.request.functions.0.parameters": json.dumps(schema),
+    }
+
+    (trajectory,) = read(entity(1, "planner", "workflow", parent=0), span(2, "openai.chat", attributes, parent=1))
+
+    assert trajectory.calls == (
+        call(None, "book", {"nights": 2}, at_ms=3, call_id="c1"),
+        call(None, "pay", {}, at_ms=3, call_id="c2"),
+    )
+    assert dict(trajectory.tool_definitions) == {"book": schema}
+
+
+def test_other_kinds_are_no_calls() -> None:
+    """Workflows and tasks are steps."""
+    assert calls(entity(1, "trip", "workflow", parent=0), entity(2, "tools", "task")) == []

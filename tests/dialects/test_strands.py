@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialects.spans import call, calls, event, exception, read, span
+from spanscore.model import Span, StatusCode
+
+SCOPE = "strands.telemetry.tracer"
+RUN = span(
+    1,
+    "invoke_agent planner",
+    {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner", "session.id": "s-1"},
+    scope=SCOPE,
+)
+
+
+def tool(number: int, status: str = "success", events: tuple[Any, ...] = (), **attributes: Any) -> Span:
+    """A tool span."""
+    held = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "book",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.status": status,
+        **attributes,
+    }
+    return span(number, "execute_tool book", held, parent=1, scope=SCOPE, events=events)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        tool(
+            2,
+            events=(
+                event("gen_ai.tool.message", {"role": "tool", "content": '{"nights": 2}', "id": "c1"}),
+                event("gen_ai.choice", {"message": '[{"text": "{\\"id\\": \\"BK-1\\"}"}]', "id": "c1"}),
+            ),
+        ),
+        tool(
+            2,
+            **{
+                "gen_ai.tool.call.arguments": '{"nights": 2}',
+                "gen_ai.tool.call.result": '[{"text": "{\\"id\\": \\"BK-1\\"}"}]',
+            },
+        ),
+        tool(
+            2,
+            **{
+                "openinference.span.kind": "TOOL",
+                "tool.name": "book",
+                "tool.call_id": "c1",
+                "input.value": '{"nights": 2}',
+                "output.value": '{"id": "BK-1"}',
+            },
+        ),
+    ],
+)
+def test_content_in_events_in_attributes_and_under_openinference(written: Span) -> None:
+    """The result is a block of text."""
+    (trajectory,) = read(RUN, written)
+
+    assert trajectory.calls == (call(2, "book", {"nights": 2}, result={"id": "BK-1"}, call_id="c1", agent="planner"),)
+    assert (trajectory.agent, trajectory.conversation_id) == ("planner", "s-1")
+
+
+def test_no_arguments() -> None:
+    """Structured and empty is there."""
+    assert calls(tool(2, **{"gen_ai.tool.call.arguments": {}})) == [call(2, "book", {}, call_id="c1")]
+
+
+def test_failures() -> None:
+    """By status and exception, or by a status of its own: the tool returned one."""
+    raised = tool(2, "error")._replace(status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),))
+    returned = tool(4, "error", **{"gen_ai.tool.call.result": '[{"text": "no rooms"}]'})
+
+    assert [made.error for made in calls(raised, returned)] == ["ValueError: full", "no rooms"]
+
+
+def test_definitions_stand_on_the_tool_s_span() -> None:
+    """They are read when asked for."""
+    schema = '{"type": "object", "properties": {"nights": {"type": "integer"}}}'
+
+    (trajectory,) = read(RUN, tool(2, **{"gen_ai.tool.json_schema": schema}))
+
+    assert dict(trajectory.tool_definitions) == {
+        "book": {"type": "object", "properties": {"nights": {"type": "integer"}}}
+    }

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import io
+import os
+import re
+import select
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, TRACE_ID, report, trajectory
+from spanscore.emitters.console import Console
+from spanscore.model import Completeness, Report, Score
+
+NOON = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def printed(*reports: Report, encoding: str = "utf-8") -> list[str]:
+    """Return the lines printed where there is no terminal."""
+    raw = io.BytesIO()
+    console = Console(io.TextIOWrapper(raw, encoding), clock=lambda: NOON)
+    for each in reports:
+        console.emit(each)
+    assert console.close(10)
+    return raw.getvalue().decode(encoding).split("\n")[:-1]
+
+
+def test_line_of_a_trajectory_that_passed() -> None:
+    """Without a terminal a trajectory is a line: the time, a mark, its trace, its agent and every score."""
+    assert [f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1 golden=skipped"] == printed(report(PASSED, golden=SKIPPED))
+
+
+def test_line_of_a_trajectory_that_failed() -> None:
+    """The line of a trajectory that failed says what failed and why."""
+    assert [
+        f"22:13:20 ✗ {TRACE_ID.hex()} refund e1=1 e2=0.25 e3=failed  e2: 1 of 4 calls.; e3: KeyError: 'city'"
+    ] == printed(report(PASSED, NOT_PASSED, BROKEN))
+
+
+def test_line_of_a_trajectory_that_is_incomplete() -> None:
+    """Where spans are missing the line says so; without an agent it names the service."""
+    about = trajectory(agent=None, completeness=Completeness(truncated=True))
+
+    assert [f"22:13:20 - {TRACE_ID.hex()} shop e1=skipped incomplete (root_ended)"] == printed(
+        report(SKIPPED, about=about)
+    )
+
+
+def test_names_move_no_cursor() -> None:
+    """Names and explanations from outside cannot write to the terminal or begin a line of their own."""
+    hostile = "\x1b[2J\r\n\u202e" + "x" * 100
+    (line,) = printed(
+        report(**{hostile: Score(0.0, passed=False, explanation=hostile * 9)}, about=trajectory(agent=hostile))
+    )
+
+    assert line.isprintable()
+    assert len(line) < 600
+
+
+def test_encoding_without_the_characters() -> None:
+    """A terminal that knows only ASCII gets escapes, not an error."""
+    assert [f"22:13:20 \\u2713 {TRACE_ID.hex()} caf\\xe9 e1=1"] == printed(
+        report(PASSED, about=trajectory(agent="café")), encoding="ascii"
+    )
+
+
+def test_reader_that_stopped_reading() -> None:
+    """When nobody reads the pipe, emitting goes on; lines that do not fit are counted, and closing keeps its time."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as out:
+        console = Console(out)
+        for _ in range(20_000):
+            console.emit(report(PASSED))
+        assert console.outbox is not None
+        assert 0 < console.outbox.failures["queue_full"] <= 10_000
+
+        began = time.monotonic()
+        assert not console.flush(0.1)
+        assert not console.close(0.1)
+        assert time.monotonic() - began < 5
+
+        while console.outbox.size:
+            os.read(reading, 1 << 20)
+    os.close(reading)
+
+
+def test_reader_that_is_gone() -> None:
+    """A pipe that nobody will read any more is a failure of each line."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    out = os.fdopen(writing, "w")
+    console = Console(out)
+    console.emit(report(PASSED))
+
+    assert not console.close(10)
+    assert console.outbox is not None
+    assert {"BrokenPipeError": 1} == console.outbox.failures
+    with pytest.raises(BrokenPipeError):
+        out.close()
+
+
+class Screen:
+    """A real terminal, read from the other side."""
+
+    def __init__(self) -> None:
+        self._screen, terminal = os.openpty()
+        self.terminal = os.fdopen(terminal, "w")
+
+    def text(self) -> str:
+        """Return what was written, without the codes that move the cursor and change colours."""
+        self.terminal.flush()
+        shown = b""
+        while select.select([self._screen], [], [], 0)[0]:
+            shown += os.read(self._screen, 1 << 16)
+        return re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.decode())
+
+    def close(self) -> None:
+        """Close both sides."""
+        self.terminal.close()
+        os.close(self._screen)
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    """A terminal that can do what terminals can."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    screen = Screen()
+    yield screen
+    screen.close()
+
+
+def test_table_on_a_terminal(screen: Screen) -> None:
+    """On a terminal stands a table of what each evaluator found, and below it the last trajectories that failed."""
+    console = Console(screen.terminal, clock=lambda: NOON)
+    console.emit(report(PASSED, SKIPPED))
+    console.emit(report(NOT_PASSED, BROKEN))
+    assert console.flush(0)
+    assert console.close(10)
+
+    last = screen.text().rpartition("trajectories scored")
+    rows = [line.split() for line in last[2].splitlines() if line.strip()]
+    assert last[0].endswith("2 ")
+    assert ["evaluator", "type", "passed", "failed", "skipped", "errors", "mean"] == rows[0]
+    assert ["e1", "tool_call_count", "1", "1", "0", "0", "0.625"] == rows[1]
+    assert ["e2", "tool_call_count", "0", "0", "1", "1", "-"] == rows[2]
+    assert ["22:13:20", "✗", TRACE_ID.hex(), "refund", "e1=0.25", "e2=failed"] == rows[3][:6]
+    assert console.outbox is None
+
+
+def test_dumb_terminal_gets_lines(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that cannot move its cursor gets lines."""
+    monkeypatch.setenv("TERM", "dumb")
+    console = Console(screen.terminal, clock=lambda: NOON)
+    console.emit(report(PASSED))
+
+    assert console.close(10)
+    assert f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1" == screen.text().strip()
+
+
+def test_standard_output_by_default(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Without being told where, it prints to standard output."""
+    console = Console(clock=lambda: NOON)
+    console.emit(report(PASSED))
+    assert console.close(10)
+
+    assert f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1\n" == capsys.readouterr().out

@@ -1,0 +1,342 @@
+"""When root spans are passed on, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, report, trajectory
+from otlp_capture import DEADLINE_S, InMemory, spans_of
+from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
+from spanscore import model
+from spanscore.collect import TraceTable
+from spanscore.emitters._backlog import QueueLimits
+from spanscore.emitters._held_roots import HoldLimits
+from spanscore.emitters._otlp import Destination
+from spanscore.emitters._send_queue import Timing
+from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.errors import ConfigError
+from spanscore.evaluation_event import event_attributes
+from spanscore.model import Report
+from spanscore.trace_settings import TraceSettings
+
+IN_ORDER = QueueLimits(batch_bytes=0, linger_s=0)
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+class Behind:
+    """A forward emitter, and what comes out of it."""
+
+    def __init__(self, hold: HoldLimits | None = None, **settings: str) -> None:
+        self.client = InMemory()
+        self.clock = Clock()
+        self.forward = Forward(
+            self.client,
+            ForwardSettings(hold=hold or HoldLimits(), queue=IN_ORDER, **settings),
+            Timing(clock=self.clock),
+        )
+
+    def take(self, *spans: Span) -> None:
+        """Receive spans in one request."""
+        self.forward.take(request_of(*spans).SerializeToString())
+
+    def sent(self) -> list[Span]:
+        """Return what is passed on by now."""
+        assert self.forward.flush(DEADLINE_S)
+        return spans_of(self.client.taken)
+
+
+@pytest.fixture
+def behind() -> Iterator[Behind]:
+    """Hold back the roots without a parent."""
+    yield from _behind()
+
+
+@pytest.fixture
+def behind_remote() -> Iterator[Behind]:
+    """Hold back the roots with a remote parent too."""
+    yield from _behind(roots="remote_parent")
+
+
+@pytest.fixture
+def behind_none() -> Iterator[Behind]:
+    """Hold back nothing."""
+    yield from _behind(roots="none")
+
+
+@pytest.fixture
+def behind_few() -> Iterator[Behind]:
+    """Hold back two roots at most."""
+    yield from _behind(HoldLimits(max_roots=2))
+
+
+def _behind(hold: HoldLimits | None = None, **settings: str) -> Iterator[Behind]:
+    behind = Behind(hold, **settings)
+    yield behind
+    behind.forward.close(DEADLINE_S)
+
+
+def root(trace: int, span: int = 1, **fields: object) -> Span:
+    """Return a root span."""
+    return simple_span(trace, span, **fields)
+
+
+def child(trace: int, span: int, **fields: object) -> Span:
+    """Return a span below another."""
+    return simple_span(trace, span, parent_span_id=span_id(99), **fields)
+
+
+def scored(trace: int, span: int = 1, *outcomes: model.Outcome) -> Report:
+    """Return a report about a span."""
+    about = trajectory(trace_id=trace_id(trace), root_span_id=span_id(span))
+    return report(*(outcomes or (PASSED,)), about=about)
+
+
+def with_scores(span: Span, about: Report) -> Span:
+    """Return the span with the events of the report."""
+    annotated = Span.FromString(span.SerializeToString())
+    for evaluation in about.evaluations:
+        event = annotated.events.add(name="gen_ai.evaluation.result", time_unix_nano=span.end_time_unix_nano)
+        for key, value in event_attributes(about, evaluation).items():
+            kind = {str: "string_value", bool: "bool_value", int: "int_value", float: "double_value"}[type(value)]
+            setattr(event.attributes.add(key=key).value, kind, value)
+    return annotated
+
+
+def test_a_root_waits_for_its_scores(behind: Behind) -> None:
+    """The other spans go on at once; the root goes on with an event for each evaluation, whatever its outcome."""
+    behind.take(child(1, 2), root(1), child(1, 3))
+
+    assert [child(1, 2), child(1, 3)] == behind.sent()
+
+    about = scored(1, 1, PASSED, NOT_PASSED, SKIPPED, BROKEN)
+    behind.forward.emit(about)
+    assert with_scores(root(1), about) == behind.sent()[-1]
+    assert 4 == len(behind.sent()[-1].events)
+
+
+def test_a_root_keeps_its_own_events(behind: Behind) -> None:
+    """The scores come behind what the span has."""
+    own = root(1, events=[Span.Event(name="retry", time_unix_nano=1)])
+    behind.take(own)
+    behind.forward.emit(scored(1))
+
+    assert [with_scores(own, scored(1))] == behind.sent()
+
+
+def test_text_that_cannot_be_encoded_is_replaced(behind: Behind) -> None:
+    """Half a surrogate pair in an explanation costs no span."""
+    behind.take(root(1))
+    behind.forward.emit(scored(1, 1, model.Score(1.0, passed=True, explanation="\ud83d")))
+
+    (sent,) = behind.sent()
+    assert "?" in [attribute.value.string_value for attribute in sent.events[0].attributes]
+
+
+def test_a_trace_without_evaluations_is_passed_on(behind: Behind) -> None:
+    """Where no evaluator applied, the root goes on as it is."""
+    behind.take(root(1))
+    behind.forward.emit(report(about=scored(1).trajectory))
+
+    assert [root(1)] == behind.sent()
+
+
+def test_without_annotation_nothing_is_held(behind_none: Behind) -> None:
+    """With `none`, every span goes on at once as it is, scored or not."""
+    behind_none.take(root(1), child(1, 2))
+    behind_none.forward.emit(scored(1))
+
+    assert [root(1), child(1, 2)] == behind_none.sent()
+
+
+@pytest.mark.parametrize(
+    ("flags", "held"), [(0, False), (0x01, False), (0x101, False), (0x201, False), (0x301, True), (0x300, True)]
+)
+def test_a_remote_parent(behind: Behind, behind_remote: Behind, *, flags: int, held: bool) -> None:
+    """A span whose parent is said to be remote is a root only where that is asked for."""
+    for each in (behind, behind_remote):
+        each.take(child(1, 1, flags=flags))
+
+    assert [child(1, 1, flags=flags)] == behind.sent()
+    assert int(held) == behind_remote.forward.counts().held
+
+    behind_remote.forward.emit(scored(1))
+    expected = child(1, 1, flags=flags)
+    assert [with_scores(expected, scored(1)) if held else expected] == behind_remote.sent()
+
+
+def test_a_parent_of_zeros_is_none(behind: Behind) -> None:
+    """A root may say so with zeros."""
+    zeros = root(1, parent_span_id=bytes(8))
+    behind.take(zeros)
+    behind.forward.emit(scored(1))
+
+    assert [with_scores(zeros, scored(1))] == behind.sent()
+
+
+def test_a_root_that_has_not_ended_is_not_held(behind: Behind) -> None:
+    """It closes no trace, and will be sent again when it has."""
+    behind.take(root(1, end_time_unix_nano=0))
+
+    assert [root(1, end_time_unix_nano=0)] == behind.sent()
+
+
+def test_a_root_that_came_twice_goes_on_twice(behind: Behind) -> None:
+    """A client's retry is passed on like any other request: both have the scores, whichever is kept."""
+    behind.take(root(1))
+    behind.take(root(1))
+    behind.forward.emit(scored(1))
+
+    assert [with_scores(root(1), scored(1))] * 2 == behind.sent()
+
+
+def test_each_agent_run_has_its_scores(behind: Behind) -> None:
+    """Where a trace has several trajectories, each root gets its own scores, in whatever order they come."""
+    behind.take(root(1, 1), root(1, 2), root(1, 3))
+    for span in (2, 1):
+        behind.forward.emit(scored(1, span))
+    behind.forward.emit(scored(2))
+
+    assert [
+        with_scores(root(1, 2), scored(1, 2)),
+        with_scores(root(1, 1), scored(1, 1)),
+        root(1, 3),
+    ] == behind.sent()
+
+
+def test_what_is_left_of_a_scored_trace_goes_on_with_the_next_request(behind: Behind) -> None:
+    """Roots that are evaluated by nobody are not held any longer when the trace's reports are all there."""
+    behind.take(root(1, 1), root(1, 2))
+    behind.forward.emit(scored(1, 1))
+    behind.take(child(5, 1))
+    behind.take(root(1, 4))
+
+    assert [with_scores(root(1, 1), scored(1, 1)), root(1, 2), child(5, 1)] == behind.sent()
+    assert {"not_evaluated": 1} == behind.forward.counts().unannotated
+
+    behind.forward.emit(scored(1, 4))
+    assert with_scores(root(1, 4), scored(1, 4)) == behind.sent()[-1]
+
+
+def test_a_score_without_a_root_changes_nothing(behind: Behind) -> None:
+    """The root of a trace may never have come, or be gone already."""
+    behind.forward.emit(scored(1))
+    behind.take(root(1))
+    behind.forward.emit(scored(1))
+    behind.forward.emit(scored(1))
+
+    assert [with_scores(root(1), scored(1))] == behind.sent()
+
+
+def test_a_root_that_nobody_scores_goes_on_after_a_time(behind: Behind) -> None:
+    """A root whose trace was closed long ago, or dropped, is passed on as it is."""
+    behind.take(root(1))
+    behind.clock.now += HoldLimits().hold_s - 1
+    behind.take(root(2))
+
+    assert [] == behind.sent()
+
+    behind.clock.now += 1
+    assert [root(1)] == behind.sent()
+    assert {"expired": 1} == behind.forward.counts().unannotated
+    assert 1 == behind.forward.counts().held
+
+
+def test_too_many_roots_displace_the_oldest(behind_few: Behind) -> None:
+    """What is held is bounded in number: the oldest goes on without its scores."""
+    behind_few.take(root(1), root(2), root(3))
+
+    assert [root(1)] == behind_few.sent()
+    assert {"displaced": 1} == behind_few.forward.counts().unannotated
+    assert 2 == behind_few.forward.counts().held
+
+
+def test_too_large_roots_displace_the_oldest() -> None:
+    """What is held is bounded in bytes; a root that is larger than that is not held at all."""
+    small = [root(number, name="x" * 600) for number in (1, 2)]
+    large = root(3, name="x" * 2000)
+    for behind in _behind(HoldLimits(max_bytes=1000)):
+        behind.take(*small)
+        assert small[:1] == behind.sent()
+
+        behind.take(large)
+        assert [*small, large] == behind.sent()
+
+
+def test_at_the_end_nothing_is_held(behind: Behind) -> None:
+    """Closing passes on the roots that still wait; what comes later is dropped and counted."""
+    behind.take(root(1), child(1, 2))
+
+    assert behind.forward.close(DEADLINE_S)
+    behind.take(root(2), child(2, 2))
+    behind.forward.emit(scored(1))
+
+    assert [child(1, 2), root(1)] == spans_of(behind.client.taken)
+    assert (
+        ForwardCounts(received=4, sent=2, dropped={"shut_down": 2}, unannotated={"shut_down": 1})
+        == behind.forward.counts()
+    )
+    assert behind.forward.close(DEADLINE_S)
+
+
+def test_metrics_and_logs_pass_through(behind: Behind) -> None:
+    """They are sent on as they are, each signal by itself, and are not counted as spans."""
+    behind.forward.take_other("metrics", b"m1")
+    behind.forward.take_other("logs", b"l1")
+    behind.forward.take_other("logs", b"l2")
+    assert behind.forward.flush(DEADLINE_S)
+
+    assert [("metrics", b"m1"), ("logs", b"l1"), ("logs", b"l2")] == behind.client.sent
+    assert ForwardCounts() == behind.forward.counts()
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=30),
+    delay_s=st.sampled_from([0.0, 0.5, 2.0]),
+)
+def test_roots_are_held_longer_than_their_trace_is_open(arrivals: list[tuple[float, bool]], delay_s: float) -> None:
+    """However many late children come behind the last root, its trace is scored before the root goes on without."""
+    settings = TraceSettings(decision_delay_s=delay_s)
+    hold_s = ForwardSettings.for_traces(settings, "parentless").hold.hold_s
+    table = TraceTable(settings, lambda span: not span.parent_span_id)
+    now = came = 0.0
+    closed = table.add([_span(0, b"")], now)
+    for number, (wait_s, _) in enumerate(arrivals, 1):
+        now += wait_s
+        closed += table.expire(min(now, came + hold_s))
+        if closed:
+            break
+        assert now < came + hold_s
+        closed = table.add([_span(number, span_id(0))], now)
+    assert closed or table.expire(came + hold_s)
+
+
+def _span(number: int, parent_span_id: bytes) -> model.Span:
+    return model.Span(trace_id(1), span_id(number), parent_span_id, "work", 1, 2)
+
+
+def test_a_wrong_endpoint_is_found_at_once() -> None:
+    """The configuration's mistake is told before anything is received."""
+    with pytest.raises(ConfigError):
+        Forward.over_otlp(Destination(endpoint="localhost:4317", protocol="grpc"))
+
+
+def test_our_own_requests_are_not_traced(behind: Behind) -> None:
+    """Instrumentation of HTTP and gRPC clients is told to look away: our spans would come back to us for ever."""
+    behind.take(child(1, 1))
+    behind.sent()
+
+    assert {True} == behind.client.suppressed

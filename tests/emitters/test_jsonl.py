@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import resource
+import stat
+from pathlib import Path
+
+import pytest
+
+from emitters.reports import NOT_PASSED, PASSED, call, report, trajectory
+from spanscore.emitters.jsonl import Jsonl
+from spanscore.serialization import report_object
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The file."""
+    return tmp_path / "scores.jsonl"
+
+
+def test_one_line_for_each_report(path: Path) -> None:
+    """Every report is a line, in the file as soon as it is emitted."""
+    emitter = Jsonl(path)
+    for number, each in enumerate((report(PASSED), report(NOT_PASSED)), 1):
+        emitter.emit(each)
+        assert report_object(each) == json.loads(path.read_text().splitlines()[-1])
+        assert number == len(path.read_text().splitlines())
+    assert emitter.flush(0)
+    assert emitter.close(0)
+
+
+def test_appends(path: Path) -> None:
+    """What is in the file already stays."""
+    path.write_text("before\n")
+    emitter = Jsonl(path)
+    emitter.emit(report(PASSED))
+    emitter.close(0)
+
+    assert "before" == path.read_text().splitlines()[0]
+
+
+def test_new_file_is_the_owners(path: Path) -> None:
+    """Arguments and results may be secret: nobody else can read a new file. An existing one is left as it is."""
+    Jsonl(path).close(0)
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+
+    path.chmod(0o644)
+    Jsonl(path).close(0)
+    assert 0o644 == stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced", "deleted"])
+def test_follows_rotation(path: Path, how: str) -> None:
+    """When the file is moved away, replaced or deleted, the next line goes to the new file."""
+    emitter = Jsonl(path)
+    emitter.emit(report(PASSED))
+    if how == "deleted":
+        path.unlink()
+    else:
+        path.rename(path.with_suffix(".1"))
+    if how == "replaced":
+        path.touch()
+    emitter.emit(report(NOT_PASSED))
+    emitter.close(0)
+
+    assert [report_object(report(NOT_PASSED))] == [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_rotation_to_nowhere(tmp_path: Path) -> None:
+    """Without its directory every line is an error, until the directory is back."""
+    directory = tmp_path / "logs"
+    directory.mkdir()
+    emitter = Jsonl(directory / "scores.jsonl")
+    directory.rename(tmp_path / "gone")
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            emitter.emit(report(PASSED))
+    directory.mkdir()
+    emitter.emit(report(PASSED))
+    emitter.close(0)
+
+    assert 1 == len((directory / "scores.jsonl").read_text().splitlines())
+
+
+def test_full_disk() -> None:
+    """A disk that is full is an error of each report, not a line that is silently missing."""
+    emitter = Jsonl(Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left"):
+        emitter.emit(report(PASSED))
+    emitter.close(0)
+
+
+def test_torn_line_spoils_no_other(path: Path) -> None:
+    """After a line that did not fit whole, the next one starts on a line of its own."""
+    emitter = Jsonl(path)
+    emitter.emit(report(PASSED))
+    size = path.stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            emitter.emit(report(PASSED))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    emitter.emit(report(NOT_PASSED))
+    emitter.close(0)
+
+    first, torn, last = path.read_text().splitlines()
+    assert 10 == len(torn)
+    assert [report_object(report(PASSED)), report_object(report(NOT_PASSED))] == [json.loads(first), json.loads(last)]
+
+
+def test_hostile_text_stays_one_line(path: Path) -> None:
+    """Line breaks, control characters and half of a surrogate pair survive the way through the file."""
+    name = "a\n\r\u2028\x00\x1b\ud800 ü"
+    emitter = Jsonl(path)
+    emitter.emit(report(PASSED, about=trajectory(call(name, arguments={name: name}))))
+    emitter.close(0)
+
+    (line,) = path.read_text().split("\n")[:-1]
+    (told,) = json.loads(line)["tool_calls"]
+    assert (name, {name: name}) == (told["name"], told["arguments"])
+
+
+def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    """A wrong path is an error at the start, not with the first score."""
+    with pytest.raises(FileNotFoundError):
+        Jsonl(tmp_path / "no" / "scores.jsonl")

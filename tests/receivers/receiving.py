@@ -1,0 +1,226 @@
+"""Runs single receivers for tests, with a core that only keeps what it is handed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from google.rpc import error_details_pb2, status_pb2
+
+from serving import DEADLINE_S, LoopThread, loop_thread
+from spanscore.listening import Address
+from spanscore.model import Span
+from spanscore.receivers._admission import Admission
+from spanscore.receivers._intake import Intake, OtherSignal
+from spanscore.receivers._tls import Tls
+from spanscore.receivers.otlp_grpc import OtlpGrpc
+from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
+
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+
+HERE = Address("127.0.0.1", 0)
+
+
+@dataclass
+class Core:
+    """What a receiver hands over."""
+
+    spans: list[Span] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    sent_on: list[bytes] = field(default_factory=list)
+    others_sent_on: list[tuple[OtherSignal, bytes]] = field(default_factory=list)
+    fault: Exception | None = None
+    """What taking spans raises."""
+
+    def accept(self, spans: Sequence[Span], size: int) -> None:
+        """Take spans, or fail."""
+        if self.fault is not None:
+            raise self.fault
+        self.spans += spans
+        self.sizes.append(size)
+
+    def take(self, request: bytes) -> None:
+        """Take spans to send on."""
+        self.sent_on.append(request)
+
+    def take_other(self, signal: OtherSignal, request: bytes) -> None:
+        """Take metrics or logs to send on."""
+        self.others_sent_on.append((signal, request))
+
+
+class Reply(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def content_type(self) -> str | None:
+        """In which encoding the body is."""
+        return self.headers.get("Content-Type")
+
+    @property
+    def error(self) -> tuple[int, str]:
+        """The code and the message of a Status, in either encoding."""
+        if self.content_type == JSON:
+            document = json.loads(self.body)
+            return document["code"], document["message"]
+        status = status_pb2.Status.FromString(self.body)
+        return status.code, status.message
+
+
+@dataclass
+class Receiver:
+    """A receiver that listens, and what is behind it."""
+
+    thread: LoopThread
+    core: Core
+    admission: Admission
+    server: Any
+    address: Address
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.address.port
+
+    def connection(self) -> http.client.HTTPConnection:
+        """Return a new HTTP connection."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+
+    def post(self, body: bytes, content_type: str | None = PROTOBUF, path: str = "/v1/traces", **headers: str) -> Reply:
+        """Send a request on a connection of its own."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if content_type is not None:
+            sent["Content-Type"] = content_type
+        return self.request("POST", path, body, sent)
+
+    def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}) -> Reply:
+        """Send a request on a connection of its own."""
+        connection = self.connection()
+        try:
+            connection.request(method, path, body, dict(headers))
+            return reply(connection.getresponse())
+        finally:
+            connection.close()
+
+    def raw(self, *parts: bytes) -> socket.socket:
+        """Send bytes on a connection of its own, and return it."""
+        opened = socket.create_connection(self.address, DEADLINE_S)
+        for part in parts:
+            opened.sendall(part)
+        return opened
+
+
+def reply(answer: http.client.HTTPResponse) -> Reply:
+    """Read an answer."""
+    return Reply(answer.status, dict(answer.getheaders()), answer.read())
+
+
+def answered(connection: socket.socket, method: str = "POST") -> Reply:
+    """Read an answer that was asked for by hand."""
+    answer = http.client.HTTPResponse(connection, method=method)
+    answer.begin()
+    return reply(answer)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Wait until the other side closes the connection; what it still sends does not count."""
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def retry_delay_s(details: bytes) -> float | None:
+    """Return the delay of a Status in protobuf; None without RetryInfo."""
+    for detail in status_pb2.Status.FromString(details).details:
+        retry = error_details_pb2.RetryInfo()
+        if detail.Unpack(retry):
+            return float(retry.retry_delay.ToTimedelta().total_seconds())
+    return None
+
+
+def violations(details: bytes) -> list[str]:
+    """Return what the BadRequest of a Status in protobuf says."""
+    for detail in status_pb2.Status.FromString(details).details:
+        bad = error_details_pb2.BadRequest()
+        if detail.Unpack(bad):
+            return [violation.description for violation in bad.field_violations]
+    return []
+
+
+@contextmanager
+def _running(
+    build: Callable[[Intake, Admission], Any], *, others: bool, spans_onward: bool, tls: Tls | None, admission: Any
+) -> Iterator[Receiver]:
+    core = Core()
+    with loop_thread() as thread:
+
+        def make() -> tuple[Admission, Any]:
+            made = Admission(**(admission or {}))
+            intake = Intake(
+                core.accept,
+                core.refused,
+                spans_onward=core if spans_onward else None,
+                others_onward=core if others else None,
+            )
+            return made, build(intake, made)
+
+        made, server = thread.call(make)
+        address = thread.call(lambda: server.listen([HERE], "test.endpoint", tls))[0]
+        thread.run(server.start())
+        try:
+            yield Receiver(thread, core, made, server, address)
+        finally:
+            thread.run(server.stop(0.1))
+
+
+def over_http(
+    *,
+    others: bool = False,
+    spans_onward: bool = False,
+    tls: Tls | None = None,
+    tokens: Any = None,
+    admission: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Any:
+    """Run an HTTP receiver."""
+    made = HttpSettings(**{"max_request_size": 2**20} | settings)
+    return _running(
+        lambda intake, gate: OtlpHttp(intake, gate, made, tokens),
+        others=others,
+        spans_onward=spans_onward,
+        tls=tls,
+        admission=admission,
+    )
+
+
+def over_grpc(
+    *,
+    others: bool = False,
+    spans_onward: bool = False,
+    tls: Tls | None = None,
+    admission: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Any:
+    """Run a gRPC receiver."""
+    made = {"max_request_size": 2**20} | settings
+    return _running(
+        lambda intake, gate: OtlpGrpc(intake, gate, **made),
+        others=others,
+        spans_onward=spans_onward,
+        tls=tls,
+        admission=admission,
+    )

@@ -1,0 +1,251 @@
+"""Recordings of real frameworks: what their models asked for and their tools did is what spanscore reads."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialects.spans import built_in_reader
+from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
+from spanscore.receivers.files import Recording
+from spanscore.trajectory import trajectories
+
+CORPUS = Path(__file__).parent / "corpus"
+NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
+NUMBERS = CORPUS / "numbers.json"
+
+EXCEPT = {
+    # Rejected arguments left no span: the observation names that of the next call, which is read as what it is.
+    ("pydantic-ai-1x-v2", "invalid", 0),
+}
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A true call whose span is known, and what was read there."""
+
+    scenario: str
+    position: int
+    true: dict[str, Any]
+    seen: dict[str, Any]
+    agent: str | None
+    run: str | None
+    """The agent of the whole run."""
+    read: list[ToolCall]
+
+    @property
+    def call(self) -> ToolCall:
+        """The one call that was read there."""
+        (call,) = self.read
+        return call
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One recording, what really happened, and what was read."""
+
+    observed: list[Observed]
+    calls: dict[str, list[ToolCall]]
+    """By trace id."""
+    truth: list[dict[str, Any]]
+    nameless: Counter[str]
+    """By trace id: calls with a span that nowhere says of which tool."""
+
+
+@cache
+def corpus(name: str) -> Corpus:
+    """Read a recording."""
+    truth = json.loads((CORPUS / f"{name}.truth.json").read_text("utf-8"))["traces"]
+    seen = json.loads((CORPUS / f"{name}.observed.json").read_text("utf-8"))["calls"]
+    spans: dict[str, list[Span]] = {}
+    for batch in Recording([CORPUS / f"{name}.jsonl.gz"]).read():
+        for span in batch.spans:
+            spans.setdefault(span.trace_id.hex(), []).append(span)
+    calls = {trace_id: calls_of(traced) for trace_id, traced in spans.items()}
+    by_scenario = {(trace["trace_id"], trace["scenario"]): trace for trace in truth}
+    observed = []
+    for each in seen:
+        trace = by_scenario[each["trace_id"], each["scenario"]]
+        true = trace["tool_calls"][each["i"]]
+        if not each["span_id"] or each.get("name_lost") or (name, each["scenario"], each["i"]) in EXCEPT:
+            continue
+        read = at(each, calls[each["span_trace_id"]], spans[each["span_trace_id"]])
+        agents = (true.get("agent", trace["agent_name"]), trace["agent_name"])
+        observed.append(Observed(each["scenario"], each["i"], true, each, *agents, read))
+    nameless = Counter(each["span_trace_id"] for each in seen if each.get("name_lost"))
+    return Corpus(observed, calls, truth, nameless)
+
+
+def calls_of(spans: list[Span]) -> list[ToolCall]:
+    """Return the calls of a trace."""
+    trace = Trace(trace_id=spans[0].trace_id, spans=tuple(spans), close_reason=CloseReason.ROOT_ENDED)
+    (trajectory,) = trajectories(trace, built_in_reader())
+    return list(trajectory.calls)
+
+
+def at(seen: dict[str, Any], calls: list[ToolCall], spans: list[Span]) -> list[ToolCall]:
+    """Return the calls read from the observed span, or from a span above it: a client's, or an instrumentation's."""
+    ids = seen["span_id"] if isinstance(seen["span_id"], list) else [seen["span_id"]]
+    by_id = {span.span_id: span for span in spans}
+    span_id = bytes.fromhex(ids[0])
+    while span_id in by_id:
+        found = [call for call in calls if call.span_id == span_id]
+        if found:
+            return found
+        span_id = by_id[span_id].parent_span_id
+    return []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_call_is_read_once_by_its_name(name: str) -> None:
+    """Each true call that has a span is read there, once, under its name."""
+    assert [] == [
+        (each.scenario, each.true["name"], [call.name for call in each.read])
+        for each in corpus(name).observed
+        if [each.true["name"]] != [call.name for call in each.read]
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_other_call_is_read(name: str) -> None:
+    """Nothing is read that did not happen: what has no span of its own, a model asked for."""
+    recording = corpus(name)
+    known = {id(call) for each in recording.observed for call in each.read}
+    asked = Counter(call["name"] for trace in recording.truth for call in trace["tool_calls"])
+    asked.subtract(each.true["name"] for each in recording.observed)
+    phantoms = []
+    for trace_id, calls in recording.calls.items():
+        others = [call for call in calls if id(call) not in known]
+        for call in others[recording.nameless[trace_id] :]:
+            asked[call.name] -= 1
+            if asked[call.name] < 0:
+                phantoms.append((trace_id, call))
+
+    assert phantoms == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_exact_or_not_recorded(name: str) -> None:
+    """Arguments that the spans hold are read exactly; where they do not, nothing is made up."""
+    observed = corpus(name).observed
+
+    assert [] == [
+        (each.scenario, each.true["arguments"], each.call.arguments)
+        for each in observed
+        if each.call.arguments != each.true["arguments"]
+        and each.true["arguments"] is not None
+        and (each.seen["args"] == "exact" or each.call.arguments is not NOT_RECORDED)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_failures_are_those_that_the_spans_tell(name: str) -> None:
+    """A failure that shows in the spans is read, and no other."""
+    observed = corpus(name).observed
+    told = {id(each): (bool(each.seen["error_signals"]), each.seen["true_error"]) for each in observed}
+
+    assert [] == [
+        (each.scenario, each.true["name"], each.seen["error_signals"], each.call.error)
+        for each in observed
+        if (told[id(each)] == (True, True) and each.call.error is None)
+        or (told[id(each)] == (False, False) and each.call.error is not None)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_call_ids_are_those_that_the_model_gave(name: str) -> None:
+    """A call id is the model's or none, and the model's where the spans carry it."""
+    observed = corpus(name).observed
+
+    assert [] == [
+        (each.scenario, each.true["name"], each.true["call_id"], each.call.call_id)
+        for each in observed
+        if each.call.call_id != each.true["call_id"]
+        and each.true["call_id"] is not None
+        and (each.call.call_id is not None or each.seen.get("call_id") == "ok")
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_agents_are_those_that_called(name: str) -> None:
+    """The agent of a call is the one that made it, the run's where they are not told apart, or not known."""
+    assert [] == [
+        (each.scenario, each.true["name"], each.agent, each.call.agent)
+        for each in corpus(name).observed
+        if each.call.agent not in {each.agent, each.run, None}
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_are_in_the_order_in_which_they_were_made(name: str) -> None:
+    """Calls follow one another as the model asked for them; only parallel ones may change places."""
+    recording = corpus(name)
+    place = {id(call): place for calls in recording.calls.values() for place, call in enumerate(calls)}
+    runs: dict[tuple[str, str, str], list[Observed]] = {}
+    for each in recording.observed:
+        runs.setdefault((each.scenario, each.seen["trace_id"], each.seen["span_trace_id"]), []).append(each)
+
+    assert [] == [
+        (scenario, first.position, second.position)
+        for (scenario, *_), run in runs.items()
+        for first, second in pairwise(run)
+        if place[id(first.call)] > place[id(second.call)] and not parallel(first, second)
+    ]
+
+
+def parallel(first: Observed, second: Observed) -> bool:
+    """Tell whether a model asked for two calls at once."""
+    group = first.true.get("parallel_group")
+    return group is not None and group == second.true.get("parallel_group")
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[dict[str, dict[str, int]]]:
+    """Rows that the summary of a verbose run shows."""
+    rows: dict[str, dict[str, int]] = {}
+    yield rows
+    if request.config.get_verbosity() > 0:
+        request.config.pluginmanager.register(Summary(rows))
+
+
+class Summary:
+    """Prints the numbers of all recordings at the end of a verbose run."""
+
+    def __init__(self, rows: dict[str, dict[str, int]]) -> None:
+        self._rows = rows
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print them."""
+        terminalreporter.section("recordings")
+        for name, row in sorted(self._rows.items()):
+            terminalreporter.write_line(f"{name:32}" + "  ".join(f"{key} {value}" for key, value in row.items()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_numbers_have_not_become_worse(name: str, table: dict[str, dict[str, int]]) -> None:
+    """What is read from each recording is written down: better is a change to `numbers.json`, worse is a fault."""
+    table[name] = row = numbers(corpus(name))
+
+    assert json.loads(NUMBERS.read_text("utf-8"))[name] == row
+
+
+def numbers(recording: Corpus) -> dict[str, int]:
+    """Count what was read of a recording."""
+    read = [each for each in recording.observed if each.read]
+    return {
+        "calls": len(read),
+        "arguments": sum(each.call.arguments == each.true["arguments"] for each in read),
+        "results": sum(each.call.result is not NOT_RECORDED for each in read),
+        "errors": sum(each.call.error is not None for each in read),
+        "call ids": sum(each.call.call_id == each.true["call_id"] for each in read if each.true["call_id"]),
+        "agents": sum(each.call.agent == each.agent for each in read if each.agent),
+        "from model spans": sum(call.span_id is None for calls in recording.calls.values() for call in calls),
+    }

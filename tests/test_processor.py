@@ -1,0 +1,266 @@
+"""spanscore inside a process: the processor and the exporter, with the real SDK."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
+from spanscore import config, offline, wiring
+from spanscore.processor import ScoringSpanExporter, ScoringSpanProcessor
+from spanscore.receivers.files import Recording
+from spanscore.serialization import report_object
+
+EVENT = "gen_ai.evaluation.result"
+RECORDINGS = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
+EVALUATORS = """
+evaluators:
+  health: {type: tool_call_trajectory}
+  order: {type: tool_call_order, tool_calls_order: [get_weather, search_flights, book_hotel]}
+"""
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    """Return the file that scores are written to."""
+    return tmp_path / "scores.jsonl"
+
+
+def settings(scores: Path, more: str = "") -> config.Config:
+    """Return a configuration that writes its scores to a file."""
+    text = f"{EVALUATORS}\nexporters: {{jsonl: {{path: {json.dumps(str(scores))}}}}}\n{more}"
+    return config.loads(text, "test", scores.parent)
+
+
+def written(scores: Path) -> dict[str, dict[str, Any]]:
+    """Return the reports in the file by trace id."""
+    reports = [json.loads(line) for line in scores.read_text(encoding="utf-8").splitlines()]
+
+    assert len(reports) == len({report["trace_id"] for report in reports})
+    return {report["trace_id"]: report for report in reports}
+
+
+def expected_reports(name: str, scores: Path) -> dict[str, dict[str, Any]]:
+    """Return the reports of the offline front door by trace id."""
+    offline_settings = settings(scores).for_files()
+    reports = offline.score(
+        Recording([CORPUS / f"{name}.jsonl.gz"]), offline_settings, wiring.pipeline(offline_settings)
+    )
+    return {report.trajectory.trace_id.hex(): json.loads(json.dumps(report_object(report))) for report in reports}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recording_gives_the_same_reports_in_process(name: str, scores: Path) -> None:
+    """Rebuilt as SDK spans, handed over with its roots last, a recording is scored as offline."""
+    processor = ScoringSpanProcessor(settings(scores, "annotate: none\ntraces: {root: parentless}"))
+    spans = sorted(recorded_spans(name), key=lambda span: not span.parent_span_id)
+    for span in sdk_spans(spans):
+        processor.on_end(span)
+    processor.shutdown()
+
+    assert expected_reports(name, scores) == written(scores)
+
+
+def agent_run(provider: TracerProvider, tools: Sequence[str] = ("search", "book")) -> None:
+    """Run an agent that calls tools."""
+    tracer = provider.get_tracer("agent")
+    with tracer.start_as_current_span("invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        for tool in tools:
+            attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
+            with tracer.start_as_current_span(f"execute_tool {tool}", attributes=attributes):
+                pass
+
+
+def test_a_trace_is_scored_when_its_root_ends(scores: Path) -> None:
+    """After a flush the score of a finished run is out; the run that goes on is not scored."""
+    provider = TracerProvider()
+    processor = ScoringSpanProcessor(settings(scores), tracer_provider=provider)
+    provider.add_span_processor(processor)
+    agent_run(provider)
+    running = provider.get_tracer("agent").start_span("invoke_agent b")
+
+    assert processor.force_flush()
+    assert [["search", "book"]] == [
+        [call["name"] for call in report["tool_calls"]] for report in written(scores).values()
+    ]
+    running.end()
+    provider.shutdown()
+    assert 2 == len(written(scores))
+
+
+def test_the_scores_are_events_of_a_child_span(scores: Path) -> None:
+    """By default a short span below the root carries one event for each evaluation."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider()
+    processor = ScoringSpanProcessor(settings(scores), tracer_provider=provider)
+    provider.add_span_processor(processor)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    agent_run(provider)
+    processor.force_flush()
+    spans = {span.name.partition(" ")[0]: span for span in memory.get_finished_spans()}
+    scored = spans["evaluate"]
+
+    assert spans["invoke_agent"].context.span_id == scored.parent.span_id
+    assert [(EVENT, "health"), (EVENT, "order")] == [
+        (event.name, event.attributes["gen_ai.evaluation.name"]) for event in scored.events
+    ]
+    provider.shutdown()
+    assert 1 == len(written(scores))
+
+
+def test_an_exporter_behind_gets_the_root_with_its_events(scores: Path) -> None:
+    """ScoringSpanExporter passes every span on once; the root carries the scores, and nothing else is changed."""
+    memory = InMemorySpanExporter()
+    exporter = ScoringSpanExporter(memory, settings(scores))
+    spans = sdk_spans(recorded_spans("strands"))
+    assert SpanExportResult.SUCCESS == exporter.export(spans)
+    passed_on = memory.get_finished_spans()
+
+    assert [span.context for span in spans] == [span.context for span in passed_on]
+    for sent, got in zip(spans, passed_on, strict=True):
+        added = [event for event in got.events if event.name == EVENT]
+        assert (2 if sent.parent is None else 0) == len(added)
+        assert [event.name for event in sent.events] == [event.name for event in got.events if event.name != EVENT]
+        assert (sent.attributes, sent.links, sent.status.status_code) == (
+            got.attributes,
+            got.links,
+            got.status.status_code,
+        )
+    exporter.shutdown()
+
+
+def test_a_wrapped_processor_gets_every_span_once(scores: Path) -> None:
+    """Children pass at once, the root when it is scored, with its events."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider()
+    wrapped = SimpleSpanProcessor(memory)
+    processor = ScoringSpanProcessor(settings(scores), wraps=wrapped)
+    provider.add_span_processor(processor)
+    agent_run(provider)
+    processor.force_flush()
+    names = [span.name for span in memory.get_finished_spans()]
+
+    assert ["execute_tool search", "execute_tool book", "invoke_agent a"] == names
+    assert [EVENT, EVENT] == [event.name for event in memory.get_finished_spans()[-1].events]
+    provider.shutdown()
+
+
+def test_a_root_that_ends_early_waits_for_its_running_children(scores: Path) -> None:
+    """As with streaming frameworks: a tool that is still running when the root ends is part of the trajectory."""
+    provider = TracerProvider()
+    processor = ScoringSpanProcessor(settings(scores), tracer_provider=provider)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("agent")
+    root = tracer.start_span("invoke_agent a")
+    context = set_span_in_context(root)
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    child = tracer.start_span("execute_tool search", context, attributes=attributes)
+    root.end()
+    processor.force_flush()
+    assert {} == written(scores)
+    child.end()
+    processor.force_flush()
+
+    assert [["search"]] == [[call["name"] for call in report["tool_calls"]] for report in written(scores).values()]
+    provider.shutdown()
+
+
+def test_spans_that_are_not_sampled_are_ignored(scores: Path) -> None:
+    """What the application chose not to record is not scored."""
+    processor = ScoringSpanProcessor(settings(scores))
+    for span in recorded_spans("strands"):
+        processor.on_end(sdk_span(span, TraceFlags.DEFAULT))
+    processor.shutdown()
+
+    assert {} == written(scores)
+
+
+class Hung(SpanProcessor):
+    """A processor that never comes back from `on_end`, until it is released."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.released = threading.Event()
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Hang."""
+        self.entered.set()
+        self.released.wait(60)
+
+
+def test_shutdown_and_flush_keep_their_timeout_when_something_hangs(scores: Path) -> None:
+    """A hung processor behind us costs the caller the timeout and no more, and flush says it was not done."""
+    hung = Hung()
+    processor = ScoringSpanProcessor(settings(scores), wraps=hung)
+    processor.on_end(sdk_span(next(span for span in recorded_spans("strands") if not span.parent_span_id)))
+    assert hung.entered.wait(10)
+
+    assert not processor.force_flush(50)
+    processor.shutdown(50)
+    hung.released.set()
+
+
+def test_shutdown_twice_is_one_shutdown(scores: Path) -> None:
+    """The second call does nothing; spans that end afterwards are dropped, not scored and not an error."""
+    processor = ScoringSpanProcessor(settings(scores))
+    spans = sdk_spans(recorded_spans("strands"))
+    for span in spans:
+        processor.on_end(span)
+    processor.shutdown()
+    processor.shutdown()
+    processor.on_end(spans[0])
+
+    assert 6 == len(written(scores))
+
+
+def test_our_own_spans_are_not_scored(scores: Path) -> None:
+    """The span that carries the scores passes our processor too, and does not become a trace of its own."""
+    provider = TracerProvider()
+    processor = ScoringSpanProcessor(settings(scores), tracer_provider=provider)
+    provider.add_span_processor(processor)
+    for _ in range(3):
+        agent_run(provider)
+        processor.force_flush()
+    provider.shutdown()
+
+    assert 3 == len(written(scores))
+
+
+def test_a_remote_parent_makes_a_local_root(scores: Path) -> None:
+    """A service called by another one scores its own part of the trace when that has ended."""
+    provider = TracerProvider()
+    processor = ScoringSpanProcessor(settings(scores), tracer_provider=provider)
+    provider.add_span_processor(processor)
+    caller = SpanContext(7, 9, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    tracer = provider.get_tracer("agent")
+    with tracer.start_as_current_span("invoke_agent a", set_span_in_context(NonRecordingSpan(caller))):
+        pass
+    processor.force_flush()
+
+    assert [("root_ended", True)] == [
+        (report["close_reason"], report["complete"]) for report in written(scores).values()
+    ]
+    provider.shutdown()
+
+
+def test_the_configuration_comes_from_the_environment(
+    scores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exporter that `OTEL_TRACES_EXPORTER=spanscore` makes has no arguments: SPANSCORE_CONFIG names the file."""
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(f"{EVALUATORS}exporters: {{jsonl: {{path: scores.jsonl}}}}\n", encoding="utf-8")
+    monkeypatch.setenv("SPANSCORE_CONFIG", str(path))
+    exporter = ScoringSpanExporter()
+    exporter.export(sdk_spans(recorded_spans("strands")))
+    exporter.shutdown()
+
+    assert 6 == len(written(scores))

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+
+from dialects.spans import call, calls, exception, read, span, span_id
+from spanscore.model import Span, StatusCode
+from traces import BERN, PARIS, agent, lasting, model, tool
+
+
+def test_two_instrumentations_nest_what_each_knows() -> None:
+    """The outer span stands for the call; arguments come from one span, the id and the failure from the other."""
+    outer = span(2, "planner.book", {"openinference.span.kind": "TOOL", "tool.name": "book", "input.value": '{"n": 1}'})
+    failed = {"status_code": StatusCode.ERROR, "events": (exception("ValueError", "full"),)}
+    inner = tool(3, "book", call_id="c1", parent=2, **failed)
+
+    assert calls(outer, inner) == [call(2, "book", {"n": 1}, call_id="c1", error="ValueError: full")]
+
+
+def test_a_client_and_a_server_are_two_services_and_one_call() -> None:
+    """Only the server knows of the failure; the trace belongs to the service of its root."""
+    method = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "book"}
+    client = span(2, "MCP send tools/call book", method, parent=1, resource={"service.name": "app"})
+    error = {"status_code": StatusCode.ERROR, "status_message": "no rooms"}
+    server = span(3, "tools/call book", method, parent=2, kind=2, resource={"service.name": "rooms"}, **error)
+
+    (trajectory,) = read(server, client, agent(1, resource={"service.name": "app"}))
+
+    assert trajectory.calls == (call(2, "book", error="no rooms", agent="planner"),)
+    assert trajectory.service == "app"
+
+
+def test_a_chain_of_three_is_one_call() -> None:
+    """A framework above a client above a server."""
+    spans = [tool(1, "book", PARIS, "c1"), tool(2, "book", parent=1), tool(3, "book", PARIS, parent=2)]
+
+    assert calls(*spans) == [call(1, "book", PARIS, call_id="c1")]
+
+
+def test_a_tool_that_calls_itself_is_two_calls() -> None:
+    """Its arguments differ."""
+    spans = [tool(1, "search", PARIS), tool(2, "search", BERN, parent=1)]
+
+    assert calls(*spans) == [call(1, "search", PARIS), call(2, "search", BERN)]
+
+
+def test_nested_calls_of_other_tools_stay_apart() -> None:
+    """An agent used as a tool, and the tool it uses."""
+    spans = [tool(1, "ask_agent", {"q": "Paris?"}), tool(2, "search", PARIS, parent=1)]
+
+    assert calls(*spans) == [call(1, "ask_agent", {"q": "Paris?"}), call(2, "search", PARIS)]
+
+
+@pytest.mark.parametrize("between", [agent(2, "helper", parent=1), model(2, parent=1)])
+def test_below_an_agent_or_a_model_the_same_call_is_another_one(between: Span) -> None:
+    """A tool that runs an agent which calls the same tool again."""
+    made = calls(tool(1, "search", PARIS), between, tool(3, "search", PARIS, parent=2))
+
+    assert [call.span_id for call in made] == [span_id(1), span_id(3)]
+
+
+def test_overlapping_spans_with_one_call_id_are_one_call() -> None:
+    """They need not be nested."""
+    spans = [agent(1), lasting(tool(2, "book", PARIS, "c1", parent=1), 5), tool(3, "book", call_id="c1", parent=1)]
+
+    assert [made.span_id for made in calls(*spans)] == [span_id(2)]
+
+
+def test_a_call_id_that_comes_again_is_another_call() -> None:
+    """Some providers count from 0 in every answer; each call is still seen once by each of two instrumentations."""
+    first = tool(2, "book", PARIS, "0")
+    again = lasting(tool(6, "book", PARIS, "0"), 3)
+    twin = tool(7, "book", call_id="0")
+
+    assert [made.span_id for made in calls(first, again, twin)] == [span_id(2), span_id(6)]
+
+
+def test_calls_that_two_instrumentations_saw_side_by_side_are_one_each() -> None:
+    """Two equal calls in parallel, each seen by both."""
+    one, other = {"scope": "one"}, {"scope": "other"}
+    spans = [
+        agent(1),
+        lasting(tool(2, "book", PARIS, parent=1, **one), 9),
+        lasting(tool(3, "book", PARIS, parent=1, **other), 9),
+        lasting(tool(4, "book", PARIS, parent=1, **other), 9),
+        lasting(tool(5, "book", PARIS, parent=1, **one), 9),
+    ]
+
+    assert [made.span_id for made in calls(*spans)] == [span_id(2), span_id(4)]
+
+
+def test_equal_calls_in_parallel_are_two() -> None:
+    """One instrumentation sees a call once."""
+    spans = [lasting(tool(number, "book", PARIS), 9) for number in (1, 2)]
+
+    assert [made.span_id for made in calls(*spans)] == [span_id(1), span_id(2)]
+
+
+def test_an_inner_step_adds_to_the_call_above_it() -> None:
+    """It is no call of its own, even if several spans are between."""
+    scope = "com.anthropic.claude_code.tracing"
+    outer = span(1, "claude_code.tool", {"span.type": "tool", "tool_name": "Bash"}, scope=scope)
+    step = span(2, "step", parent=1, scope=scope)
+    told = {"span.type": "tool.execution", "error": "exit 1"}
+    inner = span(3, "claude_code.tool.execution", told, parent=2, scope=scope)
+
+    assert calls(outer, step, inner) == [call(1, "Bash", error="exit 1")]
+
+
+def test_a_span_sent_while_it_ran_counts_when_it_ended() -> None:
+    """Its last version is the one."""
+    running = tool(1, "book")._replace(end_ns=0)
+
+    assert calls(running, tool(1, "book", PARIS)) == [call(1, "book", PARIS)]
