@@ -124,6 +124,7 @@ class InMemory:
         """Those answered with success."""
         self.suppressed: set[object] = set()
         """Whether instrumentation was told to look away."""
+        self._changed = threading.Condition()
         self._open = threading.Event()
         self._open.set()
 
@@ -135,6 +136,12 @@ class InMemory:
         """Answer what is held, and what comes."""
         self._open.set()
 
+    def spans(self, count: int) -> list[Span]:
+        """Return all spans taken, once there are that many."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(spans_of(self.taken)) >= count, DEADLINE_S)
+            return spans_of(self.taken)
+
     def send(self, signal: Signal, body: bytes) -> Answer:
         """Keep a request."""
         assert self._open.wait(DEADLINE_S)
@@ -142,7 +149,9 @@ class InMemory:
         self.suppressed.add(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
         answer = self.answers.popleft() if self.answers else Accepted()
         if isinstance(answer, Accepted):
-            self.taken.append(body)
+            with self._changed:
+                self.taken.append(body)
+                self._changed.notify_all()
         return answer
 
     def abort(self) -> None:
@@ -236,8 +245,9 @@ def _grpc(capture: Capture, port: int) -> Iterator[int]:
         reply = capture.answer(Received(path, metadata, request))
         if reply.grpc is grpc.StatusCode.OK:
             return reply.body
-        if reply.retry_delay_s is not None:
-            context.set_trailing_metadata([("grpc-status-details-bin", _details(reply))])
+        if reply.retry_delay_s is not None or reply.body:
+            details = _details(reply) if reply.retry_delay_s is not None else reply.body
+            context.set_trailing_metadata([("x-id", "1"), ("grpc-status-details-bin", details)])
         context.abort(reply.grpc, reply.message)
         raise AssertionError
 

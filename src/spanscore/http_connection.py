@@ -59,13 +59,11 @@ class Clients:
         self._closed = True
 
     def admit(self, connection: Connection, peer: str) -> bool:
-        """Let a client in, unless there are too many."""
+        """Let a client in, unless there are too many. Where all places are taken, one that asks for nothing goes."""
         limits = self._limits
-        if (
-            self._closed
-            or len(self._connections) >= limits.connections
-            or self._peers[peer] >= limits.connections_per_peer
-        ):
+        if self._closed or self._peers[peer] >= limits.connections_per_peer:
+            return False
+        if len(self._connections) >= limits.connections and not self._displace():
             return False
         self._connections.add(connection)
         if peer:
@@ -96,6 +94,12 @@ class Clients:
             self._progress.clear()
             await self._progress.wait()
 
+    def _displace(self) -> bool:
+        idle = [connection for connection in self._connections if connection.is_idle]
+        if idle:
+            min(idle, key=lambda connection: connection.since).displace()
+        return bool(idle)
+
 
 class _Phase(Enum):
     """What a connection waits for."""
@@ -114,7 +118,7 @@ class Connection(web.RequestHandler):
     aiohttp limits the size of each header, but not the time that a client takes or the number of connections.
     """
 
-    __slots__ = ("_clients", "_head", "_peer", "_phase", "_since", "_tail", "_times")
+    __slots__ = ("_clients", "_head", "_peer", "_phase", "_tail", "_times", "_was_admitted", "since")
 
     _tail: bytes
 
@@ -140,12 +144,18 @@ class Connection(web.RequestHandler):
         }
         self._clients = clients
         self._peer: str | None = None
+        self._was_admitted = False
         self._enter(_Phase.HEAD)
 
     @property
     def is_busy(self) -> bool:
         """Whether a request is under way."""
         return self._phase in {_Phase.BODY, _Phase.ANSWER}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of a request has come."""
+        return self._phase is _Phase.NEXT or (self._phase is _Phase.HEAD and not self._head)
 
     def begin(self) -> None:
         """Learn that a request is being answered."""
@@ -157,14 +167,15 @@ class Connection(web.RequestHandler):
         peer = _remote_peer(transport.get_extra_info("peername"))
         if self._clients.admit(self, peer):
             self._peer = peer
+            self._was_admitted = True
             super().connection_made(transport)
         else:
             self._cut(cast("asyncio.Transport", transport), _UNAVAILABLE, "too many connections", "Retry-After: 5\r\n")
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Make room for the next one."""
-        if self._peer is not None:
-            self._clients.dismiss(self, self._peer)
+        self._leave()
+        if self._was_admitted:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -221,16 +232,26 @@ class Connection(web.RequestHandler):
         self._clients.progress()
         return result
 
+    def displace(self) -> None:
+        """Make room for another client at once."""
+        self._leave()
+        self.force_close()
+
     def cut_if_late(self, now: float) -> None:
         """Close a connection whose client takes too long."""
-        if now - self._since > self._times[self._phase]:
+        if now - self.since > self._times[self._phase]:
             if self._phase is not _Phase.NEXT:
                 _log.debug("cut off a client that was too slow (%s)", self._phase.name.lower())
             self.force_close()
 
+    def _leave(self) -> None:
+        if self._peer is not None:
+            self._clients.dismiss(self, self._peer)
+            self._peer = None
+
     def _enter(self, phase: _Phase) -> None:
         self._phase = phase
-        self._since = self._loop.time()
+        self.since = self._loop.time()
         self._head = 0
         self._tail = b""
 
@@ -240,7 +261,7 @@ class Connection(web.RequestHandler):
         head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/json\r\n{headers}"
         transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         self._enter(_Phase.END)
-        if self._peer is not None and transport.can_write_eof():
+        if self._was_admitted and transport.can_write_eof():
             transport.write_eof()
         else:
             transport.close()

@@ -80,7 +80,7 @@ def error_type(error: str) -> str:
 def _measured(measured: Mapping[str, Any], name: str, trajectory: Trajectory, *, timed: bool) -> Iterator[Measurement]:
     agent, service = trajectory.agent, trajectory.service
     for instrument, key in _MEASURED:
-        yield instrument, measured[key], (name, agent, service)
+        yield instrument, int(measured[key]), (name, agent, service)  # OTLP refuses an exemplar that is a boolean
     for tool, rate in measured["per_tool_failure_rate"].items():
         yield TOOL_FAILURE_RATE, rate, (name, tool, agent, service)
     if timed:

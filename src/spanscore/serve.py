@@ -16,6 +16,7 @@ from spanscore.config import Config
 from spanscore.config_changes import restart_keys
 from spanscore.contracts import Emitter
 from spanscore.engine import Engine
+from spanscore.errors import ConfigError
 from spanscore.listeners import Front, Listeners, largest_request
 from spanscore.listening import Address
 from spanscore.live_engine import LiveEngine
@@ -46,12 +47,18 @@ class Service:
         insecure: whether others than this machine may send without TLS and authentication.
 
     Raises:
+        ConfigError: the configuration asks for what there is not.
         OutputError: an exporter cannot be started.
     """
 
     def __init__(
         self, config: Config, emitters: Mapping[str, Emitter] | None = None, *, insecure: bool = False
     ) -> None:
+        if config.receivers is not None and config.receivers.kafka is not None:
+            message = (
+                "receivers.kafka: cannot be used yet; receive OTLP, which the Collector can read from Kafka for you"
+            )
+            raise ConfigError(message)
         pipeline = wiring.pipeline(config)
         out = outputs(config)
         onward = forward(config)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, report, trajectory
 from otlp_capture import DEADLINE_S, InMemory, spans_of
-from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
+from receivers.otlp_requests import field, request_of, simple_span, span_id, trace_id
 from spanscore import model
 from spanscore.collect import TraceTable
 from spanscore.emitters._backlog import QueueLimits
@@ -178,6 +178,35 @@ def test_a_remote_parent(behind: Behind, behind_remote: Behind, *, flags: int, h
     assert [with_scores(expected, scored(1)) if held else expected] == behind_remote.sent()
 
 
+def test_a_remote_parent_said_before_other_fields(behind_remote: Behind) -> None:
+    """Flags count wherever they are written, and so does their absence."""
+    remote = child(1, 1, flags=0x301).SerializeToString() + Span(dropped_links_count=1).SerializeToString()
+    behind_remote.forward.take(field(1, field(2, field(2, remote))))
+    behind_remote.take(child(2, 1, status=Status(message="\x85\x01\0\3\0\0")))
+
+    assert 1 == behind_remote.forward.counts().held
+    assert [2] == [span.trace_id[-1] for span in behind_remote.sent()]
+
+
+@pytest.mark.parametrize("size", [0, 50, 100, 1_000, 16_000, 17_000, 3_000_000])
+def test_spans_of_any_size(behind: Behind, size: int) -> None:
+    """However long a span is, its neighbours are found."""
+    spans = [child(1, 1, name="x" * size), root(1, 2, name="x" * size), child(1, 3)]
+    behind.take(*spans)
+
+    assert [spans[0], spans[2]] == behind.sent()
+    assert 1 == behind.forward.counts().held
+
+
+def test_a_root_that_cannot_be_read_is_not_held(behind: Behind) -> None:
+    """What a receiver took in is passed on, whatever we make of it."""
+    garbled = root(1).SerializeToString() + field(5, b"\xff")
+    behind.forward.take(field(1, field(2, field(2, garbled))))
+
+    assert behind.forward.flush(DEADLINE_S)
+    assert [field(1, field(2, field(2, garbled)))] == behind.client.taken
+
+
 def test_a_parent_of_zeros_is_none(behind: Behind) -> None:
     """A root may say so with zeros."""
     zeros = root(1, parent_span_id=bytes(8))
@@ -223,8 +252,9 @@ def test_what_is_left_of_a_scored_trace_goes_on_with_the_next_request(behind: Be
     behind.forward.emit(scored(1, 1))
     behind.take(child(5, 1))
     behind.take(root(1, 4))
+    behind.take(child(5, 2))
 
-    assert [with_scores(root(1, 1), scored(1, 1)), root(1, 2), child(5, 1)] == behind.sent()
+    assert [with_scores(root(1, 1), scored(1, 1)), root(1, 2), child(5, 1), child(5, 2)] == behind.sent()
     assert {"not_evaluated": 1} == behind.forward.counts().unannotated
 
     behind.forward.emit(scored(1, 4))
@@ -253,6 +283,15 @@ def test_a_root_that_nobody_scores_goes_on_after_a_time(behind: Behind) -> None:
     assert [root(1)] == behind.sent()
     assert {"expired": 1} == behind.forward.counts().unannotated
     assert 1 == behind.forward.counts().held
+
+
+def test_nobody_has_to_ask_for_a_root_that_waits_too_long() -> None:
+    """The emitter looks at its clock by itself."""
+    for behind in _behind(HoldLimits(hold_s=0)):
+        behind.take(root(1))
+        behind.forward.take_other("logs", b"")
+
+        assert [root(1)] == behind.client.spans(1)
 
 
 def test_too_many_roots_displace_the_oldest(behind_few: Behind) -> None:

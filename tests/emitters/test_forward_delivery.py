@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ from otlp_capture import (
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore import config, wiring
 from spanscore.collect import TraceTable
-from spanscore.emitters._backlog import QueueLimits
+from spanscore.emitters._backlog import Backlog, Outgoing, QueueLimits
 from spanscore.emitters._held_roots import HoldLimits
 from spanscore.emitters._otlp import Destination
 from spanscore.emitters._send_queue import Timing
@@ -231,6 +232,50 @@ def test_small_requests_go_together() -> None:
     assert 4 == len(client.taken)
 
 
+def test_signals_are_not_joined() -> None:
+    """Each request holds one signal."""
+    client = InMemory()
+    with forwarding(client, JOINED) as forward:
+        forward.take_other("metrics", b"\x0a\x00")
+        forward.take(request(child(1)))
+        forward.take(request(child(2)))
+        forward.take_other("logs", b"\x0a\x00")
+        assert forward.flush(DEADLINE_S)
+
+    assert [
+        ("metrics", b"\x0a\x00"),
+        ("traces", request(child(1)) + request(child(2))),
+        ("logs", b"\x0a\x00"),
+    ] == client.sent
+
+
+def test_what_comes_is_sent_soon() -> None:
+    """A request wakes the thread that sends; it need not look by itself."""
+    client = InMemory()
+    began = time.monotonic()
+    with forwarding(client) as forward:
+        for number in range(1, 11):
+            forward.take(request(child(number)))
+            client.spans(number)
+
+    assert time.monotonic() - began < 5
+
+
+def test_what_comes_waits_for_company() -> None:
+    """A small request lingers, so that others can go with it; a full load goes at once."""
+    backlog = Backlog(QueueLimits(linger_s=3, batch_bytes=10))
+    assert backlog.due() is None
+
+    backlog.put(Outgoing("traces", b"12345"), 100)
+    backlog.put(Outgoing("traces", b"1234"), 102)
+    assert 103 == backlog.due()
+
+    backlog.put(Outgoing("traces", b"1"), 102.5)
+    assert -math.inf == backlog.due()
+    assert 3 == len(backlog.take())
+    assert backlog.due() is None
+
+
 @pytest.mark.parametrize("queue", [QueueLimits(capacity=2), QueueLimits(capacity_bytes=150)])
 def test_the_queue_is_bounded(queue: QueueLimits) -> None:
     """What does not fit is dropped and counted, and what waits is not lost for it."""
@@ -279,6 +324,11 @@ def test_closing_keeps_its_timeout(receiver: Capture, protocol: Protocol) -> Non
     assert time.monotonic() - began < 1
     assert ForwardCounts(received=2, dropped={"shut_down": 2}) == forward.counts()
     assert 0 == forward.outbox.size
+    for thread in threading.enumerate():
+        if thread.name == "spanscore-forward":
+            thread.join(2)
+            assert not thread.is_alive()
+    assert 1 == len(receiver.seen)
 
 
 def test_closing_keeps_its_timeout_while_the_receiver_is_away(protocol: Protocol) -> None:

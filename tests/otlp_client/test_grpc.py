@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import grpc
 import pytest
+from google.protobuf.any_pb2 import Any
+from google.rpc.status_pb2 import Status
 
 from otlp_capture import Capture, Reply, capturing
 from spanscore.otlp_client import Accepted, Client, Refused, TryAgain, connect
@@ -62,6 +64,30 @@ def test_retry_info_makes_only_resource_exhausted_worth_a_retry(
         else Refused(reason=reason, about_content=code is grpc.StatusCode.INVALID_ARGUMENT)
     )
     assert expected == client.send("traces", b"")
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        b"\xff",
+        Status(code=8).SerializeToString(),
+        Status(details=[Any(type_url="type.googleapis.com/google.rpc.Help")]).SerializeToString(),
+        Status(details=[Any(type_url="type.googleapis.com/google.rpc.RetryInfo", value=b"\xff")]).SerializeToString(),
+    ],
+)
+def test_details_without_retry_info_change_nothing(receiver: Capture, client: Client, details: bytes) -> None:
+    """Garbage, and details of other kinds, are no RetryInfo."""
+    receiver.replies += [Reply(grpc=grpc.StatusCode.RESOURCE_EXHAUSTED, body=details)]
+
+    assert Refused(reason="grpc_resource_exhausted") == client.send("traces", b"")
+
+
+@pytest.mark.parametrize("delay_s", [0, -5])
+def test_a_delay_of_nothing(receiver: Capture, client: Client, delay_s: float) -> None:
+    """RetryInfo without a time to wait still says that the request is worth another try."""
+    receiver.replies += [Reply(grpc=grpc.StatusCode.RESOURCE_EXHAUSTED, retry_delay_s=delay_s)]
+
+    assert TryAgain(reason="grpc_resource_exhausted") == client.send("traces", b"")
 
 
 def test_a_large_request_is_sent(receiver: Capture, client: Client) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from otlp_capture import DEADLINE_S, OK, Capture, Reply, capturing
+from otlp_capture import DEADLINE_S, OK, Capture, Reply, capturing, partial_success
 from spanscore.otlp_client import Accepted, Refused, TryAgain, connect
 
 RETRYABLE = {429, 502, 503, 504}
@@ -85,6 +85,15 @@ def test_the_receivers_reason_is_told(receiver: Capture) -> None:
     client = connect(receiver.endpoint)
 
     assert Refused(reason="http_400", message="no such tenant", about_content=True) == client.send("traces", b"")
+    client.close()
+
+
+def test_a_reason_that_cannot_be_read_is_none(receiver: Capture) -> None:
+    """Not every body is a Status."""
+    receiver.replies += [Reply(http=400, body=b"\xff")]
+    client = connect(receiver.endpoint)
+
+    assert Refused(reason="http_400", about_content=True) == client.send("traces", b"")
     client.close()
 
 
@@ -190,6 +199,21 @@ def test_a_receiver_that_hangs_up_is_tried_again() -> None:
         client.close()
 
 
+def test_an_answer_in_another_encoding_is_a_success() -> None:
+    """What a receiver says in JSON or HTML is not read as protobuf."""
+    partial = partial_success(3, "too old").body
+
+    def converse(connection: socket.socket) -> None:
+        read_request(connection)
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(partial)}\r\n\r\n"
+        connection.sendall(head.encode() + partial)
+
+    with answering(converse) as endpoint:
+        client = connect(endpoint)
+        assert Accepted() == client.send("traces", b"")
+        client.close()
+
+
 @pytest.mark.parametrize("garbage", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\x00" * 100_000])
 def test_what_does_not_speak_http_is_tried_again(garbage: bytes) -> None:
     """A wrong server may be replaced by the right one."""
@@ -204,14 +228,14 @@ def test_what_does_not_speak_http_is_tried_again(garbage: bytes) -> None:
         client.close()
 
 
-def test_an_answer_before_the_body_is_read_is_heard() -> None:
+@pytest.mark.parametrize("reads_on", [True, False])
+def test_an_answer_before_the_body_is_read_is_heard(*, reads_on: bool) -> None:
     """A receiver that finds a request too large answers and hangs up: that is a refusal, and no lost connection."""
 
     def converse(connection: socket.socket) -> None:
         connection.recv(1)
         connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        connection.shutdown(socket.SHUT_WR)
-        while connection.recv(2**20):
+        while reads_on and connection.recv(2**20):
             pass
 
     with answering(converse) as endpoint:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import re
+import socket
 import zlib
 from typing import Any
 
@@ -387,16 +388,21 @@ def test_a_body_that_is_cut_off_is_not_taken(receiver: Receiver) -> None:
 
 
 def test_there_are_not_too_many_connections() -> None:
-    """One connection too many is told to come again; when another one ends there is room."""
+    """A client too many is told to come again while all others are at work; who asks for nothing makes room."""
     with over_http(limits=HttpLimits(connections=2)) as receiver:
-        first, second = receiver.raw(head(0)), receiver.raw(head(0))
-        assert [200, 200] == [answered(first).status, answered(second).status]
-        with receiver.raw() as third:
-            reply = answered(third)
-        assert (503, "5") == (reply.status, reply.headers["Retry-After"])
-        first.close()
-        eventually(lambda: receiver.post(b"").status == 200)
-        second.close()
+        idle, busy = receiver.raw(head(0)), receiver.raw(head(1_000), b"part")
+        assert 200 == answered(idle).status
+        with receiver.raw(head(1_000), b"part") as newcomer:
+            assert is_closed(idle)
+            eventually(lambda: receiver.post(b"").status == 503)
+            with receiver.raw() as another:
+                reply = answered(another)
+            assert (503, "5") == (reply.status, reply.headers["Retry-After"])
+            newcomer.shutdown(socket.SHUT_RDWR)
+            busy.shutdown(socket.SHUT_RDWR)
+            eventually(lambda: receiver.post(b"").status == 200)
+        idle.close()
+        busy.close()
 
 
 def test_requests_wait_and_are_sent_away_when_there_are_too_many() -> None:

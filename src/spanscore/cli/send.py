@@ -131,7 +131,8 @@ def _shift_ns(recording: Recording, pace: Pace) -> int:
 
 def _check_readable_twice(paths: Iterable[str]) -> None:
     for path in paths:
-        if path == STDIN or not (Path(path).is_file() or Path(path).is_dir()):
+        only_once = Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
+        if path == STDIN or only_once:
             message = f"--shift-time has to read a recording twice, which {path!r} does not allow: save it to a file"
             raise InputError(message)
 

@@ -69,10 +69,6 @@ class HeldRoots:
         """Let go of all."""
         return [self._let_go(number) for number in list(self._held)]
 
-    def next_due(self) -> float | None:
-        """Return when to call `expire`; None while nothing is held."""
-        return next(iter(self._held.values())).until if self._held else None
-
     def _let_go(self, number: int) -> RootSpan:
         root, _ = self._held.pop(number)
         self._size -= root.size

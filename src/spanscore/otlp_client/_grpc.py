@@ -31,7 +31,6 @@ _RETRYABLE: Final = frozenset(
 )
 
 _OPTIONS: Final = (
-    ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", MAX_RESPONSE_SIZE),
     ("grpc.enable_retries", 0),
     # A channel that could not connect waits by itself as well, by default up to two minutes.

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import Annotated, Final, TypeAlias
 
 from annotated_types import Ge, Gt
@@ -73,7 +72,9 @@ class Delivery:
     def send(self, signal: Signal, body: bytes) -> Accepted | Refused:
         """Send one request."""
         began = self._clock()
-        for attempt in count(1):
+        attempt = 0
+        while True:
+            attempt += 1
             answer = self._client.send(signal, body)
             if not isinstance(answer, TryAgain):
                 return answer
@@ -82,4 +83,3 @@ class Delivery:
             wait_s = self._retries.wait_s(attempt, answer.after_s, random.random())  # noqa: S311 - guards no secret
             if self._pause(wait_s, answer):
                 return Refused(reason=GAVE_UP, message=answer.reason)
-        raise AssertionError

@@ -22,7 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
 from spanscore.receivers._otlp import MalformedRequest
-from spanscore.receivers._wire import Place, field, fields, length_delimited
+from spanscore.wire import Place, field, fields, length_delimited
 
 _RESOURCE_SPANS: Final = 1
 _RESOURCE: Final = 1

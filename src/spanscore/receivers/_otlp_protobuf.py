@@ -33,7 +33,7 @@ from spanscore.receivers._otlp import (
     check_ids,
     check_link_ids,
 )
-from spanscore.receivers._wire import WireError, field, submessages
+from spanscore.wire import WireError, field, submessages
 
 if api_implementation.Type() == "python":
     # It is 200 times slower, and recurses without a limit into nested messages.

@@ -35,6 +35,7 @@ _OPTIONS: Final = (
     ("grpc.absolute_max_metadata_size", 64 * 1024),
     ("grpc.max_allowed_incoming_connections", 1_000),
     ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),
     # Find out that a client is gone, of whose connection nobody hears anything any more.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable
+
+import pytest
+
+from serving import DEADLINE_S, loop_thread
+from spanscore.listening import Address
+from spanscore.pages import Pages
+
+
+def asked(
+    metrics: Callable[[str | None], tuple[str, bytes]], *requests: tuple[str, str], **headers: str
+) -> list[tuple[int, str | None, bytes]]:
+    """Serve pages and return the status, the content type and the body of each answer."""
+    answers = []
+    with loop_thread() as thread:
+        pages = thread.call(lambda: Pages(metrics, lambda: {"otlp": "ok", "storage": "full"}))
+        (address,) = thread.call(lambda: pages.listen([Address("127.0.0.1", 0)], "key"))
+        thread.run(pages.start())
+        connection = http.client.HTTPConnection(*address, timeout=DEADLINE_S)
+        for method, path in requests:
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            answers.append((answer.status, answer.getheader("Content-Type"), answer.read()))
+        connection.close()
+        thread.run(pages.stop(1))
+    return answers
+
+
+def test_the_metrics_page_is_made_for_the_accept_header() -> None:
+    """The page is what is made of the request's Accept header."""
+    (answer,) = asked(lambda accept: ("text/x", f"for {accept}".encode()), ("GET", "/metrics"), Accept="text/x")
+
+    assert (200, "text/x", b"for text/x") == answer
+
+
+def test_it_is_ready_when_everything_is() -> None:
+    """One thing that is not right is told, and is enough."""
+    (answer,) = asked(lambda _: ("", b""), ("GET", "/readyz"))
+
+    assert (503, "application/json", {"otlp": "ok", "storage": "full"}) == (*answer[:2], json.loads(answer[2]))
+
+
+def test_other_methods_and_paths() -> None:
+    """Pages can be looked at, and nothing else."""
+    requests = [("HEAD", "/livez"), ("POST", "/livez"), ("GET", "/config")]
+    answers = asked(lambda _: ("", b""), *requests)
+
+    assert [(200, b""), (405, b"the method must be GET\n")] == [(answer[0], answer[2]) for answer in answers[:2]]
+    assert 404 == answers[2][0]
+
+
+def test_a_page_that_cannot_be_made_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    """The other pages go on, and the log says why."""
+
+    def broken(_accept: str | None) -> tuple[str, bytes]:
+        raise RuntimeError
+
+    answers = asked(broken, ("GET", "/metrics"), ("GET", "/livez"))
+
+    assert [500, 200] == [answer[0] for answer in answers]
+    assert ["the metrics page could not be made"] == caplog.messages
