@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spanscore import config
-from spanscore.listeners import GRPC, HTTP, PAGES
 from spanscore.model import Report
-from spanscore.serve import Service
+from spanscore.service.listeners import GRPC, HTTP, PAGES
+from spanscore.service.service import Service
 
 DEADLINE_S = 20.0
 """Nothing in these tests takes long; only a machine under load does."""

@@ -15,8 +15,8 @@ import pytest
 
 from dialects.spans import built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
+from spanscore.read.trajectory import trajectories
 from spanscore.receivers.files import Recording
-from spanscore.trajectory import trajectories
 
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from spanscore.listening import Address, ListenError, bound, resolved
+from spanscore.sockets.listening import Address, ListenError, bound, resolved
 
 
 def test_a_name_stands_for_its_addresses() -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from receivers.otlp_requests import decoded_span
 from serving import DEADLINE_S
-from spanscore.collect import TraceTable
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine
-from spanscore.live_engine import LiveEngine
 from spanscore.model import Report, Trace
 from spanscore.pipeline import Pipeline
-from spanscore.reading import DialectReader
-from spanscore.trace_settings import TraceSettings
+from spanscore.read.reader import DialectReader
+from spanscore.service.live_engine import LiveEngine
 
 
 class FailsOnce(Pipeline):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from serving import DEADLINE_S, loop_thread
-from spanscore.listening import Address
-from spanscore.pages import Pages
+from spanscore.service.pages import Pages
+from spanscore.sockets.listening import Address
 
 
 def asked(

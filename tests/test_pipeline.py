@@ -19,7 +19,7 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.pipeline import EvaluatorEntry, Pipeline
-from spanscore.reading import DialectReader
+from spanscore.read.reader import DialectReader
 
 TRACE_ID = bytes(range(16))
 ROOT = Span(TRACE_ID, b"root----", b"", "run", 1, 9, attributes={"team": "support"})

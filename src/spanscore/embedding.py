@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spanscore import wiring
-from spanscore.collect import TraceTable
+from spanscore.collect.table import TraceTable
 from spanscore.config import Config, Endpoint
 from spanscore.contracts import Emitter
 from spanscore.emitters.log_events import LogEvents
@@ -15,9 +15,9 @@ from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.emitters.span_events import SpanEvents
 from spanscore.engine import Engine
-from spanscore.exposition import Exposition, MetricsServer
+from spanscore.metrics.exposition import Exposition, MetricsServer
+from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import OutputError, outputs
-from spanscore.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from spanscore.collect import Counts, TraceTable
+from spanscore.collect.table import Counts, TraceTable
 from spanscore.contracts import Emitter
 from spanscore.instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT, Instrument
 from spanscore.model import Failed, Report, Span, Trace

@@ -6,6 +6,7 @@ import os
 import uuid
 from functools import cache
 from importlib.metadata import version
+from typing import Final
 
 from opentelemetry.sdk.resources import (
     SERVICE_INSTANCE_ID,
@@ -15,7 +16,8 @@ from opentelemetry.sdk.resources import (
     Resource,
 )
 
-from spanscore.sdk_spans import SCOPE
+SCOPE: Final = "spanscore"
+"""Our instrumentation scope, and the name of our distribution; spans of this scope are not scored."""
 
 
 @cache

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
-from spanscore.exposition import prometheus_label, prometheus_name
-from spanscore.held_trace import DropReason
+from spanscore.collect.held_trace import DropReason
+from spanscore.collect.remembered import LateReason
 from spanscore.instruments import (
     EXPORT_FAILURES,
     OUTCOME,
@@ -24,11 +24,11 @@ from spanscore.instruments import (
     Instrument,
     InstrumentKind,
 )
-from spanscore.measurements import OTHER_ERROR
+from spanscore.metrics.exposition import prometheus_label, prometheus_name
+from spanscore.metrics.measurements import OTHER_ERROR
+from spanscore.metrics.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
 from spanscore.model import CloseReason
 from spanscore.receivers._otlp import Refusal
-from spanscore.remembered import LateReason
-from spanscore.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
 
 _TOP: Final = f"""\
 # Metrics

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from spanscore import wiring
-from spanscore.collect import TraceTable
+from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.model import Report, Trace
 from spanscore.pipeline import Pipeline

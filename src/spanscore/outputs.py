@@ -18,8 +18,8 @@ from spanscore.emitters.log_events import LogEvents
 from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.errors import SpanscoreError
-from spanscore.exposition import Exposition
-from spanscore.telemetry import Sink
+from spanscore.metrics.exposition import Exposition
+from spanscore.metrics.telemetry import Sink
 
 
 class OutputError(SpanscoreError):

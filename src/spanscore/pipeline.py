@@ -20,8 +20,8 @@ from spanscore.model import (
     Trajectory,
     Unit,
 )
-from spanscore.reading import DialectReader
-from spanscore.trajectory import trajectories
+from spanscore.read.reader import DialectReader
+from spanscore.read.trajectory import trajectories
 
 MAX_MESSAGE_CHARS: Final = 256
 

@@ -14,9 +14,10 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, get_va
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from spanscore.identity import SCOPE
 from spanscore.model import Report
 from spanscore.runtime import Runtime
-from spanscore.sdk_spans import SCOPE, converted, is_local_root, with_events
+from spanscore.sdk_spans import converted, is_local_root, with_events
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -9,9 +9,6 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 
 from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent
 
-SCOPE: Final = "spanscore"
-"""The instrumentation scope of the spans we make: they are not scored."""
-
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
 _KIND_OFFSET: Final = 1  # the SDK counts from INTERNAL, OTLP from UNSPECIFIED

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
+from spanscore.compare.matching import json_key
 from spanscore.contracts import Dialect, Evaluator, Markers, ModelReading, Reading
-from spanscore.matching import json_key
 from spanscore.model import (
     AttributeValue,
     Completeness,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from spanscore.collect.settings import TraceSettings
 from spanscore.config import Config
 from spanscore.model import Span, Unit
 from spanscore.pipeline import Pipeline
-from spanscore.reading import DialectReader
-from spanscore.trace_settings import TraceSettings
+from spanscore.read.reader import DialectReader
 
 
 def pipeline(config: Config) -> Pipeline:

@@ -8,8 +8,8 @@ from typing import Any
 
 from spanscore import plugins
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
-from spanscore.reading import DialectReader
-from spanscore.trajectory import trajectories
+from spanscore.read.reader import DialectReader
+from spanscore.read.trajectory import trajectories
 
 TRACE_ID = bytes(15) + b"\x01"
 START_NS = 1_700_000_000_000_000_000

@@ -7,9 +7,9 @@ import pytest
 from dialects.spans import TRACE_ID, call, span
 from spanscore.dialects.custom import Custom
 from spanscore.model import CloseReason, Span, StatusCode, ToolCall, Trace
-from spanscore.reading import DialectReader
+from spanscore.read.reader import DialectReader
+from spanscore.read.trajectory import trajectories
 from spanscore.testing import check_dialect
-from spanscore.trajectory import trajectories
 
 SHOP = Custom(
     name="shop",

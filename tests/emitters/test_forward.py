@@ -13,7 +13,8 @@ from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, report, trajec
 from otlp_capture import DEADLINE_S, InMemory, spans_of
 from receivers.otlp_requests import field, request_of, simple_span, span_id, trace_id
 from spanscore import model
-from spanscore.collect import TraceTable
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
 from spanscore.emitters._backlog import QueueLimits
 from spanscore.emitters._held_roots import HoldLimits
 from spanscore.emitters._otlp import Destination
@@ -22,7 +23,6 @@ from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.errors import ConfigError
 from spanscore.evaluation_event import event_attributes
 from spanscore.model import Report
-from spanscore.trace_settings import TraceSettings
 
 IN_ORDER = QueueLimits(batch_bytes=0, linger_s=0)
 

@@ -35,16 +35,16 @@ from otlp_capture import (
 )
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore import config, wiring
-from spanscore.collect import TraceTable
+from spanscore.collect.table import TraceTable
 from spanscore.emitters._backlog import Backlog, Outgoing, QueueLimits
 from spanscore.emitters._held_roots import HoldLimits
 from spanscore.emitters._otlp import Destination
 from spanscore.emitters._send_queue import Timing
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.engine import Engine
+from spanscore.metrics.telemetry import SendsInBackground
 from spanscore.otlp_client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
 from spanscore.receivers._otlp_protobuf import decode_protobuf
-from spanscore.telemetry import SendsInBackground
 
 JOINED = QueueLimits(linger_s=60)
 AT_ONCE = QueueLimits(linger_s=0)

@@ -25,7 +25,7 @@ from emitters.reports import (
 )
 from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.instruments import SCORE_INSTRUMENTS
-from spanscore.meter import Meter
+from spanscore.metrics.meter import Meter
 
 
 class InMemory:

@@ -7,7 +7,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from emitters.reports import NOT_PASSED, PASSED, ROOT_SPAN_ID, TRACE_ID, report
 from spanscore.emitters.prometheus import Prometheus
-from spanscore.exposition import Exposition
+from spanscore.metrics.exposition import Exposition
 
 
 def test_score_is_on_the_page() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from spanscore.compare.matching import json_equal
 from spanscore.evaluators.tool_call_args import ExpectedArgs, ToolCallArgs
-from spanscore.matching import json_equal
 from spanscore.model import NOT_RECORDED, Score, Skipped
 from spanscore.testing import check_evaluator
 

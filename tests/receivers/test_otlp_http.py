@@ -19,7 +19,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
 from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, is_closed, over_http, reply, violations
 from serving import eventually
-from spanscore.http_connection import HttpLimits
+from spanscore.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1))
 BODIES = {PROTOBUF: ONE.SerializeToString(), JSON: to_json(ONE)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from spanscore.config import Config
-from spanscore.listeners import GRPC, HTTP, PAGES
-from spanscore.listening import Address
+from spanscore.service.listeners import GRPC, HTTP, PAGES
+from spanscore.sockets.listening import Address
 
 
 def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:

@@ -88,8 +88,8 @@ class _Screen:
 
 
 async def _demo(*, keep: bool) -> int:
-    from spanscore.listeners import HTTP, PAGES  # noqa: PLC0415 - not before gRPC's variable is set
-    from spanscore.serve import Service  # noqa: PLC0415
+    from spanscore.service.listeners import HTTP, PAGES  # noqa: PLC0415 - not before gRPC's variable is set
+    from spanscore.service.service import Service  # noqa: PLC0415
 
     text = files("spanscore.demo").joinpath("spanscore.yaml").read_text(encoding="utf-8")
     config = configuration.loads(text + _FREE_PORTS, "demo", Path()).for_serve()

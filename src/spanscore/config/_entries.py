@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 
+from spanscore.compare.globs import glob_matcher
 from spanscore.config._check import check, without_values
 from spanscore.config._expectations import Resolve, from_attribute, from_dataset
 from spanscore.config._messages import shown
@@ -13,7 +14,6 @@ from spanscore.config._sections import EvaluatorKeys
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
-from spanscore.globs import glob_matcher
 from spanscore.model import Attributes, AttributeValue, Trajectory
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.plugins import names

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from spanscore.compare.globs import glob_matcher
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.globs import glob_matcher
 from spanscore.model import AttributeValue, Span
 
 SPAN_NAME: Final = "span.name"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
+from spanscore.collect.settings import TraceSettings
 from spanscore.emitters._backlog import Outgoing, QueueLimits
 from spanscore.emitters._encoded_events import encoded_events
 from spanscore.emitters._held_roots import HeldRoots, HoldLimits
@@ -16,7 +17,6 @@ from spanscore.emitters._raw_requests import Roots, RootSpan, split
 from spanscore.emitters._send_queue import SendQueue, Timing
 from spanscore.model import Report
 from spanscore.otlp_client import Client, Retries, connect
-from spanscore.trace_settings import TraceSettings
 
 _DELAYS: Final = 5  # so often may late children restart the delay
 _SLACK_S: Final = 5.0

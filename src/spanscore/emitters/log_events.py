@@ -13,10 +13,9 @@ from spanscore.emitters._otlp import Destination, logger_provider
 from spanscore.emitters._scored_span import scored_context
 from spanscore.emitters._sender import Sender
 from spanscore.evaluation_event import NAME
-from spanscore.identity import scope_version
+from spanscore.identity import SCOPE, scope_version
 from spanscore.model import Failed, Outcome, Report, Score, Skipped
 from spanscore.outbox import Outbox
-from spanscore.sdk_spans import SCOPE
 
 
 class LogEvents:

@@ -7,8 +7,8 @@ from typing import Final, Self
 from spanscore.emitters._otlp import Destination, meter_provider
 from spanscore.emitters._scored_span import scored_context
 from spanscore.emitters._sender import Sender
-from spanscore.measurements import measurements
-from spanscore.meter import Meter
+from spanscore.metrics.measurements import measurements
+from spanscore.metrics.meter import Meter
 from spanscore.model import Report
 from spanscore.outbox import Outbox
 

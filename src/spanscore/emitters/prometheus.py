@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from spanscore.emitters._sender import within
-from spanscore.exposition import Exposition, MetricsServer, Origin
-from spanscore.measurements import measurements
+from spanscore.metrics.exposition import Exposition, MetricsServer, Origin
+from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
 
 

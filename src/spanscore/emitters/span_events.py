@@ -12,10 +12,9 @@ from opentelemetry.trace import TracerProvider, get_tracer
 from spanscore.emitters._event import attributes
 from spanscore.emitters._scored_span import scored_context
 from spanscore.evaluation_event import NAME
-from spanscore.identity import scope_version
+from spanscore.identity import SCOPE, scope_version
 from spanscore.model import Report
 from spanscore.printable import printable
-from spanscore.sdk_spans import SCOPE
 
 
 class SpanEvents:

@@ -9,12 +9,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Final
 
-from spanscore.alignment import LIMIT
+from spanscore.compare.alignment import LIMIT
+from spanscore.compare.expected import unrecorded_arguments
+from spanscore.compare.json_schema import Schema, UncheckableError, Work
+from spanscore.compare.names import Normalise, called_names, listed, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import unrecorded_arguments
-from spanscore.json_schema import Schema, UncheckableError, Work
 from spanscore.model import JSON, NOT_RECORDED, Outcome, Score, Skipped, ToolCall, Trajectory
-from spanscore.names import Normalise, called_names, listed, normaliser
 
 _LONGEST_SCHEMA: Final = 64 * 1024
 _WORK: Final = 200_000

@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from annotated_types import Ge
 
-from spanscore import alignment
+from spanscore.compare import alignment
+from spanscore.compare.expected import ExpectedCall, Wanted, cut_off, equal_prefix, not_recorded, unrecorded_arguments
+from spanscore.compare.matching import continued, json_key, multiset_matching
+from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import ExpectedCall, Wanted, cut_off, equal_prefix, not_recorded, unrecorded_arguments
-from spanscore.matching import continued, json_key, multiset_matching
 from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
-from spanscore.names import Normalise, called_names, normaliser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

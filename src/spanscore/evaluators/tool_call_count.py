@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAli
 
 from annotated_types import Ge, MinLen
 
+from spanscore.compare.expected import cut_off
+from spanscore.compare.names import Normalise, called_names, listed, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import cut_off
 from spanscore.model import Outcome, Score, Trajectory
-from spanscore.names import Normalise, called_names, listed, normaliser
 
 Operator: TypeAlias = Literal["=", "==", "!=", ">", "<", ">=", "<="]
 Count: TypeAlias = Annotated[int, Ge(0)]

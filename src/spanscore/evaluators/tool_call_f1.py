@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
-from spanscore.alignment import LIMIT
+from spanscore.compare.alignment import LIMIT
+from spanscore.compare.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
+from spanscore.compare.matching import member_keys
+from spanscore.compare.names import Normalise, called_names, normaliser
+from spanscore.compare.similarity import EqualArguments, SimilarArguments
 from spanscore.contracts import Parameters
-from spanscore.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
-from spanscore.matching import member_keys
 from spanscore.model import Outcome, Score, Skipped, Trajectory
-from spanscore.names import Normalise, called_names, normaliser
-from spanscore.similarity import EqualArguments, SimilarArguments
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
 

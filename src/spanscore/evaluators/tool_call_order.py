@@ -7,12 +7,12 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MinLen
 
-from spanscore import alignment
+from spanscore.compare import alignment
+from spanscore.compare.expected import cut_off
+from spanscore.compare.matching import common_subsequence
+from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import cut_off
-from spanscore.matching import common_subsequence
 from spanscore.model import Outcome, Score, Trajectory
-from spanscore.names import Normalise, called_names, normaliser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

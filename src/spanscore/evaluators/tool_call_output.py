@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_results
+from spanscore.compare.matching import json_key, positions
+from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import ExpectedCall, cut_off, numbered, unrecorded_results
-from spanscore.matching import json_key, positions
 from spanscore.model import Outcome, Recorded, Score, ToolCall, Trajectory
-from spanscore.names import Normalise, called_names, normaliser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
+from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
 from spanscore.model import Outcome, Score, ToolCall, Trajectory
-from spanscore.names import Normalise, called_names, normaliser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

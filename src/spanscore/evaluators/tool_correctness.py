@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar
 
-from spanscore.alignment import LIMIT
+from spanscore.compare.alignment import LIMIT
+from spanscore.compare.expected import cut_off
+from spanscore.compare.names import Normalise, listed, normaliser
 from spanscore.contracts import Parameters, ToolNames
-from spanscore.expected import cut_off
 from spanscore.model import Outcome, Score, Skipped, Trajectory
-from spanscore.names import Normalise, listed, normaliser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 
-from spanscore.alignment import LIMIT
+from spanscore.compare.alignment import LIMIT
+from spanscore.compare.expected import cut_off
+from spanscore.compare.globs import glob_matcher, is_glob
+from spanscore.compare.names import Normalise, called_names, listed, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import cut_off
-from spanscore.globs import glob_matcher, is_glob
 from spanscore.model import Outcome, Score, ToolCall, Trajectory
-from spanscore.names import Normalise, called_names, listed, normaliser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

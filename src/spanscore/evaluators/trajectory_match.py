@@ -7,14 +7,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
-from spanscore import alignment
-from spanscore.arguments import ArgumentMode, Comparison, parsed_path
-from spanscore.bipartite import maximum_matching
+from spanscore.compare import alignment
+from spanscore.compare.arguments import ArgumentMode, Comparison, parsed_path
+from spanscore.compare.bipartite import maximum_matching
+from spanscore.compare.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
+from spanscore.compare.matching import Pairs, common_subsequence, continued, multiset_matching
+from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
-from spanscore.matching import Pairs, common_subsequence, continued, multiset_matching
 from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
-from spanscore.names import Normalise, called_names, normaliser
 
 Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "unordered"]
 Scoring: TypeAlias = Literal["binary", "f1", "precision", "recall"]

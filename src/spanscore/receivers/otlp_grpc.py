@@ -11,13 +11,13 @@ from typing import Any, Final, NoReturn, TypeAlias
 import grpc
 from grpc_health.v1 import health, health_pb2
 
-from spanscore.listening import Address, why_not
 from spanscore.receivers import _responses as responses
 from spanscore.receivers._admission import Admission, Unavailable
 from spanscore.receivers._bearer import BearerTokens
 from spanscore.receivers._intake import Encoding, Intake, OtherSignal
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers._tls import Tls
+from spanscore.sockets.listening import Address, why_not
 
 _PACKAGE: Final = "opentelemetry.proto.collector"
 _TRACES: Final = f"{_PACKAGE}.trace.v1.TraceService"

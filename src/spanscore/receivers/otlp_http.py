@@ -10,9 +10,6 @@ from typing import Final
 
 from aiohttp import HttpVersion11, web
 
-from spanscore.http_connection import HttpLimits
-from spanscore.http_server import HttpServer
-from spanscore.listening import Address
 from spanscore.receivers import _responses as responses
 from spanscore.receivers._admission import Admission, Held, Unavailable
 from spanscore.receivers._bearer import BearerTokens
@@ -20,6 +17,9 @@ from spanscore.receivers._inflate import BadEncoding, Body, GzipBody, PlainBody,
 from spanscore.receivers._intake import Answer, Encoding, Intake, OtherSignal
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers._tls import Tls
+from spanscore.sockets.http_connection import HttpLimits
+from spanscore.sockets.http_server import HttpServer
+from spanscore.sockets.listening import Address
 
 _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1/logs": "logs"}
 

@@ -1,0 +1,74 @@
+"""A trace whose spans are in memory: which spans it keeps, and when it is due to be closed."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from spanscore.collect.settings import TraceSettings
+from spanscore.model import Span
+
+SpanKey: TypeAlias = bytes | tuple[bytes, int]
+
+_MAX_VERSIONS: Final = 8  # a span with a known id is compared with all of them, so that there must be few
+_MAX_DELAYS: Final = 5  # how many delays late children can put off the closing
+
+
+class DropReason(enum.StrEnum):
+    """Why a trace did not keep a span."""
+
+    DUPLICATE = "duplicate"
+    """It has an equal span: the client sent it again."""
+    CONFLICT = "conflict"
+    """It has eight different spans with this id."""
+
+
+@dataclass(slots=True, eq=False)
+class HeldTrace:
+    """A trace whose spans are in memory: open, or closed so recently that a late span may open it again."""
+
+    trace_id: bytes
+    number: int
+    """Counts the openings of all traces; an older trace has the lower number."""
+    first_at: float
+    last_at: float
+    check_at: float = math.inf
+    """When to look whether the trace is due; never later than it is."""
+    spans: dict[SpanKey, Span] = field(default_factory=dict)
+    """In the order of arrival, by span id; further versions of a span by (span id, version)."""
+    size: int = 0
+    root_ended_at: float | None = None
+    awaited: set[bytes] | None = None
+    """Ids of the spans that were announced and have not ended."""
+    revision: int = 0
+    scored: int = 0
+    """How many of the spans were there at the last closing; at least 1 then."""
+    closed_at: float = -math.inf
+    over_limit: bool = False
+    """A limit closed it: the spans are gone, and it does not open again."""
+
+    def place(self, span: Span) -> SpanKey | DropReason:
+        """Return the key for a span, or why the trace does not keep it."""
+        key: SpanKey = span.span_id
+        for version in range(1, _MAX_VERSIONS + 1):
+            if key not in self.spans:
+                return key
+            if self.spans[key] == span:
+                return DropReason.DUPLICATE
+            key = (span.span_id, version)
+        return DropReason.CONFLICT
+
+    def due_at(self, settings: TraceSettings) -> float:
+        """Return when the trace is to be closed if no further span comes."""
+        latest = self.first_at + settings.max_trace_age_s
+        if self.root_ended_at is None:
+            # A span that was announced will end: a slow model is no reason to give the trace up.
+            return latest if self.awaited else min(latest, self.last_at + settings.trace_timeout_s)
+        if self.awaited:
+            return min(latest, self.last_at + settings.trace_timeout_s)
+        delay = settings.decision_delay_s
+        if self.revision:
+            delay = delay or settings.revision_delay_s
+        return min(latest, self.last_at + delay, self.root_ended_at + _MAX_DELAYS * delay)

@@ -1,0 +1,136 @@
+"""What is remembered of closed traces: the spans of the latest, and the ids of many."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import OrderedDict
+from typing import Final
+
+from spanscore.collect.held_trace import DropReason, HeldTrace
+from spanscore.collect.settings import TraceSettings
+from spanscore.model import Span
+
+_BUCKET_BYTES: Final = 64 * 8
+_IDS_PER_BUCKET: Final = 32  # on average; twice as many fit
+
+
+class LateReason(enum.StrEnum):
+    """What became of a span that came after its trace was closed."""
+
+    RESCORED = "rescored"
+    """It is in a later revision of the trace."""
+    IGNORED = "ignored"
+    """`late_spans` is "ignore"."""
+    OVER_LIMIT = "over_limit"
+    """The trace has reached its limit of spans or bytes."""
+    NOT_KEPT = "not_kept"
+    """The trace's other spans are no longer held."""
+
+
+class ClosedTraces:
+    """Recognises late spans.
+
+    The spans of a trace closed not long ago are held, so that a late span can be told from one sent again and scored
+    together with the others. Of older traces only the id is known. Both memories are bounded by the settings.
+    """
+
+    def __init__(self, settings: TraceSettings) -> None:
+        self.spans = 0
+        """Spans held."""
+        self.size = 0
+        """Size of the spans held."""
+        self._settings = settings
+        self._holds = settings.late_spans == "rescore"
+        # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
+        self._held: OrderedDict[bytes, HeldTrace] = OrderedDict()
+        self._ids = RememberedIds(settings.remember_traces)
+
+    def __contains__(self, trace_id: bytes) -> bool:
+        return trace_id in self._held or trace_id in self._ids
+
+    def remember(self, trace_id: bytes) -> None:
+        """Remember that a trace is closed."""
+        self._ids.add(trace_id)
+
+    def add(self, trace: HeldTrace, now: float) -> None:
+        """Remember a trace that was just closed, and hold its spans as far as it may open again."""
+        if not trace.revision or trace.trace_id not in self._ids:
+            self._ids.add(trace.trace_id)
+        if not self._holds or trace.revision >= self._settings.max_revisions:
+            return
+        if trace.over_limit:
+            trace.spans, trace.size = {}, 0
+        trace.scored = len(trace.spans) or 1  # the mark that a limit was reached takes up room, too
+        trace.closed_at = now
+        self._held[trace.trace_id] = trace
+        self.spans += trace.scored
+        self.size += trace.size
+        while self.spans > self._settings.keep_closed_spans:
+            self.forget_oldest()
+
+    def recall(self, span: Span, size: int, now: float) -> HeldTrace | LateReason | DropReason:
+        """Return the trace that a late span opens again, which is then no longer held, or what becomes of the span."""
+        settings = self._settings
+        if not self._holds:
+            return LateReason.IGNORED
+        trace = self._held.get(span.trace_id)
+        if trace is None:
+            return LateReason.NOT_KEPT
+        place = trace.place(span)
+        if isinstance(place, DropReason):
+            return place
+        full = len(trace.spans) >= settings.span_limit or trace.size + size > settings.max_trace_bytes
+        if full or trace.over_limit:
+            return LateReason.OVER_LIMIT
+        if now >= min(trace.closed_at + settings.keep_closed_s, trace.first_at + settings.max_trace_age_s):
+            return LateReason.NOT_KEPT
+        self._let_go(trace)
+        return trace
+
+    def forget(self, now: float) -> None:
+        """Let go of the traces that were closed too long ago."""
+        held, keep_s = self._held, self._settings.keep_closed_s
+        while held and next(iter(held.values())).closed_at + keep_s <= now:
+            self.forget_oldest()
+
+    def forget_oldest(self) -> bool:
+        """Let go of the trace closed first, and say whether there was one."""
+        if not self._held:
+            return False
+        self._let_go(next(iter(self._held.values())))
+        return True
+
+    def _let_go(self, trace: HeldTrace) -> None:
+        del self._held[trace.trace_id]
+        self.spans -= trace.scored
+        self.size -= trace.size
+
+
+class RememberedIds:
+    """Remembers the last `capacity` ids, in 16 bytes an id, however many are added.
+
+    An id is stored as a fingerprint of 64 bits in one of many buckets, and each bucket forgets its oldest. As a bucket
+    has 64 places for the 32 ids that it gets on average, fewer than one id in a million is forgotten before `capacity`
+    newer ones were added. A set of ids would be exact, at seven times the memory.
+
+    The fingerprint is Python's own hash of bytes: SipHash with a key drawn when the process starts, so that no sender
+    can choose ids that share a bucket or pass for one another (unless PYTHONHASHSEED takes the key away).
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._buckets = math.ceil(capacity / _IDS_PER_BUCKET)
+        self._table = bytearray(self._buckets * _BUCKET_BYTES)  # takes up memory only where it was written
+
+    def __contains__(self, trace_id: bytes) -> bool:
+        value = hash(trace_id)
+        start = value % self._buckets * _BUCKET_BYTES
+        # A match across the border of two fingerprints is as unlikely as two equal ones.
+        return self._table.find(value.to_bytes(8, "little", signed=True), start, start + _BUCKET_BYTES) >= 0
+
+    def add(self, trace_id: bytes) -> None:
+        """Remember an id. One that is added twice takes up two places."""
+        value = hash(trace_id)
+        start = value % self._buckets * _BUCKET_BYTES
+        end = start + _BUCKET_BYTES
+        self._table[start:end] = value.to_bytes(8, "little", signed=True) + self._table[start : end - 8]

@@ -1,0 +1,316 @@
+"""Puts spans together into traces: spans in, closed traces out.
+
+Pure: the caller says what time it is, in seconds of a clock that does not jump. The times inside the spans are not
+looked at, so that a sender's wrong clock closes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count, repeat
+from typing import Final
+
+from spanscore.collect.deadlines import Deadlines
+from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
+from spanscore.collect.remembered import ClosedTraces, LateReason
+from spanscore.collect.settings import TraceSettings
+from spanscore.model import CloseReason, Span, Trace
+
+_PROBATION_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What has become of every span and trace so far.
+
+    Always `received == in_closed + live + sum(late.values()) + sum(dropped.values())`. Spans that a receiver refuses
+    do not come to the table; they are the receiver's to count.
+    """
+
+    received: int = 0
+    in_closed: int = 0
+    """Spans in closed traces, except those that a revision added: they are late."""
+    live: int = 0
+    """Spans that wait in open traces for their first closing, or for the next revision."""
+    late: Mapping[LateReason, int] = field(default_factory=dict)
+    dropped: Mapping[DropReason, int] = field(default_factory=dict)
+    conflicts: int = 0
+    """Spans kept beside a different span with the same id; they are counted above like any other."""
+    open_traces: int = 0
+    closed: Mapping[CloseReason, int] = field(default_factory=dict)
+    """Traces, by the reason of their first closing."""
+    revisions: int = 0
+    """Closings after the first, of all traces."""
+    held_spans: int = 0
+    """Spans of closed traces that are held for a revision; a trace closed by a limit counts as one."""
+    held_bytes: int = 0
+    """Size of all spans in memory, of open and of closed traces."""
+
+
+class TraceTable:
+    """Closes each trace once: when its root has ended and late children had their time, or at a limit.
+
+    Every method that is told the time returns the traces that this closed, in the order in which they were due. A time
+    before the last one told counts as the last one. The table is not thread-safe: it belongs to one owner.
+
+    One call of `add` is one instant. A trace that is due closes after all spans of the call are in, so that the order
+    of spans that arrive together makes no difference.
+
+    A span whose trace is closed opens the trace again while its spans are held (`keep_closed_s`); the trace then closes
+    once more, with all its spans and the next revision. Otherwise the late span is only counted. The id of a closed
+    trace is not taken for a new trace as long as it is remembered.
+
+    When `num_traces` are open, the next one closes the oldest. Traces with a single span are the first to go where they
+    take more than a quarter of the table: a flood of invented trace ids displaces itself, not the traces that grow.
+
+    Args:
+        settings: the delays and bounds.
+        is_root: says whether a span is one whose end completes its trace. Does not raise.
+    """
+
+    def __init__(self, settings: TraceSettings, is_root: Callable[[Span], bool]) -> None:
+        self._settings = settings
+        self._is_root = is_root
+        self._first_check_s = min(settings.trace_timeout_s, settings.max_trace_age_s)
+        self._now = -math.inf
+        # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
+        self._probation: OrderedDict[bytes, HeldTrace] = OrderedDict()
+        self._established: OrderedDict[bytes, HeldTrace] = OrderedDict()
+        self._past = ClosedTraces(settings)
+        self._deadlines = Deadlines()
+        self._numbers = count(1)
+        self._closings: list[Trace] = []
+        self._received = self._in_closed = self._live = self._live_bytes = self._conflicts = self._revisions = 0
+        self._late: Counter[LateReason] = Counter()
+        self._dropped: Counter[DropReason] = Counter()
+        self._closed: Counter[CloseReason] = Counter()
+
+    def add(self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None) -> list[Trace]:
+        """Add spans that arrived together, of any traces and in any order.
+
+        Args:
+            spans: the spans.
+            now: when they arrived.
+            sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None where it is not known.
+        """
+        now = self._advance(now)
+        established, is_root = self._established, self._is_root
+        span_limit, max_trace_bytes = self._settings.span_limit, self._settings.max_trace_bytes
+        added = added_bytes = 0
+        for span, size in zip(spans, repeat(0) if sizes is None else sizes, strict=sizes is not None):
+            trace = established.get(span.trace_id) or self._admit(span, size)
+            if trace is None:
+                continue
+            held = trace.spans
+            if (len(held) >= span_limit or trace.size + size > max_trace_bytes) and held:
+                self._close_full(trace, span)
+                continue
+            key: SpanKey = span.span_id
+            if key in held:
+                place = self._place(trace, span)
+                if place is None:
+                    continue
+                key = place
+                self._conflicts += 1
+            held[key] = span
+            trace.size += size
+            added += 1
+            added_bytes += size
+            trace.last_at = now
+            if trace.awaited:
+                trace.awaited.discard(span.span_id)
+                self._schedule(trace)
+            if span.end_ns and is_root(span):
+                trace.root_ended_at = now
+                self._schedule(trace)
+        self._received += len(spans)
+        self._live += added
+        self._live_bytes += added_bytes
+        self._shed()
+        return self._close_due()
+
+    def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
+        """Announce a span that will be added when it has ended; only a front door inside the process can.
+
+        A trace then waits for its announced spans: up to `trace_timeout_s` after its last span where the root has
+        ended, up to `max_trace_age_s` where it has not. Nothing needs to be announced.
+        """
+        now = self._advance(now)
+        trace = self._find(trace_id)
+        if trace is None and trace_id not in self._past:
+            trace = self._open(trace_id)
+        if trace is not None:
+            trace.awaited = trace.awaited or set()
+            if len(trace.awaited) < self._settings.span_limit:
+                trace.awaited.add(span_id)
+            trace.last_at = now
+        return self._close_due()
+
+    def expire(self, now: float) -> list[Trace]:
+        """Close the traces that are due."""
+        self._past.forget(self._advance(now))
+        return self._close_due()
+
+    def next_due(self) -> float | None:
+        """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
+        return self._deadlines.next()
+
+    def close(self, trace_id: bytes) -> Trace | None:
+        """Close a trace that the caller knows to be complete; None when it is not open."""
+        trace = self._find(trace_id)
+        if trace is not None:
+            self._close(trace, _reason(trace, CloseReason.SHUTDOWN))
+        return next(iter(self._taken()), None)
+
+    def drain(self) -> list[Trace]:
+        """Close every trace, the oldest first: as `root_ended` where the root has ended, else as `shutdown`."""
+        for trace in list(self._deadlines):
+            self._close(trace, _reason(trace, CloseReason.SHUTDOWN))
+        return self._taken()
+
+    def remember(self, trace_id: bytes) -> None:
+        """Take a trace for closed, because it was before a restart."""
+        self._past.remember(trace_id)
+
+    def counts(self) -> Counts:
+        """Return what has become of every span and trace so far."""
+        return Counts(
+            received=self._received,
+            in_closed=self._in_closed,
+            live=self._live,
+            late=dict(self._late),
+            dropped=dict(self._dropped),
+            conflicts=self._conflicts,
+            open_traces=len(self._probation) + len(self._established),
+            closed=dict(self._closed),
+            revisions=self._revisions,
+            held_spans=self._past.spans,
+            held_bytes=self._live_bytes + self._past.size,
+        )
+
+    def _advance(self, now: float) -> float:
+        self._now = max(self._now, now)
+        return self._now
+
+    def _find(self, trace_id: bytes) -> HeldTrace | None:
+        return self._established.get(trace_id) or self._probation.get(trace_id)
+
+    def _admit(self, span: Span, size: int) -> HeldTrace | None:
+        """Return the trace for a span of a trace that is not established; None where the span is counted and gone."""
+        trace = self._probation.get(span.trace_id)
+        if trace is None:
+            return self._recall(span, size) if span.trace_id in self._past else self._open(span.trace_id)
+        if span.span_id in trace.spans and self._place(trace, span) is None:
+            return None
+        if trace.spans:
+            self._established[span.trace_id] = self._probation.pop(span.trace_id)
+        return trace
+
+    def _place(self, trace: HeldTrace, span: Span) -> SpanKey | None:
+        place = trace.place(span)
+        if isinstance(place, DropReason):
+            self._dropped[place] += 1
+            return None
+        return place
+
+    def _open(self, trace_id: bytes) -> HeldTrace:
+        self._make_room()
+        trace = HeldTrace(trace_id, next(self._numbers), self._now, self._now)
+        self._probation[trace_id] = trace
+        self._deadlines.set(trace, self._now + self._first_check_s)
+        return trace
+
+    def _recall(self, span: Span, size: int) -> HeldTrace | None:
+        trace = self._past.recall(span, size, self._now)
+        if isinstance(trace, DropReason):
+            self._dropped[trace] += 1
+            return None
+        if isinstance(trace, LateReason):
+            self._late[trace] += 1
+            return None
+        self._make_room()
+        trace.number = next(self._numbers)
+        trace.revision += 1
+        trace.last_at = self._now
+        trace.root_ended_at = None if trace.root_ended_at is None else self._now
+        trace.check_at = math.inf
+        self._established[trace.trace_id] = trace
+        self._live_bytes += trace.size
+        self._schedule(trace)
+        return trace
+
+    def _schedule(self, trace: HeldTrace) -> None:
+        due_at = trace.due_at(self._settings)
+        if due_at < trace.check_at:
+            self._deadlines.set(trace, due_at)
+
+    def _make_room(self) -> None:
+        if len(self._probation) + len(self._established) >= self._settings.num_traces:
+            self._evict()
+
+    def _shed(self) -> None:
+        while self._live_bytes + self._past.size > self._settings.max_bytes:
+            if not self._past.forget_oldest():
+                self._evict()
+
+    def _evict(self) -> None:
+        crowded = len(self._probation) > self._settings.num_traces * _PROBATION_SHARE
+        segments = [self._probation] if crowded else [self._probation, self._established]
+        oldest = [next(iter(segment.values())) for segment in segments if segment]
+        self._close(min(oldest, key=lambda trace: trace.number), CloseReason.EVICTED)
+
+    def _close_due(self) -> list[Trace]:
+        for trace in self._deadlines.passed(self._now):
+            due_at = trace.due_at(self._settings)
+            if due_at > trace.check_at:
+                self._deadlines.set(trace, due_at)
+            else:
+                self._close(trace, _reason(trace, CloseReason.TIMED_OUT))
+        return self._taken()
+
+    def _close_full(self, trace: HeldTrace, span: Span) -> None:
+        if self._place(trace, span) is None:
+            return
+        self._late[LateReason.OVER_LIMIT] += 1
+        trace.over_limit = True
+        full = len(trace.spans) >= self._settings.span_limit
+        self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT)
+
+    def _close(self, trace: HeldTrace, reason: CloseReason) -> None:
+        self._deadlines.remove(trace)
+        if self._established.pop(trace.trace_id, None) is None:
+            del self._probation[trace.trace_id]
+        if not trace.spans:  # it was only announced: nothing to score, and nothing that could be late
+            return
+        spans = tuple(trace.spans.values())
+        added = len(spans) - trace.scored
+        self._live -= added
+        if trace.revision:
+            self._revisions += 1
+            self._late[LateReason.RESCORED] += added
+        else:
+            self._closed[reason] += 1
+            self._in_closed += added
+        self._closings.append(
+            Trace(
+                trace_id=trace.trace_id,
+                spans=spans,
+                close_reason=reason,
+                revision=trace.revision,
+                root_received_at=trace.root_ended_at,
+            )
+        )
+        self._live_bytes -= trace.size
+        trace.awaited = None
+        self._past.add(trace, self._now)
+
+    def _taken(self) -> list[Trace]:
+        closings, self._closings = self._closings, []
+        return closings
+
+
+def _reason(trace: HeldTrace, otherwise: CloseReason) -> CloseReason:
+    return otherwise if trace.root_ended_at is None else CloseReason.ROOT_ENDED

@@ -1,0 +1,1 @@
+"""How calls, names and arguments are compared: the evaluators' common ground."""

@@ -1,0 +1,95 @@
+"""What evaluators expect, and when a trajectory does not hold enough to be compared with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from spanscore.compare.matching import json_key, python_equality_suffices
+from spanscore.compare.names import Normalise, listed
+from spanscore.model import NOT_RECORDED, NotRecorded, Recorded, Skipped, ToolCall, Trajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCall:
+    """A call in a parameter. Data only: subclass it and add what is expected of the call."""
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    name: str
+    """The tool's name."""
+
+
+class Wanted(NamedTuple):
+    """A call to compare actual ones with."""
+
+    name: str
+    arguments: Recorded
+    key: Hashable
+    is_plain: bool
+    """Python's `==` with the arguments is as good as comparing keys."""
+
+    @classmethod
+    def of(cls, name: str, arguments: Recorded) -> Wanted:
+        """Get the arguments ready to be compared."""
+        return cls(name, arguments, json_key(arguments), python_equality_suffices(arguments))
+
+    def has_arguments(self, arguments: Recorded) -> bool:
+        """Return whether these arguments are equal."""
+        return bool(self.arguments == arguments) if self.is_plain else self.key == json_key(arguments)
+
+
+def equal_prefix(wanted: Sequence[Wanted], names: Sequence[str], calls: Sequence[ToolCall]) -> int:
+    """Return with how many calls the run starts exactly as wanted.
+
+    Most runs do from start to end; knowing it spares them the making of keys.
+    """
+    for index, (one, name, call) in enumerate(zip(wanted, names, calls, strict=False)):
+        if name != one.name or not one.has_arguments(call.arguments):
+            return index
+    return min(len(wanted), len(calls))
+
+
+def not_recorded() -> NotRecorded:
+    """Return the default of a field whose absence differs from null."""
+    return NOT_RECORDED
+
+
+def numbered(names: Iterable[str]) -> Iterator[str]:
+    """Yield a key for each name: `a_0`, `b_0`, `a_1`."""
+    seen: Counter[str] = Counter()
+    for name in names:
+        yield f"{name}_{seen[name]}"
+        seen[name] += 1
+
+
+def unrecorded_arguments(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> Skipped | None:
+    """Return the reason to skip, if the spans lack the arguments of a call of one of these tools."""
+    lacking = [call for call in trajectory.without_arguments() if normalise(call.name) in tools]
+    return _not_recorded("arguments", lacking) if lacking else None
+
+
+def unrecorded_results(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> Skipped | None:
+    """Return the reason to skip, if the spans lack the result of a call of one of these tools that did not fail."""
+    if trajectory.completeness.results_recorded:
+        return None
+    lacking = [
+        call
+        for call in trajectory.calls
+        if call.result is NOT_RECORDED and call.error is None and normalise(call.name) in tools
+    ]
+    return _not_recorded("results", lacking) if lacking else None
+
+
+def cut_off(trajectory: Trajectory, missing: int) -> Skipped | None:
+    """Return the reason to skip, if calls that are missing may be in the part of the trace that was not received."""
+    if not missing or not trajectory.completeness.truncated:
+        return None
+    return Skipped(f"the trace was cut off by a limit; what is missing ({missing}) may be in the part not received")
+
+
+def _not_recorded(what: str, calls: list[ToolCall]) -> Skipped:
+    tools = listed(dict.fromkeys(call.name for call in calls))
+    return Skipped(f"{what} of {len(calls)} {'call' if len(calls) == 1 else 'calls'} of {tools} were not recorded")

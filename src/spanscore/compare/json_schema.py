@@ -1,0 +1,274 @@
+"""Checks values against JSON Schemas, whoever wrote them.
+
+Schemas come from configurations and from traces. So that none can reach out or take for ever: references stay inside
+the schema, patterns run on RE2, which takes time linear in the text, and a check ends after a fixed amount of work.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import re2  # type: ignore[import-untyped]  # has no type information
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend, validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from spanscore.compare.matching import json_key
+from spanscore.model import JSON
+
+_Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
+
+MAX_PARTS: Final = 5_000
+"""No schema may have more parts."""
+MAX_DEPTH: Final = 64
+"""Neither a schema nor a value may be nested deeper."""
+MAX_WORK: Final = 20_000
+"""No check of one value may apply more keywords."""
+
+_SHOWN: Final = 3
+_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_DATA: Final = frozenset({"const", "default", "enum", "examples"})
+_UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+_work: ContextVar[Work] = ContextVar("work")
+
+
+@dataclass(slots=True)
+class Work:
+    """How much work is left for a number of checks."""
+
+    left: int = MAX_WORK
+
+
+class UncheckableError(Exception):
+    """A value cannot be checked within the limits."""
+
+
+class Schema:
+    """A schema that is ready to check values.
+
+    Args:
+        schema: of draft 2020-12, unless its `$schema` names another.
+
+    Raises:
+        ValueError: it is no JSON Schema, or not one that can be used here; the message says why.
+    """
+
+    def __init__(self, schema: JSON) -> None:
+        parts = list(_parts(schema))
+        draft = _draft(schema)
+        try:
+            draft.check_schema(schema, format_checker=None)  # formats are checked by Python's regular expressions
+        except SchemaError as error:
+            message = f"not a JSON Schema: {error.message} at {_pointer(error)}"
+            raise ValueError(message) from error
+        except RecursionError as error:
+            message = "the schema is nested too deeply"
+            raise ValueError(message) from error
+        _refuse_unusable(schema, parts)
+        self._validator = _bounded(draft)(schema, registry=Registry())
+        try:
+            self.problems({}, Work())
+        except UncheckableError as error:
+            message = f"the schema cannot be used: {error}"
+            raise ValueError(message) from error
+
+    def problems(self, value: JSON, work: Work) -> list[str]:
+        """Return the first few things that are wrong with a value, without telling the value; none when it is valid.
+
+        Args:
+            value: what to check.
+            work: what this check, and others that share it, may use up.
+
+        Raises:
+            UncheckableError: finding out would go beyond the limits.
+        """
+        if _depth(value) > MAX_DEPTH:
+            message = f"nested more than {MAX_DEPTH} levels deep"
+            raise UncheckableError(message)
+        own = Work(min(work.left, MAX_WORK))
+        granted = own.left
+        token = _work.set(own)
+        try:
+            return list(dict.fromkeys(map(_problem, islice(self._validator.iter_errors(value), _SHOWN))))
+        except (RecursionError, Unresolvable) as error:
+            message = "a reference leads nowhere, or back to itself without end"
+            raise UncheckableError(message) from error
+        except ArithmeticError as error:
+            message = "a number is too large"
+            raise UncheckableError(message) from error
+        finally:
+            _work.reset(token)
+            work.left -= granted - own.left
+
+
+def _draft(schema: Any) -> Any:
+    named = schema.get("$schema", "") if isinstance(schema, dict) else ""
+    if not isinstance(schema, (dict, bool)) or not isinstance(named, str):
+        message = "a schema must be an object or a boolean, and its $schema a text"
+        raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a schema
+    return validator_for(schema, default=Draft202012Validator)
+
+
+def _refuse_unusable(schema: Any, parts: Iterable[dict[str, Any]]) -> None:
+    keywords: set[str] = set()
+    for part in parts:
+        keywords.update(part)
+        patterns = part.get("patternProperties")
+        for pattern in [part.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
+            if isinstance(pattern, str):
+                _pattern(pattern)
+        for keyword in _REFERENCES & part.keys():
+            _refuse_unresolvable(schema, part[keyword])
+    if keywords & _UNEVALUATED and keywords & {"patternProperties", *_REFERENCES}:
+        message = f"{min(keywords & _UNEVALUATED)} cannot be used together with references or patternProperties"
+        raise ValueError(message)
+
+
+def _parts(schema: JSON) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a schema that are schemas, or may be."""
+    pending: list[tuple[Any, int]] = [(schema, 0)]
+    for _ in range(MAX_PARTS):
+        if not pending:
+            return
+        part, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            message = f"a schema must not be nested more than {MAX_DEPTH} levels deep"
+            raise ValueError(message)
+        if isinstance(part, dict):
+            yield part
+            pending += ((value, depth + 1) for key, value in part.items() if key not in _DATA)
+        elif isinstance(part, list):
+            pending += ((value, depth + 1) for value in part)
+    message = f"a schema must not have more than {MAX_PARTS} parts"
+    raise ValueError(message)
+
+
+def _refuse_unresolvable(schema: Any, reference: Any) -> None:
+    if not isinstance(reference, str):  # a property of that name
+        return
+    if reference != "#" and not reference.startswith("#/"):
+        message = f"the reference {reference!r} is not allowed; use one inside the schema, such as '#/$defs/city'"
+        raise ValueError(message)
+    try:
+        Registry().resolver_with_root(DRAFT202012.create_resource(schema)).lookup(reference)
+    except Unresolvable as error:
+        message = f"the reference {reference!r} leads nowhere"
+        raise ValueError(message) from error
+
+
+@lru_cache(maxsize=512)
+def _pattern(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
+        message = f"the pattern {pattern!r} is not one of RE2: {reason}"
+        raise ValueError(message) from error
+
+
+@lru_cache(maxsize=16)
+def _bounded(draft: Any) -> Any:
+    """Return a draft's validator with our own keywords in place of the unsafe ones, and all of them counted."""
+    ours: dict[str, _Keyword] = {
+        "additionalProperties": _additional_properties,
+        "const": _const,
+        "enum": _enum,
+        "pattern": _match,
+        "patternProperties": _pattern_properties,
+        "uniqueItems": _unique_items,
+    }
+    keywords = {name: _counted(ours.get(name, keyword)) for name, keyword in draft.VALIDATORS.items()}
+    return extend(draft, keywords)  # type: ignore[no-untyped-call]  # the stubs leave its types out
+
+
+def _counted(keyword: _Keyword) -> _Keyword:
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        work = _work.get()
+        if not work.left:
+            message = "too much work"
+            raise UncheckableError(message)
+        work.left -= 1
+        yield from keyword(validator, value, instance, schema)
+
+    return check
+
+
+def _match(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "string") and not _is_found(pattern, instance):
+        yield ValidationError("does not match")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if not validator.is_type(instance, "object"):
+        return
+    for pattern, schema in patterns.items():
+        for name, value in instance.items():
+            if _is_found(pattern, name):
+                yield from validator.descend(value, schema, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if not validator.is_type(instance, "object"):
+        return
+    patterns = schema.get("patternProperties", {})
+    for name, value in instance.items():
+        if name in schema.get("properties", {}) or any(_is_found(pattern, name) for pattern in patterns):
+            continue
+        if allowed is False:
+            yield ValidationError("not allowed", path=[name])
+        else:
+            yield from validator.descend(value, allowed, path=name)
+
+
+def _const(_validator: Any, const: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if json_key(instance) != json_key(const):
+        yield ValidationError("another value")
+
+
+def _enum(_validator: Any, enum: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    key = json_key(instance)
+    if not any(json_key(each) == key for each in enum):
+        yield ValidationError("another value")
+
+
+def _unique_items(validator: Any, unique: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if unique and validator.is_type(instance, "array") and len(set(map(json_key, instance))) < len(instance):
+        yield ValidationError("repeated items")
+
+
+def _is_found(pattern: str, text: str) -> bool:
+    if not text.isascii():  # RE2 reads UTF-8, which half of a surrogate pair is not
+        text = text.encode(errors="replace").decode()
+    return _pattern(pattern).search(text) is not None
+
+
+def _depth(value: Any) -> int:
+    depth, layer = 0, [value]
+    while layer and depth <= MAX_DEPTH:
+        inner = (item.values() if isinstance(item, dict) else item for item in layer if isinstance(item, (dict, list)))
+        layer = [each for items in inner for each in items]
+        depth += 1
+    return depth
+
+
+def _problem(error: ValidationError) -> str:
+    """Say what the schema wants, never what the value is: scores go where arguments may not."""
+    wanted = (
+        error.message if error.validator == "required" else f"{error.validator}: {reprlib.repr(error.validator_value)}"
+    )
+    return f"{_pointer(error)}: {wanted}"
+
+
+def _pointer(error: ValidationError | SchemaError) -> str:
+    return "/" + "/".join(reprlib.repr(step).strip("'") for step in error.absolute_path)

@@ -1,0 +1,141 @@
+"""Finds the most similar of many reference arguments, without comparing each call with each reference."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Final, TypeAlias, TypeVar
+
+from spanscore.compare.matching import positions
+
+Members: TypeAlias = frozenset[Hashable]
+"""Arguments as `spanscore.compare.matching.member_keys` returns them."""
+
+_WITHOUT_ARGUMENTS: Final = 0.5
+"""The similarity of arguments to a reference that has none."""
+
+
+class EqualArguments:
+    """The reference arguments of one tool, to be taken by one call after the other if they are equal.
+
+    Args:
+        references: in their order.
+    """
+
+    def __init__(self, references: Sequence[Members]) -> None:
+        self._waiting = {reference: iter(places) for reference, places in positions(references).items()}
+
+    def take(self, members: Members) -> tuple[int, float] | None:
+        """Take the first equal reference and return its place and similarity; None where there is none."""
+        place = next(self._waiting.get(members, iter(())), None)
+        return None if place is None else (place, 1.0)
+
+
+class SimilarArguments:
+    """The reference arguments of one tool, to be taken by one call after the other.
+
+    The similarity to a reference is the share of its members that are there; what else is there does not matter. Most
+    calls have a similarity of 1, and are found by a member that is rare among the references. For the others the
+    members that each reference shares with the call are counted for all references at once, in the bits of integers.
+
+    Args:
+        references: in their order.
+        least: the similarity that is needed.
+    """
+
+    def __init__(self, references: Sequence[Members], least: float) -> None:
+        self._references = references
+        self._least = least
+        self._is_taken = bytearray(len(references))
+        self._open = (1 << len(references)) - 1
+        frequency = Counter(member for reference in references for member in reference)
+        self._by_rarest: dict[Hashable, list[int]] = defaultdict(list)
+        for place in range(len(references) - 1, -1, -1):
+            rarest = min(references[place], key=frequency.__getitem__, default=None)
+            self._by_rarest[rarest].append(place)
+
+    def take(self, members: Members) -> tuple[int, float] | None:
+        """Take the most similar reference and return its place and similarity; None where none is similar enough."""
+        place, similarity = self._whole(members), 1.0
+        if place is None and self._least < 1:
+            place, similarity = self._partial(members)
+        if place is None:
+            return None
+        self._is_taken[place] = True
+        self._open ^= 1 << place
+        return place, similarity
+
+    def _whole(self, members: Members) -> int | None:
+        """Return the first open reference all of whose members are there."""
+        first: int | None = None
+        for member in members or (None,):
+            places = self._by_rarest.get(member, [])
+            while places and self._is_taken[places[-1]]:
+                places.pop()
+            for place in reversed(places):
+                if first is not None and first < place:
+                    break
+                if not self._is_taken[place] and self._references[place] <= members:
+                    first = place
+        return first
+
+    def _partial(self, members: Members) -> tuple[int | None, float]:
+        """Return the first of the open references with the highest similarity below 1."""
+        first, best = None, self._least
+        without = self._sizes.get(0, 0) & self._open
+        if without and best <= _WITHOUT_ARGUMENTS:
+            first, best = _lowest(without), _WITHOUT_ARGUMENTS
+        planes: list[int] | None = None
+        for size, places in self._sizes.items():
+            for shared in range(min(size - 1, len(members)), 0, -1):
+                if shared / size < best:
+                    break
+                planes = self._shared(members) if planes is None else planes
+                found = _exactly(shared, planes, places & self._open)
+                if found and (first is None or shared / size > best or _lowest(found) < first):
+                    first, best = _lowest(found), shared / size
+        return first, best
+
+    def _shared(self, members: Members) -> list[int]:
+        """Count for every reference the members it shares: plane k has the bits of worth 2**k of all the counts."""
+        planes: list[int] = []
+        for member in members:
+            carry = self._holders.get(member, 0) & self._open
+            for index, plane in enumerate(planes):
+                planes[index], carry = plane ^ carry, plane & carry
+            if carry:
+                planes.append(carry)
+        return planes
+
+    @cached_property
+    def _sizes(self) -> dict[int, int]:
+        return _places((len(reference), place) for place, reference in enumerate(self._references))
+
+    @cached_property
+    def _holders(self) -> dict[Hashable, int]:
+        return _places((member, place) for place, reference in enumerate(self._references) for member in reference)
+
+
+_Key = TypeVar("_Key")
+
+
+def _places(found: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
+    """Return the places of each key as the bits of an integer."""
+    places: dict[_Key, int] = defaultdict(int)
+    for key, place in found:
+        places[key] |= 1 << place
+    return dict(places)
+
+
+def _exactly(count: int, planes: Sequence[int], places: int) -> int:
+    """Return the places whose count it is."""
+    if count >> len(planes):
+        return 0
+    for index, plane in enumerate(planes):
+        places &= plane if count >> index & 1 else ~plane
+    return places
+
+
+def _lowest(places: int) -> int:
+    return (places & -places).bit_length() - 1

@@ -1,0 +1,1 @@
+"""Every metric of spanscore: declared, measured, and handed to a sink."""

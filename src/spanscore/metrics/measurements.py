@@ -1,0 +1,93 @@
+"""What a report adds to the metrics: one list for every exporter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from spanscore.instruments import (
+    AGENT_TOOL_CALLS,
+    ALL_SUCCEEDED,
+    CONSECUTIVE_SAME,
+    EVALUATIONS,
+    LATENCY_P50,
+    LATENCY_P95,
+    SCORE,
+    SEQUENCE_GAPS,
+    TOOL_CALLS,
+    TOOL_CALLS_FAILED,
+    TOOL_DURATION,
+    TOOL_FAILURE_RATE,
+    Instrument,
+)
+from spanscore.metrics.series import Values
+from spanscore.model import Outcome, Report, Score, Skipped, ToolCall, Trajectory
+
+Measurement: TypeAlias = tuple[Instrument, float, Values]
+"""An instrument, what was measured, and a value for each attribute of the instrument."""
+
+OTHER_ERROR: Final = "_OTHER"
+"""The semantic conventions' `error.type` where the type is not known."""
+
+_MEASURING_TYPE: Final = "tool_call_trajectory"
+_MEASURED: Final = (
+    (TOOL_CALLS, "tool_calls_total"),
+    (TOOL_CALLS_FAILED, "tool_calls_failed"),
+    (ALL_SUCCEEDED, "all_tool_calls_succeeded"),
+    (SEQUENCE_GAPS, "tool_call_sequence_gaps"),
+    (CONSECUTIVE_SAME, "consecutive_same_tool_calls"),
+)
+_LATENCIES: Final = ((LATENCY_P50, "tool_call_latency_p50_ms"), (LATENCY_P95, "tool_call_latency_p95_ms"))
+
+# "TimeoutError: no answer within 30 s" tells its type, "the card was declined" does not.
+_ERROR_TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(?=:|\Z)")
+
+
+def measurements(report: Report) -> Iterator[Measurement]:
+    """Yield what the report adds to the metrics: nothing for a revision, as its trajectory was counted before."""
+    if report.revision:
+        return
+    trajectory = report.trajectory
+    agent, service = trajectory.agent, trajectory.service
+    timed = [call for call in trajectory.calls if _was_timed(call)]
+    for evaluation in report.evaluations:
+        name, outcome = evaluation.name, evaluation.outcome
+        yield EVALUATIONS, 1, (name, outcome_word(outcome), agent, service)
+        if isinstance(outcome, Score):
+            yield SCORE, outcome.value, (name, agent, service)
+            if evaluation.type == _MEASURING_TYPE:
+                yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
+    yield AGENT_TOOL_CALLS, len(trajectory.calls), (agent, service)
+    for call in timed:
+        error = None if call.error is None else error_type(call.error)
+        yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, error, call.agent or agent, service)
+
+
+def outcome_word(outcome: Outcome) -> str:
+    """Return `pass`, `fail`, `skipped`, or `failed` when the evaluator itself went wrong."""
+    if isinstance(outcome, Score):
+        return "pass" if outcome.passed else "fail"
+    return "skipped" if isinstance(outcome, Skipped) else "failed"
+
+
+def error_type(error: str) -> str:
+    """Return the type that the text of an error begins with, `_OTHER` where it begins with none."""
+    found = _ERROR_TYPE.match(error)
+    return OTHER_ERROR if found is None else found[0]
+
+
+def _measured(measured: Mapping[str, Any], name: str, trajectory: Trajectory, *, timed: bool) -> Iterator[Measurement]:
+    agent, service = trajectory.agent, trajectory.service
+    for instrument, key in _MEASURED:
+        yield instrument, int(measured[key]), (name, agent, service)  # OTLP refuses an exemplar that is a boolean
+    for tool, rate in measured["per_tool_failure_rate"].items():
+        yield TOOL_FAILURE_RATE, rate, (name, tool, agent, service)
+    if timed:
+        for instrument, key in _LATENCIES:
+            yield instrument, measured[key] / 1e3, (name, agent, service)
+
+
+def _was_timed(call: ToolCall) -> bool:
+    """Return whether the call's execution was seen from its beginning to its end."""
+    return call.span_id is not None and call.end_ns != 0

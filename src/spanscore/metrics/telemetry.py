@@ -1,0 +1,187 @@
+"""What spanscore says about itself: how many spans and traces came to what, how long its work took, what failed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+from spanscore.collect.held_trace import DropReason
+from spanscore.collect.remembered import LateReason
+from spanscore.collect.table import Counts
+from spanscore.engine import Engine, Tallies
+from spanscore.instruments import (
+    EVALUATION_ERRORS,
+    EXPORT_FAILURES,
+    MEMORY_HELD,
+    OWN_INSTRUMENTS,
+    QUEUE_CAPACITY,
+    QUEUE_SIZE,
+    SPANS_CLOSED,
+    SPANS_DROPPED,
+    SPANS_LATE,
+    SPANS_LIVE,
+    SPANS_RECEIVED,
+    SPANS_REFUSED,
+    TRACES_CLOSED,
+    TRACES_OPEN,
+    TRACES_REVISED,
+    Instrument,
+    InstrumentKind,
+)
+from spanscore.metrics.series import Read, Values
+from spanscore.model import CloseReason
+
+Numbers: TypeAlias = Mapping[Values, float]
+
+
+class Sink(Protocol):
+    """Where metrics go: a meter of OpenTelemetry, or a page for Prometheus."""
+
+    def record(self, instrument: Instrument, value: float) -> None:
+        """Add a measurement to a histogram."""
+        ...
+
+    def observe(self, instrument: Instrument, read: Read) -> None:
+        """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
+        ...
+
+
+class Queue(Protocol):
+    """A queue with a bound."""
+
+    @property
+    def size(self) -> int:
+        """Items in it."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """Items that fit."""
+        ...
+
+
+class Outgoing(Queue, Protocol):
+    """What an emitter has on its way."""
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """What could not be sent, by why."""
+        ...
+
+
+@runtime_checkable
+class SendsInBackground(Protocol):
+    """An emitter that queues."""
+
+    @property
+    def outbox(self) -> Outgoing | None:
+        """What is on its way; None where it is not the emitter's own."""
+        ...
+
+
+class Telemetry:
+    """Measures an engine.
+
+        telemetry = Telemetry([exposition])
+        engine = Engine(..., measure=telemetry.measure)
+        telemetry.watch(engine)
+
+    Counting costs nothing while nobody asks: the numbers are those that the engine and the emitters keep anyway. They
+    are read without stopping the engine, so that sums over several metrics are exact only while it rests. Where more
+    than one engine is watched, their numbers are added up.
+
+    Args:
+        sinks: where metrics go.
+    """
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self.sinks: Final = tuple(sinks)
+        self._reads: Final[defaultdict[str, list[Read]]] = defaultdict(list)
+        for instrument in OWN_INSTRUMENTS:
+            if instrument.kind is not InstrumentKind.HISTOGRAM:
+                for sink in self.sinks:
+                    sink.observe(instrument, partial(self._total, instrument))
+
+    def measure(self, instrument: Instrument, value: float) -> None:
+        """Take a measurement of our own work: what `Engine` is given."""
+        for sink in self.sinks:
+            sink.record(instrument, value)
+
+    def observe(self, instrument: Instrument, read: Read) -> None:
+        """Add numbers to a counter or a gauge of ours, such as the size of the storage."""
+        self._reads[instrument.name].append(read)
+
+    def watch(self, engine: Engine) -> None:
+        """Count what becomes of an engine's spans and traces, and what its emitters have on their way."""
+        for instrument, read in _READS:
+            self.observe(instrument, partial(_read, engine, read))
+        for name, emitter in engine.emitters.items():
+            outbox = emitter.outbox if isinstance(emitter, SendsInBackground) else None
+            if outbox is not None:
+                self.watch_queue(name, outbox)
+                self.observe(EXPORT_FAILURES, partial(_failures, name, outbox))
+
+    def watch_queue(self, name: str, queue: Queue) -> None:
+        """Show how full a queue is."""
+        self.observe(QUEUE_SIZE, lambda: {(name,): queue.size})
+        self.observe(QUEUE_CAPACITY, lambda: {(name,): queue.capacity})
+
+    def _total(self, instrument: Instrument) -> Numbers:
+        total: dict[Values, float] = {}
+        for read in self._reads[instrument.name]:
+            for values, number in read().items():
+                total[values] = total.get(values, 0) + number
+        return total
+
+
+def _failures(name: str, outbox: Outgoing) -> Numbers:
+    return {(name, reason): number for reason, number in outbox.failures.items()}
+
+
+def _read(engine: Engine, read: Callable[[Counts, Tallies], Numbers]) -> Numbers:
+    return read(engine.counts(), engine.tallies)
+
+
+def _received(counts: Counts, tallies: Tallies) -> Numbers:
+    # Spans that were refused, or dropped before they reached the table, were received all the same.
+    return _one(counts.received + _sum(tallies.refused) + _sum(tallies.dropped))
+
+
+def _dropped(counts: Counts, tallies: Tallies) -> Numbers:
+    of_table = {reason.value: counts.dropped.get(reason, 0) for reason in DropReason}
+    return _by_one(of_table | dict(tallies.dropped))
+
+
+def _one(number: float) -> Numbers:
+    return {(): number}
+
+
+def _by_one(numbers: Mapping[str, int]) -> Numbers:
+    return {(key,): number for key, number in numbers.items()}
+
+
+def _by_two(counter: Counter[tuple[str, str]]) -> Numbers:
+    return {(name, reason): number for (name, reason), number in dict(counter).items()}
+
+
+def _sum(counter: Counter[str]) -> int:
+    # Copied first, at once: the owner may add a reason meanwhile.
+    return sum(dict(counter).values())
+
+
+_READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...]] = (
+    (SPANS_RECEIVED, _received),
+    (SPANS_CLOSED, lambda counts, _: _one(counts.in_closed)),
+    (SPANS_LIVE, lambda counts, _: _one(counts.live)),
+    (SPANS_LATE, lambda counts, _: _by_one({reason.value: counts.late.get(reason, 0) for reason in LateReason})),
+    (SPANS_REFUSED, lambda _, tallies: _by_one(dict(tallies.refused))),
+    (SPANS_DROPPED, _dropped),
+    (TRACES_OPEN, lambda counts, _: _one(counts.open_traces)),
+    (TRACES_CLOSED, lambda counts, _: _by_one({reason.value: counts.closed.get(reason, 0) for reason in CloseReason})),
+    (TRACES_REVISED, lambda counts, _: _one(counts.revisions)),
+    (MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),
+    (EVALUATION_ERRORS, lambda _, tallies: _by_two(tallies.evaluation_errors)),
+    (EXPORT_FAILURES, lambda _, tallies: _by_two(tallies.export_failures)),
+)

@@ -1,0 +1,243 @@
+"""Turns a closed trace into trajectories: which spans are tool calls, which of them are one call, and in which order.
+
+The joins rest on the span tree alone and know no instrumentation; what one span says is the dialects' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from spanscore.contracts import CallReading
+from spanscore.model import (
+    JSON,
+    NOT_RECORDED,
+    Attributes,
+    CloseReason,
+    Completeness,
+    Span,
+    ToolCall,
+    Trace,
+    Trajectory,
+    Unit,
+)
+from spanscore.read.reader import DialectReader, joined_calls
+from spanscore.read.requested import Answered, Requested
+from spanscore.read.same_calls import same_calls
+from spanscore.read.tree import NO_READING, NONE, SpanTree
+
+UNNAMED: Final = "unknown"
+"""The name of a tool call whose span nowhere says of which tool it is."""
+
+_LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
+
+
+def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
+    """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
+
+    A trace in which no agent's run can be told apart is one trajectory in either case.
+    """
+    tree = SpanTree(trace.spans, reader)
+    runs, run_of = ([], []) if unit is Unit.TRACE else tree.runs()
+    run_of = run_of or [tree.root] * len(tree.spans)
+    calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
+    for index, call in _executed(tree) or _requested(tree):
+        calls.setdefault(run_of[index], []).append(call)
+    responses = {
+        run_of[index]: tree.readings[index].response_id
+        for index in sorted(tree.models, key=tree.by_start)
+        if tree.readings[index].response_id
+    }
+    seen = _completeness(trace, tree)
+    return tuple(
+        replace(_about(tree, run), unit=unit, calls=found, response_id=responses.get(run), completeness=seen.of(found))
+        for run, found in ((run, tuple(found)) for run, found in calls.items())
+    )
+
+
+def _about(tree: SpanTree, run: int) -> Trajectory:
+    """Return all that is known of a run but its calls."""
+    root = tree.spans[tree.root]
+    span = tree.spans[run]
+    agent = tree.readings[run].agent or (tree.first_agent() if run == tree.root else None)
+    conversation_id = tree.readings[run].conversation_id or tree.first_conversation()
+    service = root.resource.get("service.name")
+    return Trajectory(
+        calls=(),
+        trace_id=span.trace_id,
+        root_span_id=span.span_id,
+        service=service if isinstance(service, str) else None,
+        agent=agent,
+        conversation_id=conversation_id,
+        attributes=_attributes(root, span, agent, conversation_id),
+        tool_definitions=ToolDefinitions(tree),
+    )
+
+
+def _attributes(root: Span, span: Span, agent: str | None, conversation_id: str | None) -> Attributes:
+    """Return what a configuration can match on; what dialects spell in their own ways has its standard name too."""
+    standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
+    known = {key: value for key, value in standard.items() if value is not None}
+    return {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name}
+
+
+def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
+    orphans = [
+        span
+        for span, parent in zip(tree.spans, tree.parents, strict=True)
+        if parent == NONE and span.parent_span_id and not span.parent_is_remote
+    ]
+    rootless = all(span.parent_span_id for span in tree.spans)
+    return Completeness(
+        root_seen=not rootless or trace.close_reason is CloseReason.ROOT_ENDED,
+        parents_missing=len(orphans),
+        truncated=trace.close_reason in _LIMITS,
+    )
+
+
+@dataclass(slots=True)
+class _Executed:
+    """One call that was executed: the span that stands for it, and all that its spans say."""
+
+    index: int
+    reading: CallReading
+    rank: int | None = None
+
+
+def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
+    """Return the calls that have a span, in order, each with the index of its span."""
+    members = same_calls(tree)
+    calls = [_Executed(index, _merged(tree, group)) for index, group in members.items()]
+    _repair(tree, calls)
+    return [(call.index, _tool_call(tree, call)) for call in _in_order(tree, calls)]
+
+
+def _in_order(tree: SpanTree, calls: Sequence[_Executed]) -> list[_Executed]:
+    """Return the calls by their start.
+
+    Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and siblings as
+    the model asked for them, or as they arrived.
+    """
+    by_index = {call.index: call for call in calls}
+    above = tree.nearest(by_index.keys())
+    below: dict[int, list[_Executed]] = {}
+    for call in calls:
+        outer = above[call.index]
+        is_tied = outer != NONE and tree.spans[outer].start_ns == tree.spans[call.index].start_ns
+        below.setdefault(outer if is_tied else NONE, []).append(call)
+
+    def order(call: _Executed) -> tuple[int, int, int]:
+        rank = len(by_index) if call.rank is None else call.rank
+        return -tree.spans[call.index].start_ns, -rank, -call.index
+
+    waiting = sorted(below.pop(NONE, ()), key=order)
+    found: list[_Executed] = []
+    while waiting:
+        found.append(waiting.pop())
+        waiting.extend(sorted(below.pop(found[-1].index, ()), key=order))
+    # What is left has parents that form a cycle.
+    return found + sorted((call for tied in below.values() for call in tied), key=order, reverse=True)
+
+
+def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
+    readings = [tree.call(index) for index in group]
+    errors = (reading.error for reading in readings if reading.error)
+    return replace(joined_calls(readings), error=next(errors, None))
+
+
+def _repair(tree: SpanTree, calls: Sequence[_Executed]) -> None:
+    """Fill in what the spans of the calls leave out but the model's requests tell: ids, arguments and their order."""
+    starts = [tree.spans[call.index].start_ns for call in calls]
+    if all(_is_whole(call.reading) for call in calls) and len(set(starts)) == len(starts):
+        return
+    in_order = sorted(calls, key=lambda call: tree.by_start(call.index))
+    for call, (rank, reading) in zip(in_order, _requests(tree).join([call.reading for call in in_order]), strict=True):
+        call.rank, call.reading = rank, reading
+
+
+def _is_whole(call: CallReading) -> bool:
+    return bool(call.name and call.call_id) and call.arguments is not NOT_RECORDED and call.sole_argument is None
+
+
+def _requests(tree: SpanTree) -> Requested:
+    """Return what the models asked for. A framework's model span often wraps the client's own: one of them is heard."""
+    readings = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
+    asking = {index for index, reading in readings.items() if reading.requests}
+    outer = tree.nearest(asking, barrier=tree.agents.union(tree.calls))
+    readings.update((index, replace(readings[index], requests=())) for index in asking if outer[index] != NONE)
+    answered = [
+        Answered(index, tree.spans[index].start_ns, max(tree.spans[index].start_ns, tree.spans[index].end_ns), reading)
+        for index, reading in readings.items()
+    ]
+    return Requested(sorted(answered, key=lambda model: tree.by_start(model.span)))
+
+
+def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
+    """Return the calls that models asked for, for a trace that records no execution of a tool at all.
+
+    A trace of nothing but model spans, and of what the model's client does below them, does not say that anything was
+    executed: it is one step of a run whose other steps are traces of their own.
+    """
+    if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
+        return []
+    models = set(tree.models)
+    if not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(tree.nearest(models))):
+        return []
+    return [
+        (
+            index,
+            ToolCall(
+                name=request.name,
+                arguments=request.arguments,
+                result=result,
+                call_id=request.call_id,
+                start_ns=tree.spans[index].end_ns,
+                end_ns=tree.spans[index].end_ns,
+                agent=tree.agent_of(index),
+            ),
+        )
+        for index, request, result in _requests(tree).calls()
+    ]
+
+
+def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
+    span = tree.spans[call.index]
+    reading = call.reading
+    return ToolCall(
+        name=reading.name or UNNAMED,
+        arguments=reading.arguments,
+        result=reading.result,
+        error=reading.error,
+        call_id=reading.call_id,
+        span_id=span.span_id,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        agent=reading.agent or tree.agent_of(call.index),
+        sequence=reading.sequence,
+    )
+
+
+class ToolDefinitions(Mapping[str, JSON]):
+    """The JSON Schemas of the tools, read out of the spans when first asked for: few evaluators do."""
+
+    def __init__(self, tree: SpanTree) -> None:
+        self._tree = tree
+
+    @cached_property
+    def _schemas(self) -> dict[str, JSON]:
+        found: dict[str, JSON] = {}
+        for index in sorted(range(len(self._tree.spans)), key=self._tree.by_start):
+            if self._tree.readings[index] != NO_READING:
+                found.update(self._tree.reader.read_model(self._tree.spans[index]).tool_definitions)
+        return found
+
+    def __getitem__(self, name: str) -> JSON:
+        return self._schemas[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schemas)
+
+    def __len__(self) -> int:
+        return len(self._schemas)

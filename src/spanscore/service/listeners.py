@@ -1,0 +1,183 @@
+"""What the standalone receiver listens on: all of it, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+from spanscore.config import Config, Endpoint
+from spanscore.errors import ConfigError
+from spanscore.receivers._admission import Admission
+from spanscore.receivers._bearer import BearerTokens
+from spanscore.receivers._intake import Intake
+from spanscore.receivers._tls import Tls
+from spanscore.receivers.otlp_grpc import OtlpGrpc
+from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
+from spanscore.service.pages import Page, Pages, Readiness
+from spanscore.sockets.listening import Address, resolved
+
+GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
+HTTP: Final = "receivers.otlp.protocols.http.endpoint"
+PAGES: Final = "exporters.prometheus.endpoint"
+
+_MIB: Final = 2**20
+_PAGES_GRACE_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """What the listeners lead to."""
+
+    intake: Intake
+    admission: Admission
+    metrics: Page | None
+    """The metrics page, where one is served."""
+    readiness: Readiness
+
+
+class _TlsSection(Protocol):
+    @property
+    def cert_file(self) -> Path | None: ...
+
+    @property
+    def key_file(self) -> Path | None: ...
+
+    @property
+    def client_ca_file(self) -> Path | None: ...
+
+
+class _Server(Protocol):
+    async def start(self) -> None: ...
+
+    async def stop(self, grace_s: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """One server and where it is to listen."""
+
+    key: str
+    server: _Server
+    listen: Callable[[], list[Address]]
+
+
+class Listeners:
+    """Listens as a configuration says, in the running event loop.
+
+    Args:
+        config: what `Config.for_serve` completed.
+        front: what is listened for.
+        insecure: whether others than this machine may send without TLS and authentication.
+
+    Raises:
+        ConfigError: the bearer tokens cannot be used, or others could send without TLS and authentication.
+        ListenError: an address is not one of this machine.
+    """
+
+    def __init__(self, config: Config, front: Front, *, insecure: bool = False) -> None:
+        self.addresses: Final[dict[str, list[Address]]] = {}
+        """What is listened on, by configuration key."""
+        self._receivers = list(_receivers(config, front, insecure=insecure))
+        self._pages = list(_pages(config, front))
+
+    async def start(self) -> None:
+        """Listen on everything.
+
+        Raises:
+            ConfigError: a file of TLS cannot be used.
+            ListenError: an address cannot be bound; then nothing is listened on.
+        """
+        listeners = [*self._receivers, *self._pages]
+        async with AsyncExitStack() as stack:
+            for listener in listeners:
+                stack.push_async_callback(listener.server.stop, 0)
+                self.addresses[listener.key] = listener.listen()
+            for listener in listeners:
+                await listener.server.start()
+            stack.pop_all()
+
+    async def stop_receiving(self, grace_s: float) -> None:
+        """Refuse connections at once, let the requests under way finish, and close."""
+        await asyncio.gather(*(listener.server.stop(grace_s) for listener in self._receivers))
+
+    async def stop(self) -> None:
+        """Stop serving the pages too."""
+        await asyncio.gather(*(listener.server.stop(_PAGES_GRACE_S) for listener in self._pages))
+
+
+def largest_request(config: Config) -> int:
+    """Return how many bytes the largest request may have that is taken on any listener."""
+    protocols = config.receivers.otlp.protocols if config.receivers is not None and config.receivers.otlp else None
+    over_grpc = protocols.grpc.max_recv_msg_size_mib * _MIB if protocols is not None and protocols.grpc else 0
+    over_http = protocols.http.max_request_body_size if protocols is not None and protocols.http else 0
+    return max(over_grpc, over_http)
+
+
+def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Listener]:
+    otlp = config.receivers.otlp if config.receivers is not None else None
+    if otlp is None:
+        return
+    tokens = BearerTokens(otlp.auth.bearer_token_file) if otlp.auth is not None else None
+    over_grpc, over_http = otlp.protocols.grpc, otlp.protocols.http
+    if over_grpc is not None:
+        addresses, tls = _addresses(over_grpc.endpoint, GRPC), _tls(over_grpc.tls)
+        _check_exposure(addresses, GRPC, tls, tokens, insecure=insecure)
+        size = over_grpc.max_recv_msg_size_mib * _MIB
+        grpc = OtlpGrpc(front.intake, front.admission, max_request_size=size, tokens=tokens)
+        yield _Listener(GRPC, grpc, partial(grpc.listen, addresses, GRPC, tls))
+    if over_http is not None:
+        addresses, tls = _addresses(over_http.endpoint, HTTP), _tls(over_http.tls)
+        _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
+        settings = HttpSettings(
+            max_request_size=over_http.max_request_body_size,
+            traces_path=over_http.traces_url_path,
+            allowed_origins=frozenset(over_http.cors.allowed_origins if over_http.cors is not None else ()),
+        )
+        http = OtlpHttp(front.intake, front.admission, settings, tokens)
+        yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls))
+
+
+def _pages(config: Config, front: Front) -> Iterator[_Listener]:
+    prometheus = config.exporters.prometheus if config.exporters is not None else None
+    if prometheus is not None and front.metrics is not None:
+        addresses = _addresses(prometheus.endpoint, PAGES)
+        exposed = [str(address) for address in addresses if not address.is_loopback]
+        if exposed:
+            _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
+        pages = Pages(front.metrics, front.readiness)
+        yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES))
+
+
+def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:
+    listed = [endpoints] if isinstance(endpoints, Endpoint) else endpoints
+    found = [address for endpoint in listed for address in resolved(endpoint.host, endpoint.port, key)]
+    return list(dict.fromkeys(found))
+
+
+def _tls(section: _TlsSection | None) -> Tls | None:
+    if section is None or section.cert_file is None or section.key_file is None:
+        return None
+    return Tls(cert_file=section.cert_file, key_file=section.key_file, client_ca_file=section.client_ca_file)
+
+
+def _check_exposure(
+    addresses: Sequence[Address], key: str, tls: Tls | None, tokens: BearerTokens | None, *, insecure: bool
+) -> None:
+    exposed = ", ".join(str(address) for address in addresses if not address.is_loopback)
+    if not exposed or (tls is not None and (tokens is not None or tls.client_ca_file is not None)):
+        return
+    if not insecure:
+        message = (
+            f"{key}: {exposed} can be reached from other machines: configure 'tls', and 'auth' or "
+            f"'tls.client_ca_file' - or start with --insecure, where the network itself keeps others out"
+        )
+        raise ConfigError(message)
+    _log.warning("%s: anybody who reaches %s can send, without TLS and authentication", key, exposed)

@@ -1,0 +1,94 @@
+"""The pages for machines: /metrics for Prometheus, /livez and /readyz for whoever starts and stops us."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+from spanscore.sockets.http_connection import HttpLimits
+from spanscore.sockets.http_server import HttpServer
+from spanscore.sockets.listening import Address
+
+Page: TypeAlias = Callable[[str | None], tuple[str, bytes]]
+"""Makes a page for an Accept header: its content type, and what it says."""
+
+Readiness: TypeAlias = Callable[[], Mapping[str, str]]
+"""Says of everything that is needed to take requests `ok`, or what is wrong with it."""
+
+OK: Final = "ok"
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_JSON: Final = "application/json"
+_SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
+
+_FINE: Final = 200
+_NOT_FOUND: Final = 404
+_METHOD_NOT_ALLOWED: Final = 405
+_ERROR: Final = 500
+_UNAVAILABLE: Final = 503
+
+_log = logging.getLogger(__name__)
+
+
+class Pages:
+    """Serves the pages. They show no configuration and nothing of what was received but names.
+
+    Made in the event loop that serves them.
+
+    Args:
+        metrics: makes the metrics page.
+        readiness: says whether requests are taken.
+    """
+
+    def __init__(self, metrics: Page, readiness: Readiness, limits: HttpLimits | None = None) -> None:
+        self._metrics = metrics
+        self._readiness = readiness
+        self._server = HttpServer(self._answer, limits)
+
+    def listen(self, addresses: Sequence[Address], key: str) -> list[Address]:
+        """Bind the addresses and return them, with the port that the system chose where it is 0.
+
+        Raises:
+            ListenError: one of them cannot be bound; then none is.
+        """
+        return self._server.listen(addresses, key)
+
+    async def start(self) -> None:
+        """Serve."""
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Stop serving."""
+        await self._server.stop(grace_s)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in {"GET", "HEAD"}:
+            return _response(_METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
+        match request.path:
+            case "/metrics":
+                return self._metrics_page(request.headers.get("Accept"))
+            case "/livez":
+                return _response(_FINE, _TEXT, b"ok\n")
+            case "/readyz":
+                readiness = dict(self._readiness())
+                ready = all(state == OK for state in readiness.values())
+                return _response(_FINE if ready else _UNAVAILABLE, _JSON, json.dumps(readiness).encode())
+            case _:
+                return _response(_NOT_FOUND, _TEXT, b"there are /metrics, /livez and /readyz\n")
+
+    def _metrics_page(self, accept: str | None) -> web.Response:
+        try:
+            content_type, body = self._metrics(accept)
+        except Exception:  # noqa: BLE001 - the page is for those who look for faults
+            _log.exception("the metrics page could not be made")
+            return _response(_ERROR, _TEXT, b"internal error\n")
+        return _response(_FINE, content_type, body)
+
+
+def _response(status: int, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
+    told = _SERVER | {"Content-Type": content_type} | dict(headers or {})
+    return web.Response(status=status, body=body, headers=told)

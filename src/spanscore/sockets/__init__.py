@@ -1,0 +1,1 @@
+"""Listening sockets and the HTTP/1.1 that is spoken on them."""

@@ -1,0 +1,96 @@
+"""An HTTP/1.1 server that a bad client cannot hurt."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias, cast
+
+from aiohttp import web
+
+from spanscore.sockets.http_connection import Clients, Connection, HttpLimits
+from spanscore.sockets.listening import Address, bound
+
+Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+_SWEEP_S: Final = 1.0
+_LAST_ANSWERS_S: Final = 1.0
+_STEPS_TO_CLOSE: Final = 3
+"""Steps of the event loop in which connections just accepted are made, sent away, and closed."""
+
+
+class HttpServer:
+    """Serves one handler on any number of addresses, in the running event loop.
+
+    Args:
+        handler: answers requests; does not raise.
+        limits: what clients may do.
+    """
+
+    def __init__(self, handler: Handler, limits: HttpLimits | None = None) -> None:
+        self._handler = handler
+        self._limits = limits or HttpLimits()
+        self._clients = Clients(self._limits)
+        self._loop = asyncio.get_running_loop()
+        self._manager = web.Server(self._answer)
+        self._bound: list[tuple[socket.socket, ssl.SSLContext | None]] = []
+        self._servers: list[asyncio.Server] = []
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def listen(self, addresses: Sequence[Address], key: str, tls: ssl.SSLContext | None = None) -> list[Address]:
+        """Bind the addresses and return them, with the port that the system chose where it is 0.
+
+        Raises:
+            ListenError: one of them cannot be bound; then none is.
+        """
+        sockets = bound(addresses, key)
+        self._bound += [(opened, tls) for opened in sockets]
+        return [Address(*opened.getsockname()[:2]) for opened in sockets]
+
+    async def start(self) -> None:
+        """Accept connections."""
+        while self._bound:
+            opened, tls = self._bound.pop()
+            timeout_s = self._limits.head_s if tls else None
+            server = await self._loop.create_server(
+                self._connection, sock=opened, ssl=tls, ssl_handshake_timeout=timeout_s
+            )
+            self._servers.append(server)
+        if self._sweeping is None:
+            self._sweep()
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse connections at once, give the requests under way their time, and close all."""
+        for opened, _ in self._bound:
+            opened.close()
+        self._bound.clear()
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        self._clients.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await self._clients.answered()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+        self._manager.pre_shutdown()
+        await self._manager.shutdown(min(grace_s, _LAST_ANSWERS_S))
+        for _ in range(_STEPS_TO_CLOSE):
+            await asyncio.sleep(0)
+
+    def _connection(self) -> Connection:
+        return Connection(self._manager, self._clients, self._limits, self._loop)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        cast("Connection", request.protocol).begin()
+        return await self._handler(request)
+
+    def _sweep(self) -> None:
+        self._clients.cut_late(self._loop.time())
+        limits = self._limits
+        shortest_s = min(limits.head_s, limits.body_s, limits.answer_s, limits.idle_s)
+        self._sweeping = self._loop.call_later(min(_SWEEP_S, shortest_s / 4), self._sweep)

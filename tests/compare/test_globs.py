@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanscore.compare.globs import glob_matcher, is_glob
+
+PATTERNS = st.text("ab*?[", max_size=8)
+NAMES = st.text("ab[\n", max_size=10)
+
+
+def by_regular_expression(pattern: str, name: str) -> bool:
+    """Say what a glob means, in the slow and plain way."""
+    special = {"*": ".*", "?": "."}
+    expression = "".join(special.get(character, re.escape(character)) for character in pattern)
+    return re.fullmatch(expression, name, re.DOTALL) is not None
+
+
+class TestGlobMatcher:
+    @pytest.mark.parametrize(
+        ("pattern", "name", "expected"),
+        [
+            ("shop-*", "shop-eu", True),
+            ("shop-*", "Shop-eu", False),
+            ("*", "", True),
+            ("", "", True),
+            ("delete_?", "delete_", False),
+            ("[ab]", "a", False),
+            ("[ab]", "[ab]", True),
+            ("a*a", "a", False),
+        ],
+    )
+    def test_matches_whole_names(self, pattern: str, name: str, *, expected: bool) -> None:
+        """`*` is any run of characters, `?` is one, all else is itself, and case counts."""
+        assert expected == glob_matcher(pattern)(name)
+
+    @settings(max_examples=500, deadline=None)
+    @given(pattern=PATTERNS, name=NAMES)
+    def test_means_what_the_regular_expression_means(self, pattern: str, name: str) -> None:
+        """Looking for each piece once, leftmost, never misses a match."""
+        assert by_regular_expression(pattern, name) == glob_matcher(pattern)(name)
+
+    def test_a_megabyte_made_to_be_slow(self) -> None:
+        """A name that would take a backtracking matcher for ever is answered at once."""
+        assert not glob_matcher("*a*a*a*a*a?a?a*b")("a" * 1_000_000)
+
+
+class TestIsGlob:
+    def test_plain_names(self) -> None:
+        """Only stars and question marks make a glob."""
+        assert [False, False, True, True] == [is_glob(text) for text in ("search", "[a-z]", "s*", "s?")]

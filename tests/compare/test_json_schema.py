@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spanscore.compare.json_schema import MAX_DEPTH, MAX_PARTS, MAX_WORK, Schema, UncheckableError, Work
+
+TREE = {"type": "object", "properties": {"child": {"$ref": "#"}}, "additionalProperties": False}
+
+
+def problems(schema: Any, value: Any) -> list[str]:
+    """Check one value."""
+    return Schema(schema).problems(value, Work())
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """A tree of one child each."""
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"child": value}
+    return value
+
+
+class TestProblems:
+    def test_valid(self) -> None:
+        """A valid value has no problems."""
+        assert [] == problems({"type": "object", "required": ["city"]}, {"city": "Paris"})
+
+    def test_says_where_and_what_is_wanted_but_not_the_value(self) -> None:
+        """Scores go where arguments may not: a problem names the place and the rule."""
+        schema = {
+            "required": ["city"],
+            "properties": {"days": {"type": "integer"}, "tags": {"items": {"enum": ["a", "b"]}}},
+        }
+
+        assert [
+            "/: 'city' is a required property",
+            "/days: type: 'integer'",
+            "/tags/1: enum: ['a', 'b']",
+        ] == problems(schema, {"days": "secret", "tags": ["a", "secret"]})
+
+    @pytest.mark.parametrize(
+        ("schema", "value", "valid"),
+        [
+            ({"const": 1}, 1.0, True),
+            ({"const": 1}, True, False),
+            ({"enum": [0, None]}, False, False),
+            ({"uniqueItems": True}, [1, True, {"a": 1}], True),
+            ({"uniqueItems": True}, [{"a": 1, "b": 2}, {"b": 2.0, "a": 1}], False),
+            ({"uniqueItems": False}, [1, 1], True),
+            ({"pattern": "^[A-Z]"}, "paris", False),
+            ({"pattern": "^[A-Z]"}, 5, True),
+            ({"pattern": "^.$"}, "\ud800", True),
+            ({"patternProperties": {"^x-": {"type": "string"}}}, {"x-a": 1}, False),
+            ({"patternProperties": {"^x-": {}}, "additionalProperties": False}, {"x-a": 1, "y": 1}, False),
+            (
+                {"patternProperties": {"^x-": {}}, "additionalProperties": {"type": "string"}},
+                {"x-a": 1, "y": "1"},
+                True,
+            ),
+            ({"patternProperties": {"a": {}}}, [1], True),
+            ({"additionalProperties": False}, [1], True),
+            (True, {"anything": 1}, True),
+            (False, {}, False),
+            ({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}, [1], False),
+            ({"properties": {"$ref": {"type": "string"}, "$schema": {}, "pattern": {}}}, {"$ref": 1}, False),
+            ({"$defs": {"day": {"type": "integer"}}, "items": {"$ref": "#/$defs/day"}}, ["x"], False),
+            ({"examples": [{"$ref": "elsewhere"}]}, {}, True),
+        ],
+    )
+    def test_keywords(self, schema: Any, value: Any, *, valid: bool) -> None:
+        """The keywords that are checked in a safer way mean what JSON Schema says."""
+        assert valid == (not problems(schema, value))
+
+    def test_a_pattern_that_backtracks(self) -> None:
+        """A pattern takes time linear in the text, however it is written."""
+        assert ["/: pattern: '^(a+)+$'"] == problems({"pattern": "^(a+)+$"}, "a" * 50_000 + "b")
+
+    def test_recursive_schemas(self) -> None:
+        """A schema may refer to itself as long as the value ends."""
+        assert [] == problems(TREE, nested(MAX_DEPTH - 1))
+        assert ["/child/x: additionalProperties: False"] == problems(TREE, {"child": {"x": 1}})
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("schema", "reason"),
+        [
+            (5, "an object or a boolean"),
+            ({"$schema": 5}, "a text"),
+            ({"type": "nonsense"}, "not a JSON Schema: 'nonsense'"),
+            ({"pattern": "(?=a)"}, r"'\(\?=a\)' is not one of RE2"),
+            ({"patternProperties": {"(a)\\1": {}}}, "is not one of RE2"),
+            ({"$ref": "https://example.com/schema"}, "'https://example.com/schema' is not allowed"),
+            ({"$ref": "#anchor"}, "'#anchor' is not allowed"),
+            ({"$ref": "#/$defs/none"}, "'#/\\$defs/none' leads nowhere"),
+            ({"$ref": "#"}, "without end"),
+            ({"unevaluatedProperties": False, "$ref": "#/$defs/a", "$defs": {"a": {}}}, "unevaluatedProperties cannot"),
+            ({"enum": list(range(MAX_PARTS))} | {f"x{number}": 1 for number in range(MAX_PARTS)}, "parts"),
+        ],
+    )
+    def test_schemas_that_cannot_be_used(self, schema: Any, reason: str) -> None:
+        """What reaches out, runs for ever or is no schema is refused before it is used."""
+        with pytest.raises(ValueError, match=reason):
+            Schema(schema)
+
+    def test_too_deep_a_schema(self) -> None:
+        """A schema has a greatest depth."""
+        schema: dict[str, Any] = {}
+        for _ in range(MAX_DEPTH):
+            schema = {"properties": {"a": schema}}
+
+        with pytest.raises(ValueError, match="nested more than 64 levels"):
+            Schema(schema)
+
+    def test_a_schema_too_deep_for_the_stack_that_is_left(self) -> None:
+        """A deeply nested schema is refused where the caller has used up the stack, and nothing else happens."""
+        schema: dict[str, Any] = {}
+        for _ in range(MAX_DEPTH - 1):
+            schema = {"not": schema}
+
+        def further_down(levels: int) -> Schema:
+            return further_down(levels - 1) if levels else Schema(schema)
+
+        with pytest.raises(ValueError, match="nested too deeply"):
+            further_down(500)
+
+    def test_too_deep_a_value(self) -> None:
+        """A value that is nested too deeply is not checked, and the stack is safe."""
+        with pytest.raises(UncheckableError, match="nested more than 64 levels"):
+            problems(TREE, nested(100_000))
+
+    def test_too_large_a_number(self) -> None:
+        """A number that arithmetic cannot handle is not checked."""
+        with pytest.raises(UncheckableError, match="too large"):
+            problems({"multipleOf": 0.1}, 10**400)
+
+    def test_references_that_multiply(self) -> None:
+        """A schema that doubles its work thirty times over is stopped, whatever it is given."""
+        doubling = {f"a{level}": {"allOf": [{"$ref": f"#/$defs/a{level + 1}"}] * 2} for level in range(30)}
+        schema = {"$defs": {**doubling, "a30": {}}, "properties": {"x": {"$ref": "#/$defs/a0"}}}
+
+        with pytest.raises(UncheckableError, match="too much work"):
+            problems(schema, {"x": 1})
+
+    def test_work_is_shared(self) -> None:
+        """Checks that share an allowance end together when it is used up."""
+        schema = Schema({"items": {"type": "integer"}})
+        work = Work(MAX_WORK)
+        schema.problems([1] * 900, work)
+
+        assert MAX_WORK - 901 == work.left
+        with pytest.raises(UncheckableError, match="too much work"):
+            schema.problems([1] * 900, Work(900))

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanscore.compare.matching import (
+    common_subsequence,
+    containing,
+    json_equal,
+    json_key,
+    member_keys,
+    multiset_matching,
+    python_equality_suffices,
+)
+from spanscore.model import NOT_RECORDED
+
+NUMBERS = st.sampled_from([0, 1, -1, 0.0, 1.0, -0.0, 0.5, 2**53, 2.0**53, 2**53 + 1, 10**30, 1e30])
+SCALARS = st.none() | st.booleans() | NUMBERS | st.sampled_from(["", "1", "true", "null", "a", "\ud800"])
+JSON_VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+SYMBOLS = st.lists(st.integers(0, 3), max_size=12)
+SETS = st.lists(st.frozensets(st.integers(0, 4)), max_size=8)
+PARTNERS = st.fixed_dictionaries({symbol: st.lists(st.integers(0, 3), max_size=3) for symbol in range(4)})
+
+
+def plainly_equal(left: Any, right: Any) -> bool:
+    """Say what JSON equality means, without keys."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(plainly_equal(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(plainly_equal, left, right))
+    return bool(left == right)
+
+
+def nested(depth: int, innermost: Any = 1) -> Any:
+    """Lists and objects in each other."""
+    value = innermost
+    for level in range(depth):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+def longest(left: list[int], right: list[int], partners: dict[int, list[int]]) -> int:
+    """Return the length of a longest common subsequence by the textbook's table."""
+    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for row, one in enumerate(left):
+        for column, other in enumerate(right):
+            matched = table[row][column] + 1 if other in partners[one] else 0
+            table[row + 1][column + 1] = max(matched, table[row][column + 1], table[row + 1][column])
+    return table[-1][-1]
+
+
+class TestJsonEquality:
+    @pytest.mark.parametrize(
+        ("left", "right", "expected"),
+        [
+            (1, 1.0, True),
+            (0, -0.0, True),
+            (1, True, False),
+            (0, False, False),
+            (None, None, True),
+            (None, False, False),
+            ("1", 1, False),
+            ({"a": 1, "b": 2}, {"b": 2.0, "a": 1.0}, True),
+            ([1, 2], [2, 1], False),
+            ([], {}, False),
+            ({"a": None}, {}, False),
+            ({"a": [True]}, {"a": [1]}, False),
+            (2**53 + 1, float(2**53), False),
+            (10**30, 1e30, False),
+            (NOT_RECORDED, NOT_RECORDED, True),
+            (NOT_RECORDED, None, False),
+            (NOT_RECORDED, {}, False),
+        ],
+    )
+    def test_rules(self, left: Any, right: Any, *, expected: bool) -> None:
+        """Numbers are equal by value, booleans are no numbers, key order is irrelevant, and list order counts."""
+        assert (expected, expected) == (json_equal(left, right), json_equal(right, left))
+
+    @settings(max_examples=500, deadline=None)
+    @given(left=JSON_VALUES, right=JSON_VALUES)
+    def test_keys_agree_with_equality(self, left: Any, right: Any) -> None:
+        """Two values have equal keys, and hashes, exactly when they are equal as JSON."""
+        assert plainly_equal(left, right) == json_equal(left, right)
+        assert plainly_equal(left, right) == (len({json_key(left), json_key(right)}) == 1)
+
+    @settings(max_examples=300, deadline=None)
+    @given(value=JSON_VALUES, other=JSON_VALUES)
+    def test_python_equality_suffices(self, value: Any, other: Any) -> None:
+        """Where it is said to be as good, `==` is as good."""
+        if python_equality_suffices(value):
+            assert (value == other) == json_equal(value, other)
+
+    def test_nothing_is_too_deep(self) -> None:
+        """Values of any depth can be compared: the stack does not limit them."""
+        assert json_equal(nested(20_000), nested(20_000))
+        assert not json_equal(nested(20_000), nested(20_000, 2))
+        assert not json_equal(nested(20_000), nested(20_001))
+
+    @pytest.mark.parametrize("depth", range(28, 38))
+    def test_depth_at_which_keys_become_flat(self, depth: int) -> None:
+        """Booleans, key order and structure still count where keys change their form."""
+        assert json_equal(nested(depth, {"a": 1, "b": []}), nested(depth, {"b": [], "a": 1.0}))
+        assert not json_equal(nested(depth, {"a": 1}), nested(depth, {"a": True}))
+        assert not json_equal(nested(depth, [[], 1]), nested(depth, [[1]]))
+
+    def test_values_that_are_no_json(self) -> None:
+        """What a caller in Python passes by mistake compares by type and text, and raises nothing."""
+        assert json_equal({"a": (1, 2)}, {"a": (1, 2)})
+        assert not json_equal({"a": (1, 2)}, {"a": [1, 2]})
+
+
+class TestMemberKeys:
+    def test_objects_contain_their_members(self) -> None:
+        """Members are compared as JSON, one by one."""
+        assert member_keys({"a": 1.0}) < member_keys({"b": True, "a": 1})
+        assert not member_keys({"b": 1}) <= member_keys({"b": True})
+
+    def test_no_arguments_are_contained_in_any(self) -> None:
+        """A call without arguments has no members, whether that is recorded or not."""
+        assert frozenset() == member_keys({}) == member_keys(NOT_RECORDED)
+
+    def test_other_values_are_contained_as_a_whole(self) -> None:
+        """A list has no members of its own."""
+        assert member_keys([1]) == member_keys([1.0])
+        assert not member_keys([1]) <= member_keys([1, 2])
+
+
+class TestCommonSubsequence:
+    @settings(max_examples=300, deadline=None)
+    @given(left=SYMBOLS, right=SYMBOLS)
+    def test_is_a_longest_one(self, left: list[int], right: list[int]) -> None:
+        """It has the length that the textbook's table gives, and its pairs are equal and in order."""
+        pairs = common_subsequence(left, right)
+
+        assert longest(left, right, {symbol: [symbol] for symbol in range(4)}) == len(pairs)
+        assert all(left[row] == right[column] for row, column in pairs)
+        assert pairs == sorted(set(pairs))
+        assert [column for _, column in pairs] == sorted({column for _, column in pairs})
+
+    @settings(max_examples=300, deadline=None)
+    @given(left=SYMBOLS, right=SYMBOLS, partners=PARTNERS)
+    def test_of_symbols_that_fit(self, left: list[int], right: list[int], partners: dict[int, list[int]]) -> None:
+        """What fits need not be equal: the relation may be any."""
+        pairs = common_subsequence(left, right, partners)
+
+        assert longest(left, right, partners) == len(pairs)
+        assert all(right[column] in partners[left[row]] for row, column in pairs)
+        assert [column for _, column in pairs] == sorted({column for _, column in pairs})
+
+    def test_longer_than_a_block(self) -> None:
+        """Sequences of thousands are matched through all blocks of rows: every second symbol here."""
+        left = [number % 700 for number in range(3_000)]
+        right = [number if number % 2 else -number for number in left]
+
+        assert [(row, row) for row in range(3_000) if left[row] == right[row]] == common_subsequence(left, right)
+
+    def test_thousands_without_order(self) -> None:
+        """Reversing a sequence of distinct symbols leaves a common subsequence of one."""
+        symbols = list(range(2_000))
+
+        assert 1 == len(common_subsequence(symbols, symbols[::-1]))
+
+
+class TestMultisetMatching:
+    @given(left=SYMBOLS, right=SYMBOLS)
+    def test_is_the_intersection(self, left: list[int], right: list[int]) -> None:
+        """As many pairs as the multisets share, each position at most once, the earliest first."""
+        pairs = multiset_matching(left, right)
+
+        assert (Counter(left) & Counter(right)).total() == len(pairs)
+        assert all(left[one] == right[other] for one, other in pairs)
+        assert len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
+
+    def test_earliest_first(self) -> None:
+        """The first call of a kind belongs to the first expected one."""
+        assert [(1, 0), (0, 1), (2, 2)] == multiset_matching("abac", "baa")
+
+
+class TestContaining:
+    @settings(max_examples=300, deadline=None)
+    @given(
+        sets=st.lists(st.frozensets(st.integers(0, 4)), max_size=6), others=st.lists(st.frozensets(st.integers(0, 4)))
+    )
+    def test_finds_all_that_contain(self, sets: list[frozenset[Any]], others: list[frozenset[Any]]) -> None:
+        """Looking only where a rare member is misses nothing."""
+        found = containing(sets, others)
+
+        assert {one: {other for other in others if one <= other} for one in sets} == {
+            one: set(containers) for one, containers in found.items()
+        }

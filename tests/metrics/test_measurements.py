@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, call, health_report, report, trajectory
+from spanscore.instruments import (
+    AGENT_TOOL_CALLS,
+    ALL_SUCCEEDED,
+    CONSECUTIVE_SAME,
+    EVALUATIONS,
+    LATENCY_P50,
+    LATENCY_P95,
+    SCORE,
+    SEQUENCE_GAPS,
+    TOOL_CALLS,
+    TOOL_CALLS_FAILED,
+    TOOL_DURATION,
+    TOOL_FAILURE_RATE,
+)
+from spanscore.metrics.measurements import error_type, measurements
+from spanscore.testing import sample_trajectories
+
+
+def test_outcomes_and_scores() -> None:
+    """Every evaluation counts by its outcome; a score is measured only where there is one."""
+    assert [
+        (EVALUATIONS, 1, ("e1", "pass", "refund", "shop")),
+        (SCORE, 1.0, ("e1", "refund", "shop")),
+        (EVALUATIONS, 1, ("e2", "fail", "refund", "shop")),
+        (SCORE, 0.25, ("e2", "refund", "shop")),
+        (EVALUATIONS, 1, ("e3", "skipped", "refund", "shop")),
+        (EVALUATIONS, 1, ("e4", "failed", "refund", "shop")),
+        (AGENT_TOOL_CALLS, 0, ("refund", "shop")),
+    ] == list(measurements(report(PASSED, NOT_PASSED, SKIPPED, BROKEN)))
+
+
+def test_tool_calls() -> None:
+    """Every call whose execution was seen has a duration; only a failed one has a type of error."""
+    calls = (
+        call("search", 1_500),
+        call("book", 20, error="TimeoutError: no answer", agent="booker"),
+        replace(call("asked for only"), span_id=None),
+        replace(call("not ended"), end_ns=0),
+        replace(call("clock went back"), end_ns=1),
+    )
+
+    assert [
+        (AGENT_TOOL_CALLS, 5, ("refund", "shop")),
+        (TOOL_DURATION, 1.5, ("search", None, "refund", "shop")),
+        (TOOL_DURATION, 0.02, ("book", "TimeoutError", "booker", "shop")),
+        (TOOL_DURATION, 0.0, ("clock went back", None, "refund", "shop")),
+    ] == list(measurements(report(about=trajectory(*calls))))
+
+
+def test_health() -> None:
+    """What tool_call_trajectory measures are metrics of their own, under its name."""
+    calls = [
+        call("search", 100, sequence=1),
+        call("search", 300, error="no", sequence=2),
+        call("book", 200, sequence=5),
+    ]
+    named = ("health", "refund", "shop")
+
+    assert [
+        (EVALUATIONS, 1, ("health", "fail", "refund", "shop")),
+        (SCORE, 2 / 3, named),
+        (TOOL_CALLS, 3, named),
+        (TOOL_CALLS_FAILED, 1, named),
+        (ALL_SUCCEEDED, False, named),
+        (SEQUENCE_GAPS, 2, named),
+        (CONSECUTIVE_SAME, 1, named),
+        (TOOL_FAILURE_RATE, 0.0, ("health", "book", "refund", "shop")),
+        (TOOL_FAILURE_RATE, 0.5, ("health", "search", "refund", "shop")),
+        (LATENCY_P50, 0.2, named),
+        (LATENCY_P95, 0.3, named),
+    ] == list(measurements(health_report(*calls)))[:11]
+
+
+def test_no_latency_without_a_timed_call() -> None:
+    """Where no execution was seen no latency is measured, not one of zero."""
+    measured = measurements(health_report(replace(call("search"), span_id=None)))
+
+    assert {LATENCY_P50.name, LATENCY_P95.name, TOOL_DURATION.name}.isdisjoint(
+        instrument.name for instrument, _, _ in measured
+    )
+
+
+def test_revisions_are_not_measured() -> None:
+    """What late spans cause to be scored again was measured before."""
+    assert [] == list(measurements(report(PASSED, revision=1)))
+
+
+def test_a_value_for_each_attribute() -> None:
+    """Every measurement has a value for each attribute of its instrument, whatever the trajectory."""
+    for about in sample_trajectories():
+        for instrument, value, values in measurements(health_report(*about.calls, completeness=about.completeness)):
+            assert len(instrument.attributes) == len(values)
+            assert value >= 0
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("TimeoutError", "TimeoutError"),
+        ("TimeoutError: no answer within 30 s", "TimeoutError"),
+        ("requests.exceptions.HTTPError: 404", "requests.exceptions.HTTPError"),
+        ("500", "500"),
+        ("the card was declined", "_OTHER"),
+        ("order 17 not found: gone", "_OTHER"),
+        ("", "_OTHER"),
+        ("e" * 100, "_OTHER"),
+    ],
+)
+def test_error_type(error: str, expected: str) -> None:
+    """The type of an error is what its text begins with, if that is a single word; a whole sentence is none."""
+    assert expected == error_type(error)

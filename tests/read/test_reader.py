@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dialects.spans import span
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.model import Span
+from spanscore.read.reader import DialectReader
+
+
+@dataclass(frozen=True)
+class Saying:
+    """A dialect that says one thing of every span it is offered."""
+
+    reading: Reading | None
+    model: ModelReading | None = None
+    precedence: int = Precedence.FRAMEWORK
+    markers: Markers = field(default_factory=lambda: Markers(attributes=frozenset({"key"})))
+
+    def read(self, span: Span) -> Reading | None:
+        """Say it."""
+        return self.reading
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Say it."""
+        return self.model
+
+
+class Raising(Saying):
+    """A dialect with a bug."""
+
+    def read(self, span: Span) -> Reading | None:
+        """Raise."""
+        raise ValueError(span.name)
+
+
+MARKED = span(1, "work", {"key": 1}, scope="lib")
+
+
+def test_a_dialect_is_offered_what_has_its_marker() -> None:
+    """An attribute, a scope, or how the span's name starts; any one is enough."""
+    known = Reading(is_agent=True)
+    by_marker = {
+        Markers(attributes=frozenset({"key", "other"})): known,
+        Markers(scopes=frozenset({"lib"})): known,
+        Markers(span_names=("wor",)): known,
+        Markers(attributes=frozenset({"other"}), scopes=frozenset({"li"}), span_names=("ork",)): None,
+    }
+
+    assert by_marker == {markers: DialectReader([Saying(known, markers=markers)]).read(MARKED) for markers in by_marker}
+
+
+def test_of_a_call_only_the_first_precedence_is_heard() -> None:
+    """Dialects of one precedence fill each other's gaps; a framework's knows what of a convention misleads."""
+    framework = Saying(Reading(call=CallReading(name="book", error=None)))
+    beside = Saying(Reading(call=CallReading(name="Tool", call_id="c1", error="wrong")))
+    convention = Saying(
+        Reading(call=CallReading(arguments={"a": 1}, error="wrong"), agent="planner"), precedence=Precedence.CONVENTION
+    )
+
+    assert DialectReader([convention, framework, beside]).read(MARKED) == Reading(
+        call=CallReading(name="book", call_id="c1"), agent="planner"
+    )
+
+
+def test_of_all_else_the_first_to_say_it_wins() -> None:
+    """No is an answer, too."""
+    first = Saying(Reading(is_agent=False, conversation_id="s-1"))
+    second = Saying(Reading(is_agent=True, conversation_id="s-2", agent="a", not_a_call=True, is_model=True))
+
+    assert DialectReader([first, second]).read(MARKED) == Reading(
+        is_agent=False, conversation_id="s-1", agent="a", not_a_call=True, is_model=True
+    )
+
+
+def test_what_a_model_said_is_the_first_that_says_anything() -> None:
+    """Each part for itself."""
+    asked, later = CallRequest(name="book"), CallRequest(name="pay")
+    dialects = [
+        Saying(None, ModelReading(tool_definitions={"book": {}})),
+        Saying(None),
+        Saying(None, ModelReading(requests=(asked,), tool_definitions={"pay": {}})),
+        Saying(None, ModelReading(requests=(later,), answers={"c1": 1})),
+    ]
+
+    assert DialectReader(dialects).read_model(MARKED) == ModelReading(
+        requests=(asked,), answers={"c1": 1}, tool_definitions={"book": {}}
+    )
+
+
+def test_a_dialect_that_raises_has_said_nothing() -> None:
+    """It is counted; the others are heard."""
+    reader = DialectReader([Raising(None), Saying(Reading(agent="planner"))])
+
+    assert [Reading(agent="planner")] * 2 == [reader.read(MARKED), reader.read(MARKED)]
+    assert dict(reader.failures) == {"Raising": 2}
+
+
+def test_a_span_that_no_dialect_knows() -> None:
+    """Most spans of a service are of that kind."""
+    reader = DialectReader([Saying(Reading(agent="planner"))])
+
+    assert (None, ModelReading()) == (reader.read(span(1, "GET /")), reader.read_model(span(1, "GET /")))

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dialects.spans import call, calls, read, span
+from spanscore.model import Span
+from spanscore.read.trajectory import UNNAMED
+from traces import BERN, PARIS, agent, asked, lasting, model, tool
+
+
+class TestRepair:
+    def test_by_call_id(self) -> None:
+        """The request of the same id tells the arguments."""
+        spans = [model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2")), tool(2, "book", call_id="c2")]
+
+        assert calls(*spans) == [call(2, "book", BERN, call_id="c2")]
+
+    def test_by_content(self) -> None:
+        """The request with the same arguments tells the id, in whatever order the calls ran."""
+        spans = [
+            model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2")),
+            tool(2, "book", BERN),
+            tool(3, "book", PARIS),
+        ]
+
+        assert [made.call_id for made in calls(*spans)] == ["c2", "c1"]
+
+    def test_by_order(self) -> None:
+        """As many were executed as were asked for."""
+        spans = [
+            model(1, asked("book", PARIS, "c1")),
+            tool(2, "book"),
+            model(3, asked("book", BERN, "c2")),
+            tool(4, "book"),
+        ]
+
+        assert calls(*spans) == [call(2, "book", PARIS, call_id="c1"), call(4, "book", BERN, call_id="c2")]
+
+    def test_an_identical_retry_keeps_the_order(self) -> None:
+        """The first attempt failed and left no arguments: it is still the first request's."""
+        spans = [
+            model(1, asked("book", PARIS, "c1")),
+            tool(2, "book"),
+            model(3, asked("book", PARIS, "c2")),
+            tool(4, "book", PARIS),
+        ]
+
+        assert [made.call_id for made in calls(*spans)] == ["c1", "c2"]
+
+    def test_not_when_fewer_ran_than_were_asked_for(self) -> None:
+        """Which request was executed cannot be known."""
+        spans = [model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2")), tool(2, "book")]
+
+        assert calls(*spans) == [call(2, "book")]
+
+    def test_a_sole_argument_gets_its_name_back_from_the_request(self) -> None:
+        """A lone argument may be written as its bare text, without its name, even where that looks like JSON."""
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "query", "input.value": '{"match": 1}'}
+        spans = [
+            model(1, asked("query", {"body": '{"match": 1}'}, "c1")),
+            span(2, "query", lone, scope="openinference.instrumentation.langchain"),
+        ]
+
+        assert calls(*spans) == [call(2, "query", {"body": '{"match": 1}'}, call_id="c1")]
+
+    def test_a_sole_argument_gets_its_name_back_from_the_definition(self) -> None:
+        """When the tool takes no other; the definitions are read with the model's spans."""
+        schema = {"type": "object", "properties": {"topic": {"type": "string"}}}
+        defined = {"gen_ai.tool.definitions": json.dumps([{"name": "policy", "parameters": schema}])}
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1)
+        spans = [asking._replace(attributes={**asking.attributes, **defined}), span(2, "policy", lone)]
+
+        (trajectory,) = read(*spans)
+
+        assert trajectory.calls == (call(2, "policy", {"topic": "refunds"}),)
+        assert dict(trajectory.tool_definitions) == {"policy": schema}
+
+    def test_a_call_without_any_name_is_unknown(self) -> None:
+        """It happened all the same."""
+        nameless = span(1, "tool", {"gen_ai.operation.name": "execute_tool"})
+
+        assert calls(nameless) == [call(1, UNNAMED)]
+
+
+class TestRequestsInPlaceOfCalls:
+    def test_the_requests_count_where_no_execution_is_recorded(self) -> None:
+        """With what the model was told they returned; they happened after the model's answer."""
+        spans = [
+            agent(1),
+            model(2, asked("book", PARIS, "c1"), parent=1),
+            model(4, asked("pay", {}, "c2"), told={"c1": "BK-1"}, parent=1),
+        ]
+
+        assert calls(*spans) == [
+            call(None, "book", PARIS, at_ms=3, call_id="c1", result="BK-1", agent="planner"),
+            call(None, "pay", {}, at_ms=5, call_id="c2", agent="planner"),
+        ]
+
+    def test_not_beside_executions(self) -> None:
+        """What a model asked for beside them was not executed."""
+        spans = [agent(1), model(2, asked("no_such_tool", PARIS, "c1"), parent=1), tool(4, "book", BERN, parent=1)]
+
+        assert [made.name for made in calls(*spans)] == ["book"]
+
+    def test_not_beside_what_is_no_call(self) -> None:
+        """A hand-off is recorded as such, so a tool would be."""
+        handoff = span(
+            4,
+            "triage -> booker",
+            {"gen_ai.operation.name": "handoff"},
+            parent=1,
+            scope="opentelemetry.instrumentation.openai_agents",
+        )
+
+        assert calls(agent(1), model(2, asked("transfer_to_booker", {}, "c1"), parent=1), handoff) == []
+
+    @pytest.mark.parametrize("below", [[], [span(2, "POST", parent=1)]])
+    def test_not_in_a_trace_of_a_model_alone(self, below: list[Span]) -> None:
+        """It is one step of a run; the next may be a trace of its own. A client's HTTP request says no more."""
+        assert calls(model(1, asked("book", PARIS, "c1")), *below) == []
+
+    def test_a_wrapped_model_span_is_heard_once(self) -> None:
+        """A framework's span around the client's own, both without call ids."""
+        wrapped = lasting(model(2, asked("book", PARIS), parent=1), 5)
+
+        assert [made.name for made in calls(agent(1), wrapped, model(3, asked("book", PARIS), parent=2))] == ["book"]
+
+    def test_two_that_overlap_with_one_call_id_are_heard_once(self) -> None:
+        """The one that ends first is nearer to the model."""
+        spans = [
+            agent(1),
+            lasting(model(2, asked("book", PARIS, "c1"), parent=1), 5),
+            model(3, asked("book", PARIS, "c1"), parent=1),
+        ]
+
+        assert calls(*spans) == [call(None, "book", PARIS, at_ms=4, call_id="c1", agent="planner")]
+
+    def test_a_call_id_that_comes_again_is_asked_for_again(self) -> None:
+        """Some providers count from 0 in every answer."""
+        spans = [
+            agent(1),
+            model(2, asked("book", PARIS, "0"), parent=1),
+            model(4, asked("book", BERN, "0"), parent=1),
+        ]
+
+        assert [made.arguments for made in calls(*spans)] == [PARIS, BERN]

@@ -1,0 +1,194 @@
+"""Spans to trajectories: in which order, for which unit, and how much of the run they show."""
+
+from __future__ import annotations
+
+from dialects.spans import TRACE_ID, built_in_reader, call, calls, read, span, span_id, start_ns
+from spanscore.model import CloseReason, Completeness, Span, SpanEvent, Trace, Unit
+from spanscore.read.trajectory import trajectories
+from traces import PARIS, agent, asked, lasting, model, tool
+
+
+class TestOrder:
+    def test_by_start_whatever_the_arrival(self) -> None:
+        """Children arrive before their parents."""
+        spans = [tool(3, "c"), tool(1, "a"), tool(2, "b")]
+
+        assert [made.name for made in calls(*spans)] == ["a", "b", "c"]
+
+    def test_a_parent_comes_before_the_child_that_starts_with_it(self) -> None:
+        """Whole milliseconds tie."""
+        spans = [tool(3, "inner", parent=1, at_ms=5), tool(2, "next", at_ms=5), tool(1, "outer", at_ms=5)]
+
+        assert [made.name for made in calls(*spans)] == ["next", "outer", "inner"]
+
+    def test_siblings_that_tie_come_as_the_model_asked(self) -> None:
+        """Whatever the arrival."""
+        asking = model(1, asked("b", {}, "c1"), asked("a", {}, "c2"))
+        spans = [asking, tool(2, "a", {}, "c2", at_ms=5), tool(3, "b", {}, "c1", at_ms=5)]
+
+        assert [made.name for made in calls(*spans)] == ["b", "a"]
+
+    def test_siblings_that_no_model_asked_for_come_as_they_arrived(self) -> None:
+        """There is nothing better to go by."""
+        assert [made.name for made in calls(tool(2, "b", at_ms=5), tool(1, "a", at_ms=5))] == ["b", "a"]
+
+
+class TestCompleteness:
+    def read(self, *spans: Span, reason: CloseReason = CloseReason.ROOT_ENDED) -> Completeness:
+        """Return what is said of the trajectory."""
+        trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=reason)
+        (trajectory,) = trajectories(trace, built_in_reader())
+        return trajectory.completeness
+
+    def test_a_whole_trace(self) -> None:
+        """Nothing is missing."""
+        recorded = tool(2, "book", PARIS, parent=1)
+        recorded = recorded._replace(attributes={**recorded.attributes, "gen_ai.tool.call.result": "ok"})
+
+        assert self.read(agent(1), recorded) == Completeness()
+
+    def test_without_root_and_parents(self) -> None:
+        """The root never came, nor a parent in between; content was off."""
+        spans = [tool(3, "book", parent=9), tool(4, "book", parent=1)]
+
+        assert self.read(*spans, reason=CloseReason.TIMED_OUT) == Completeness(
+            root_seen=False, parents_missing=2, arguments_recorded=False, results_recorded=False
+        )
+
+    def test_a_parent_in_another_process_is_not_missing(self) -> None:
+        """The sender says that it is remote."""
+        local_root = agent(1, parent=9, flags=0x301)
+
+        assert self.read(local_root, reason=CloseReason.ROOT_ENDED) == Completeness()
+
+    def test_a_trace_cut_by_a_limit(self) -> None:
+        """It may have gone on."""
+        assert self.read(agent(1), reason=CloseReason.SPAN_LIMIT) == Completeness(truncated=True)
+
+    def test_the_top_of_a_rootless_trace_stands_for_it(self) -> None:
+        """The earliest span whose parent is missing."""
+        trace = [tool(3, "book", parent=2), agent(2, "planner", parent=1), agent(4, "other", parent=9)]
+
+        (trajectory,) = read(*trace)
+
+        assert (span_id(2), "planner") == (trajectory.root_span_id, trajectory.agent)
+
+
+class TestOddTrees:
+    def test_parents_that_form_a_cycle(self) -> None:
+        """Every call is found once; nothing hangs."""
+        spans = [tool(1, "a", PARIS, parent=3), tool(2, "b", PARIS, parent=1), tool(3, "c", PARIS, parent=2)]
+
+        assert [made.name for made in calls(*spans)] == ["a", "b", "c"]
+
+    def test_a_span_that_is_its_own_parent(self) -> None:
+        """As above."""
+        assert [made.name for made in calls(tool(1, "a", parent=1))] == ["a"]
+
+    def test_a_deep_chain(self) -> None:
+        """A hundred thousand spans below one another, a call at the bottom."""
+        deep = 100_000
+        chain = [span(number, "step", parent=number - 1) for number in range(2, deep)]
+
+        assert calls(agent(1), *chain, tool(deep, "book", PARIS, parent=deep - 1)) == [
+            call(deep, "book", PARIS, agent="planner")
+        ]
+
+    def test_ten_thousand_nested_calls_at_one_time(self) -> None:
+        """The order is that of the nesting."""
+        many = 10_000
+        spans = [tool(number, f"t{number}", parent=number - 1, at_ms=1) for number in range(many, 0, -1)]
+
+        assert [made.span_id for made in calls(*spans)] == [span_id(number) for number in range(1, many + 1)]
+
+    def test_ten_thousand_calls_side_by_side(self) -> None:
+        """All at once, seen by two instrumentations, joined with what a model asked for."""
+        many = 10_000
+        requests = [asked("book", {"n": number}, f"c{number}") for number in range(many)]
+        spans = [lasting(model(1, *requests), 1)]
+        for number in range(many):
+            spans.append(lasting(tool(2 + 2 * number, "book", {"n": number}, scope="one"), 3))
+            spans.append(lasting(tool(3 + 2 * number, "book", scope="other", call_id=f"c{number}"), 1))
+
+        made = calls(*spans)
+
+        assert [f"c{number}" for number in range(many)] == [each.call_id for each in made]
+        assert [{"n": number} for number in range(many)] == [each.arguments for each in made]
+
+
+class TestUnits:
+    def test_each_run_of_an_agent_has_its_calls(self) -> None:
+        """Those of nested agents are theirs alone; what runs outside of any agent is the root's."""
+        spans = [
+            span(1, "POST /chat"),
+            agent(2, "planner", parent=1),
+            tool(3, "ask", parent=2),
+            agent(4, "helper", parent=3),
+            tool(5, "search", parent=4),
+            tool(6, "log", parent=1),
+        ]
+
+        units = read(*spans, unit=Unit.AGENT)
+
+        assert [("planner", ["ask"]), ("helper", ["search"]), ("planner", ["log"])] == [
+            (unit.agent, [made.name for made in unit.calls]) for unit in units
+        ]
+        assert [span_id(2), span_id(4), span_id(1)] == [unit.root_span_id for unit in units]
+
+    def test_two_spans_of_one_run_are_one_unit(self) -> None:
+        """Some instrumentations nest two of the same name."""
+        spans = [agent(1, "planner"), agent(2, "planner", parent=1), tool(3, "search", parent=2)]
+
+        (unit,) = read(*spans, unit=Unit.AGENT)
+
+        assert (span_id(1), ("search",)) == (unit.root_span_id, tuple(made.name for made in unit.calls))
+
+    def test_an_agent_that_calls_itself_is_two_units(self) -> None:
+        """A tool call is between."""
+        spans = [agent(1, "planner"), tool(2, "ask", parent=1), agent(3, "planner", parent=2)]
+
+        assert [span_id(1), span_id(3)] == [unit.root_span_id for unit in read(*spans, unit=Unit.AGENT)]
+
+    def test_without_any_agent_the_trace_is_the_unit(self) -> None:
+        """Nothing is lost."""
+        (unit,) = read(span(1, "POST /chat"), tool(2, "search", parent=1), unit=Unit.AGENT)
+
+        assert (span_id(1), 1, Unit.AGENT) == (unit.root_span_id, len(unit.calls), unit.unit)
+
+
+def test_names_that_dialects_find_can_be_matched_by_their_standard_names() -> None:
+    """Resource, root span and what instrumentations spell in their own ways."""
+    root = span(
+        1, "travel", {"langfuse.observation.type": "agent", "session.id": "s-1"}, resource={"service.name": "app"}
+    )
+
+    (trajectory,) = read(root)
+
+    assert dict(trajectory.attributes) == {
+        "gen_ai.agent.name": "travel",
+        "gen_ai.conversation.id": "s-1",
+        "service.name": "app",
+        "langfuse.observation.type": "agent",
+        "session.id": "s-1",
+        "span.name": "travel",
+    }
+
+
+def test_the_last_response_of_the_run_is_known() -> None:
+    """Backends join an evaluation with it."""
+    spans = [agent(1), *(model(number, parent=1) for number in (2, 3))]
+    spans = [
+        spans[0],
+        *(each._replace(attributes={**each.attributes, "gen_ai.response.id": each.name}) for each in spans[1:]),
+    ]
+
+    (trajectory,) = read(*spans)
+
+    assert trajectory.response_id == "chat"
+
+
+def test_an_event_of_a_span_is_no_span() -> None:
+    """An exception on the root is the run's failure, not a call's."""
+    failed = agent(1, events=(SpanEvent("exception", start_ns(1), {"exception.type": "ValueError"}),))
+
+    assert calls(failed, tool(2, "book", PARIS, parent=1)) == [call(2, "book", PARIS, agent="planner")]

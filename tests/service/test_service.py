@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
+from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
+from spanscore import config, offline, wiring
+from spanscore.errors import ConfigError
+from spanscore.model import CloseReason
+from spanscore.receivers.files import Recording
+from spanscore.serialization import report_object
+from spanscore.service.listeners import GRPC, HTTP, PAGES
+from spanscore.service.service import Service
+from spanscore.sockets.listening import ListenError
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+PROTOBUF = "application/x-protobuf"
+TLS = Path(__file__).parents[1] / "tls"
+ONE = request_of(simple_span(1)).SerializeToString()
+
+Send = Callable[[Running, list[bytes]], None]
+
+
+def over_grpc(running: Running, lines: list[bytes]) -> None:
+    """Send recorded requests over gRPC."""
+    with grpc.insecure_channel(running.grpc) as channel:
+        export = channel.unary_unary(EXPORT)
+        for line in lines:
+            assert export(from_json(line).SerializeToString(), timeout=DEADLINE_S) == b""
+
+
+def over_http(running: Running, lines: list[bytes]) -> None:
+    """Send recorded requests over HTTP as protobuf."""
+    for line in lines:
+        assert post(running, from_json(line).SerializeToString()) == b""
+
+
+def over_http_as_json(running: Running, lines: list[bytes]) -> None:
+    """Send recorded requests over HTTP as they were recorded."""
+    for line in lines:
+        assert post(running, line, "application/json") == b"{}"
+
+
+def post(running: Running, body: bytes, content_type: str = PROTOBUF, path: str = "/v1/traces") -> bytes:
+    """Send a request over HTTP and return the answer, which is no error."""
+    request = urllib.request.Request(f"{running.http}{path}", body, {"Content-Type": content_type})
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+        told: bytes = answer.read()
+        return told
+
+
+def page(running: Running, path: str) -> tuple[int, str]:
+    """Ask for a page, and return its status and text."""
+    try:
+        with urllib.request.urlopen(f"{running.pages}{path}", timeout=DEADLINE_S) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("send", [over_grpc, over_http, over_http_as_json])
+@pytest.mark.parametrize("name", CORPUS_NAMES)
+def test_live_and_offline_score_alike(name: str, send: Send) -> None:
+    """A recording that is sent gives the reports that scoring its file gives, whichever protocol it comes by."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running:
+        send(running, corpus_lines(name))
+        running.stop()
+
+        assert scored_offline(name) == sorted(map(line, running.reports.emitted))
+
+
+def scored_offline(name: str) -> list[str]:
+    """Return the reports on a recording, as scoring its file gives them."""
+    settings = config.default().for_files()
+    recording = Recording([CORPUS / f"{name}.jsonl.gz"])
+    return sorted(map(line, offline.score(recording, settings, wiring.pipeline(settings))))
+
+
+def line(report: Any) -> str:
+    """Return a report as text."""
+    return json.dumps(report_object(report), sort_keys=True, default=str)
+
+
+def test_a_trace_is_scored_soon_after_its_root_has_ended() -> None:
+    """Without any further request the trace is closed when the decision delay is over."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 10ms}}") as running:
+        post(running, ONE)
+
+        assert [CloseReason.ROOT_ENDED] == [report.close_reason for report in running.reports.wait_for(1)]
+
+
+def test_a_trace_without_a_root_is_scored_after_the_timeout() -> None:
+    """A trace whose root does not come is closed when the timeout is over, whatever else is due earlier or later."""
+    orphan = request_of(simple_span(2, parent_span_id=b"12345678")).SerializeToString()
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 20ms, trace_timeout: 40ms}}") as running:
+        post(running, orphan)
+        post(running, ONE)
+
+        reasons = [report.close_reason for report in running.reports.wait_for(2)]
+        assert {CloseReason.ROOT_ENDED, CloseReason.TIMED_OUT} == set(reasons)
+
+
+EXPORTERS = {
+    "grpc": lambda running: GrpcExporter(running.grpc, insecure=True),
+    "grpc gzip": lambda running: GrpcExporter(running.grpc, insecure=True, compression=grpc.Compression.Gzip),
+    "http": lambda running: HttpExporter(f"{running.http}/v1/traces"),
+    "http gzip": lambda running: HttpExporter(f"{running.http}/v1/traces", compression=Compression.Gzip),
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTERS))
+def test_the_sdks_exporters_are_understood(name: str) -> None:
+    """What OpenTelemetry's own exporters send, compressed or not, is received and scored."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s}}") as running:
+        exporter: SpanExporter = EXPORTERS[name](running)
+        tracer = TracerProvider().get_tracer("agent")
+        with tracer.start_as_current_span("invoke_agent shop") as root:
+            attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+            with tracer.start_as_current_span("execute_tool search", attributes=attributes) as child:
+                pass
+        assert exporter.export([child, root]) is SpanExportResult.SUCCESS  # type: ignore[list-item]
+        exporter.shutdown()
+
+        (report,) = running.reports.wait_for(1)
+        assert ["search"] == [call.name for call in report.trajectory.calls]
+
+
+def test_the_pages_tell_how_it_is() -> None:
+    """It is alive, ready, and shows its metrics in both of Prometheus's formats."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s}}") as running:
+        post(running, ONE)
+
+        assert (200, "ok\n") == page(running, "/livez")
+        assert (200, {"otlp": "ok"}) == (page(running, "/readyz")[0], json.loads(page(running, "/readyz")[1]))
+        status, text = page(running, "/metrics")
+        assert (200, True) == (status, "spanscore_spans_received_total 1.0" in text.splitlines())
+        assert 404 == page(running, "/")[0]
+
+
+def test_it_is_not_ready_at_the_end() -> None:
+    """While requests under way are finished, the page says that no more are taken."""
+    with serving() as running:
+        with socket.create_connection(running.service.addresses[HTTP][0]) as slow:
+            head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: {PROTOBUF}\r\n"
+            slow.sendall(f"{head}Expect: 100-continue\r\nContent-Length: {len(ONE)}\r\n\r\n".encode())
+            assert b"100 Continue" in slow.recv(1000)
+            stopping = running.thread.start(running.service.stop())
+            eventually(lambda: page(running, "/readyz")[0] == 503)
+            assert {"otlp": "shutting down"} == json.loads(page(running, "/readyz")[1])
+            slow.sendall(ONE)
+            assert b"200 OK" in slow.recv(1000)
+        stopping.result(DEADLINE_S)
+
+        assert [CloseReason.ROOT_ENDED] == [report.close_reason for report in running.reports.emitted]
+
+
+def test_at_the_end_open_traces_are_scored_and_emitters_closed() -> None:
+    """Everything that was received is scored; afterwards nothing is emitted, and stopping again changes nothing."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running:
+        post(running, ONE)
+        post(running, request_of(simple_span(2, parent_span_id=b"12345678")).SerializeToString())
+        assert [] == running.reports.emitted
+        running.stop()
+        running.stop()
+
+        reasons = [report.close_reason for report in running.reports.emitted]
+        assert ([CloseReason.ROOT_ENDED, CloseReason.SHUTDOWN], True) == (reasons, running.reports.closed)
+        counts = running.service.engine.counts()
+        assert (2, 2, 0) == (counts.received, counts.in_closed, counts.live)
+
+
+def test_what_was_never_started_can_be_stopped() -> None:
+    """Stopping a service that does not listen closes its emitters."""
+    reports = Reports()
+    with loop_thread() as thread:
+        service = thread.call(lambda: Service(config.loads(ON_ANY_PORT, "", Path()).for_serve(), {"reports": reports}))
+        thread.run(service.stop())
+
+    assert reports.closed
+
+
+@pytest.mark.parametrize("key", [GRPC, HTTP, PAGES])
+def test_a_port_in_use_is_named_and_nothing_is_listened_on(key: str) -> None:
+    """When one address is in use, the error names it and its key, and the other addresses are free again."""
+    names = {GRPC: "grpc", HTTP: "http", PAGES: "prometheus"}
+    free = {name: free_port() for name in names.values()}
+    configuration = f"""
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{free["grpc"]}"}},
+                                  http: {{endpoint: "127.0.0.1:{free["http"]}"}}}}}}}}
+exporters: {{prometheus: {{endpoint: "127.0.0.1:{free["prometheus"]}"}}}}
+"""
+    with socket.create_server(("127.0.0.1", free[names[key]])):
+        expected = f"^{key}: cannot listen on 127.0.0.1:{free[names[key]]}: address already in use$"
+        with pytest.raises(ListenError, match=expected), serving(configuration):
+            pass
+        for name, port in free.items():
+            if name != names[key]:
+                socket.create_server(("127.0.0.1", port)).close()
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def test_restarts_leave_nothing_behind() -> None:
+    """A hundred times started and stopped on the same ports, it leaves no thread and no open file."""
+    with serving() as running:
+        ports = {key: addresses[0].port for key, addresses in running.service.addresses.items()}
+    configuration = f"""
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{ports[GRPC]}"}},
+                                  http: {{endpoint: "127.0.0.1:{ports[HTTP]}"}}}}}}}}
+exporters: {{prometheus: {{endpoint: "127.0.0.1:{ports[PAGES]}"}}}}
+"""
+    settings = config.loads(configuration, "", Path()).for_serve()
+    with loop_thread() as thread:
+
+        def restart() -> tuple[int, int]:
+            service = thread.call(lambda: Service(settings))
+            thread.run(service.start())
+            thread.run(service.stop())
+            return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+        before = [restart() for _ in range(5)]  # the first times open what stays
+        after = [restart() for _ in range(95)]
+        assert (max(after), after[-1]) == (max(before), before[-1])
+
+
+def test_a_reload_scores_by_the_new_evaluators_and_keeps_open_traces(caplog: pytest.LogCaptureFixture) -> None:
+    """A trace that was open before is scored by what is configured now; keys that need a restart are named."""
+    evaluators = 'evaluators: {calls: {type: tool_call_count, tool_calls_count: {search: [">=", 0]}}}'
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running, caplog.at_level("INFO"):
+        post(running, ONE)
+        changed = f"{ON_ANY_PORT}\ntraces: {{decision_delay: 2h, num_traces: 7}}\n{evaluators}"
+        loaded = config.loads(changed.replace("127.0.0.1:0", "127.0.0.1:1", 1), "", Path()).for_serve()
+        running.thread.call(lambda: running.service.reload(loaded))
+        running.stop()
+
+        (report,) = running.reports.emitted
+        assert ["calls"] == [evaluation.name for evaluation in report.evaluations]
+    keys = "receivers.otlp.protocols.grpc.endpoint, traces.decision_delay, traces.num_traces"
+    assert [
+        "reloaded the configuration; scoring: calls",
+        f"these keys have changed too, but need a restart: {keys}",
+    ] == caplog.messages[-2:]
+
+
+def test_what_is_received_is_sent_on() -> None:
+    """Spans, metrics and logs go on to the next receiver; root spans carry their scores there."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s}}") as behind:
+        configuration = f"""
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:0"}}}}}}}}
+traces: {{decision_delay: 0s}}
+exporters: {{otlp: {{endpoint: "{behind.http}", signals: [traces]}}}}
+"""
+        with serving(configuration) as running:
+            for spans in ([simple_span(1, 2, parent_span_id=b"\0\0\0\0\0\0\0\1")], [simple_span(0), simple_span(1)]):
+                post(running, request_of(*spans).SerializeToString())
+            running.reports.wait_for(1)
+        (report,) = behind.reports.wait_for(1)
+
+    assert (1, 2) == (report.trajectory.trace_id[-1], behind.service.engine.counts().received)
+
+
+@pytest.mark.parametrize("key", ["grpc", "http"])
+def test_other_machines_need_tls_and_authentication(key: str) -> None:
+    """An address that other machines reach is refused without TLS and authentication, unless that is asked for."""
+    configuration = f'receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
+    expected = (
+        rf"receivers.otlp.protocols.{key}.endpoint: 0.0.0.0:0 can be reached from other machines: configure 'tls'"
+    )
+    with pytest.raises(ConfigError, match=expected), serving(configuration):
+        pass
+    with serving(configuration, insecure=True):
+        pass
+
+
+def test_tls_and_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With TLS and a token, on both protocols, who trusts the authority and knows the token can send."""
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)  # they go before what the exporter is told
+    (tmp_path / "tokens.txt").write_text("# agents\nsecret\n\nother\n")
+    tls = f"tls: {{cert_file: {TLS}/server.crt, key_file: {TLS}/server.key}}"
+    configuration = f"""
+receivers:
+  otlp:
+    protocols:
+      grpc: {{endpoint: "0.0.0.0:0", {tls}}}
+      http: {{endpoint: "0.0.0.0:0", {tls}}}
+    auth: {{bearer_token_file: {tmp_path}/tokens.txt}}
+"""
+    with serving(configuration) as running:
+        grpc_port, http_port = (running.service.addresses[key][0].port for key in (GRPC, HTTP))
+        credentials = grpc.ssl_channel_credentials((TLS / "ca.crt").read_bytes())
+        for token, expected in (("secret", SpanExportResult.SUCCESS), ("guess", SpanExportResult.FAILURE)):
+            headers = {"authorization": f"Bearer {token}"}
+            exporters: list[SpanExporter] = [
+                GrpcExporter(f"localhost:{grpc_port}", credentials=credentials, headers=headers),
+                HttpExporter(
+                    f"https://localhost:{http_port}/v1/traces", certificate_file=f"{TLS}/ca.crt", headers=headers
+                ),
+            ]
+            with TracerProvider().get_tracer("agent").start_as_current_span("run") as span:
+                pass
+            for exporter in exporters:
+                assert exporter.export([span]) is expected  # type: ignore[list-item]
+                exporter.shutdown()
+
+
+def test_the_log_holds_nothing_that_was_received(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever is received, good or bad, no attribute, name, header or token of it is in the log."""
+    canary = "canary-7f3a"
+    with serving() as running, caplog.at_level(logging.DEBUG):
+        bad = request_of(simple_span(1, name=canary), simple_span(0, name=canary)).SerializeToString()
+        post(running, bad)
+        for body, headers in (
+            (canary.encode(), {"Content-Type": PROTOBUF}),
+            (b"{" + canary.encode(), {"Content-Type": "application/json"}),
+            (ONE, {"Content-Type": canary, "Authorization": f"Bearer {canary}"}),
+            (ONE, {"Content-Type": PROTOBUF, f"X-{canary}": "v" * 20_000}),
+        ):
+            request = urllib.request.Request(f"{running.http}/v1/traces?{canary}", body, headers)
+            with pytest.raises(urllib.error.HTTPError) as raised:
+                urllib.request.urlopen(request, timeout=DEADLINE_S)
+            raised.value.close()
+        with socket.create_connection(running.service.addresses[HTTP][0]) as connection:
+            connection.sendall(f"{canary} \0 nonsense\r\n\r\n".encode())
+            assert b"400" in connection.recv(1000)
+
+    assert "" == "".join(text for text in caplog.text.splitlines() if canary in text)
