@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
@@ -347,3 +348,20 @@ def test_the_log_holds_nothing_that_was_received(caplog: pytest.LogCaptureFixtur
             assert b"400" in connection.recv(1000)
 
     assert "" == "".join(text for text in caplog.text.splitlines() if canary in text)
+
+
+def test_a_receiver_that_would_send_to_itself_does_not_start() -> None:
+    """Where the exporter's endpoint is one of our own, every span would come back for ever: that is refused."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = f"""
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
+exporters: {{otlp: {{endpoint: "http://127.0.0.1:{port}"}}}}
+"""
+
+    async def start() -> None:
+        await Service(config.loads(text, "test", Path()).for_serve()).start()
+
+    with pytest.raises(ConfigError, match=r"exporters\.otlp\.endpoint: spanscore itself listens there"):
+        asyncio.run(start())

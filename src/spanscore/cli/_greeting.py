@@ -26,20 +26,19 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
     if pages is not None:
         lines.append(f"  metrics          {pages}/metrics")
     if http is not None:
-        lines += ["Let an agent send its spans here:", *_variables(http, path)]
+        lines += _advice(f"{http}{path}", "http/protobuf")
     elif grpc is not None:
-        lines += ["Let an agent send its spans here:", *_exported(grpc, "grpc")]
+        lines += _advice(grpc, "grpc")
     return "\n".join(lines)
 
 
-def _variables(url: str, path: str) -> list[str]:
-    if path == "/v1/traces":
-        return _exported(url, "http/protobuf")
-    return [f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}{path}"]
-
-
-def _exported(url: str, protocol: str) -> list[str]:
-    return [f"  export OTEL_EXPORTER_OTLP_ENDPOINT={url}", f"  export OTEL_EXPORTER_OTLP_PROTOCOL={protocol}"]
+def _advice(endpoint: str, protocol: str) -> list[str]:
+    # The variables for traces alone: metrics and logs are taken only where they can be sent on.
+    return [
+        "Let an agent send its spans here:",
+        f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={endpoint}",
+        f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={protocol}",
+    ]
 
 
 def _url(addresses: Mapping[str, Sequence[Address]], key: str, *, secure: bool = False) -> str | None:

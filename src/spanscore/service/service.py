@@ -6,9 +6,10 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
+from urllib.parse import urlsplit
 
 from spanscore import wiring
 from spanscore.collect.table import TraceTable
@@ -25,7 +26,7 @@ from spanscore.service.config_changes import restart_keys
 from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_engine import LiveEngine
 from spanscore.service.pages import OK
-from spanscore.sockets.listening import Address
+from spanscore.sockets.listening import Address, ListenError, resolved
 
 GRACE_S: Final = 5.0
 """How long requests under way may take at the end."""
@@ -34,6 +35,9 @@ CLOSE_S: Final = 10.0
 
 _LEAST_BYTES: Final = 256 * 2**20
 _AFTER_CLOSE_S: Final = 1.0
+
+_ENDPOINT: Final = "exporters.otlp.endpoint"
+_LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +114,9 @@ class Service:
             self.engine.close(0)
             raise
         self._listeners = listeners
+        if self._sends_to_itself(listeners.addresses.values()):
+            await self.stop(0, 0)
+            raise ConfigError(_LOOP)
         for key, addresses in listeners.addresses.items():
             _log.info("listening on %s (%s)", ", ".join(map(str, addresses)), key)
 
@@ -146,6 +153,17 @@ class Service:
             _log.warning("not everything could be sent within %g s", close_s)
         if self._listeners is not None:
             await self._listeners.stop()
+
+    def _sends_to_itself(self, listening: Iterable[Sequence[Address]]) -> bool:
+        otlp = self._config.exporters.otlp if self._config.exporters is not None else None
+        target = urlsplit(otlp.endpoint) if otlp is not None else None
+        if target is None or target.hostname is None or target.port is None:
+            return False
+        try:
+            own = set(resolved(target.hostname, target.port, _ENDPOINT))
+        except ListenError:  # another machine, or a name that is not known yet
+            return False
+        return any(own.intersection(addresses) for addresses in listening)
 
     def _ends_trace(self, span: Span) -> bool:
         return self._is_root(span)  # which is another one after a reload
