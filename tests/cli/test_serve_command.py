@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,9 +57,12 @@ def serve(*arguments: str) -> Iterator[Command]:
     """Run the command."""
     command = [sys.executable, "-m", "spanscore", "serve", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        too_late = threading.Timer(DEADLINE_S, process.kill)
+        too_late.start()
         try:
             yield Command(process)
         finally:
+            too_late.cancel()
             process.kill()
 
 
@@ -74,8 +78,8 @@ def path(tmp_path: Path) -> Path:
 def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals) -> None:
     """It says where to send, and on a signal scores and prints what is open, and ends well."""
     with serve("--config", str(path)) as command:
-        url = command.wait_for(r"OTEL_EXPORTER_OTLP_ENDPOINT=(\S+)")[1]
-        request = urllib.request.Request(f"{url}/v1/traces", ONE, {"Content-Type": "application/x-protobuf"})
+        url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
+        request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf"})
         urllib.request.urlopen(request, timeout=DEADLINE_S).close()
         command.process.send_signal(number)
 
@@ -86,7 +90,7 @@ def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals)
 def test_a_hangup_reads_the_configuration_again(path: Path) -> None:
     """A right file takes effect; a wrong one changes nothing, and the log has every line of what is wrong."""
     with serve("--config", str(path)) as command:
-        command.wait_for("EXPORTER_OTLP_PROTOCOL")
+        command.wait_for("TRACES_PROTOCOL")
         path.write_text(CONFIGURATION + "evaluators: {mine: {type: tool_call_trajectory}}")
         command.process.send_signal(signal.SIGHUP)
         command.wait_for("reloaded the configuration; scoring: mine$")
