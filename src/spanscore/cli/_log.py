@@ -28,3 +28,5 @@ def log_to_standard_error(level: str) -> None:
     handler.setFormatter(OneLine(_FORMAT))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(LOGGER).setLevel(level.upper())
+    # With a traceback for each client that went away before its answer; our own faults are logged by us.
+    logging.getLogger("grpc").setLevel(logging.CRITICAL)
