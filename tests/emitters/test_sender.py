@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 
@@ -89,3 +90,4 @@ def test_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert within(1, lambda: sent.append("last"))
     assert ["last"] == sent
+    assert get_value(_SUPPRESS_INSTRUMENTATION_KEY) is None  # the host's context is as it was

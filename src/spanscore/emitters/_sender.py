@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
 
 from spanscore.outbox import Outbox
 
@@ -50,13 +50,15 @@ def within(timeout_s: float, action: Callable[[], object]) -> bool:
     ended = threading.Event()
 
     def run() -> None:
-        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
         try:
             action()
         except Exception:
             _LOGGER.exception("what was queued could not be sent")
         else:
             ended.set()
+        finally:
+            detach(token)  # run inline, the context is the host's
 
     thread = threading.Thread(target=run, name="spanscore-sender", daemon=True)
     try:
