@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dialects.spans import built_in_reader
+from dialects.spans import as_received, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
 from spanscore.read.trajectory import trajectories
 from spanscore.receivers.files import Recording
@@ -86,7 +86,8 @@ def corpus(name: str) -> Corpus:
 
 def calls_of(spans: list[Span]) -> list[ToolCall]:
     """Return the calls of a trace."""
-    trace = Trace(trace_id=spans[0].trace_id, spans=tuple(spans), close_reason=CloseReason.ROOT_ENDED)
+    kept = tuple(map(as_received, spans))
+    trace = Trace(trace_id=spans[0].trace_id, spans=kept, close_reason=CloseReason.ROOT_ENDED)
     (trajectory,) = trajectories(trace, built_in_reader())
     return list(trajectory.calls)
 

@@ -34,6 +34,7 @@ class EveryToolSpan:
 
     precedence = Precedence.CUSTOM
     markers = Markers(attributes=frozenset({"tool"}))
+    reads = frozenset[str]()
 
     def read(self, span: Span) -> Reading | None:
         """Read the tool's name."""

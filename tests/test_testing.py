@@ -59,6 +59,7 @@ class Reads:
 
     def __init__(self, read: Callable[[Span], Any], markers: Markers | None = None) -> None:
         self.markers = markers or Markers(attributes=frozenset({"kind"}))
+        self.reads = frozenset({"tool", "arguments"})
         self._read = read
 
     def read(self, span: Span) -> Reading | None:
@@ -149,7 +150,7 @@ class TestCheckDialect:
     def test_passes_what_keeps_the_contract(self) -> None:
         """A dialect that takes whatever comes passes."""
         check_dialect(Reads(lambda span: Reading(call=CallReading(name=str(span.attributes.get("tool"))))))
-        check_dialect(Reads(lambda span: Reading(is_agent="agent" in span.attributes)))
+        check_dialect(Reads(lambda span: Reading(is_agent="tool" in span.attributes)))
         check_dialect(Reads(lambda _: None, Markers(scopes=frozenset({"x"}), span_names=("call ",))))
 
     @pytest.mark.parametrize(
@@ -160,6 +161,7 @@ class TestCheckDialect:
             (lambda _: "call", "must return Reading or None, not 'call'"),
             (lambda _: Reading(agent=str(next(NUMBERS))), "answers differently when asked again"),
             (lambda span: span.attributes.update(seen=True), "changes the span's attributes"),
+            (lambda span: Reading(is_agent="agent" in span.attributes), "looks at 'agent', which is not in 'reads'"),
         ],
     )
     def test_finds_what_breaks_it(self, read: Callable[[Span], Any], reason: str) -> None:

@@ -150,6 +150,10 @@ class Dialect(Protocol):
 
     precedence: int
     markers: Markers
+    reads: frozenset[str]
+    """The keys of all span attributes that it looks at, besides those of its markers; one that ends in `*` stands for
+    all that begin so. Attributes that nobody looks at are left out where spans are received: decoding and keeping them
+    is most of the work."""
 
     def read(self, span: Span) -> Reading | None:
         """Return what the span says, or None when it is not of this dialect. Called for every span with a marker."""

@@ -30,7 +30,8 @@ NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
 
 Recorded: TypeAlias = "JSON | NotRecorded"
 
-_IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
+PARENT_IS_REMOTE: Final = 0x300
+"""The bits of a span's flags that are both set where the parent is remote: one says that the other is meant."""
 
 EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -80,7 +81,7 @@ class Span(NamedTuple):
     @property
     def parent_is_remote(self) -> bool:
         """True when the sender said that the parent span lives in another process."""
-        return self.flags & _IS_REMOTE == _IS_REMOTE
+        return self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
 
 
 class CloseReason(enum.StrEnum):

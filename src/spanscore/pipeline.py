@@ -40,6 +40,8 @@ class EvaluatorEntry:
     sample_ratio: float = 1.0
     ignores: Callable[[str], bool] | None = None
     """Whether calls of this tool are left out before evaluating."""
+    reads: frozenset[str] = frozenset()
+    """The keys of the attributes that `resolve` and `matches` look at."""
 
     def applies_to(self, trajectory: Trajectory) -> bool:
         """Return whether the trajectory is among those to evaluate. Sampling is by trace id: all or none of a trace."""

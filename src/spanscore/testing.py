@@ -28,6 +28,7 @@ from spanscore.model import (
     ToolCall,
     Trajectory,
 )
+from spanscore.read.wanted import wanted_attributes
 
 _MANY: Final = 2_000
 _DEEP: Final = 2_000
@@ -67,7 +68,8 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
     """Check that a dialect keeps its contract.
 
     It has markers. Whatever the attributes of a span hold, `read` and `read_model` raise nothing, change nothing and
-    answer the same when asked again. Every attribute that the dialect is seen to look at is given hostile values.
+    answer the same when asked again. Every attribute that the dialect is seen to look at is given hostile values, and
+    must be among those that it says it reads.
 
     Args:
         dialect: the dialect.
@@ -83,15 +85,16 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
     if not any(_marked(dialect.markers)):
         _fail(type(dialect).__name__, "needs at least one marker; without it no span is ever offered")
     for example in examples:
-        asked: set[str] = set(example.attributes)
+        asked: set[str] = set()
         _check_reading(dialect, example, asked)
         for _ in range(_ROUNDS):
             known = frozenset(asked)
-            for key in sorted(known):
+            for key in sorted(known.union(example.attributes)):
                 for value in _hostile_values():
                     _check_reading(dialect, example._replace(attributes={**example.attributes, key: value}), asked)
             if asked == known:
                 break
+        _check_reads(dialect, asked)
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:
@@ -167,6 +170,13 @@ def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
             _fail(where, "answers differently when asked again")
         if dict(watched) != dict(span.attributes):
             _fail(where, "changes the span's attributes")
+
+
+def _check_reads(dialect: Dialect, asked: set[str]) -> None:
+    wanted = wanted_attributes([dialect])
+    unsaid = sorted(key for key in asked if not wanted[key])
+    if unsaid:
+        _fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
 
 
 class _Watched(dict[str, AttributeValue]):

@@ -10,6 +10,7 @@ from spanscore.config import Config
 from spanscore.model import Span, Unit
 from spanscore.pipeline import Pipeline
 from spanscore.read.reader import DialectReader
+from spanscore.read.wanted import WantedAttributes, wanted_attributes
 
 
 def pipeline(config: Config) -> Pipeline:
@@ -30,6 +31,11 @@ def trace_settings(config: Config) -> TraceSettings:
         late_spans=traces.late_spans,
         remember_traces=traces.remember_traces,
     )
+
+
+def wanted(config: Config) -> WantedAttributes:
+    """Return which attributes of a span below a root anything looks at."""
+    return wanted_attributes(config.dialects, (key for entry in config.evaluators for key in entry.reads))
 
 
 def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:

@@ -7,8 +7,10 @@ from functools import cache
 from typing import Any
 
 from spanscore import plugins
+from spanscore.contracts import Dialect
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
 from spanscore.read.reader import DialectReader
+from spanscore.read.wanted import WantedAttributes, wanted_attributes
 from spanscore.read.trajectory import trajectories
 
 TRACE_ID = bytes(15) + b"\x01"
@@ -77,15 +79,35 @@ def call(
 
 
 @cache
+def built_in_dialects() -> tuple[Dialect, ...]:
+    """Return every built-in dialect that needs no configuration."""
+    return tuple(plugins.find("dialects", name)() for name in plugins.names("dialects") if name != "custom")
+
+
+@cache
 def built_in_reader() -> DialectReader:
-    """Return a reader of every built-in dialect that needs no configuration."""
-    names = [name for name in plugins.names("dialects") if name != "custom"]
-    return DialectReader([plugins.find("dialects", name)() for name in names])
+    """Return a reader of these dialects."""
+    return DialectReader(built_in_dialects())
+
+
+@cache
+def built_in_wanted() -> WantedAttributes:
+    """Return which attributes these dialects look at."""
+    return wanted_attributes(built_in_dialects())
+
+
+def as_received(span: Span) -> Span:
+    """Return a span as a receiver keeps it: below a root, without the attributes that no dialect looks at."""
+    if not span.parent_span_id:
+        return span
+    wanted = built_in_wanted()
+    return span._replace(attributes={key: value for key, value in span.attributes.items() if wanted[key]})
 
 
 def read(*spans: Span, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
     """Return the trajectories of a trace of these spans, received in this order."""
-    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    kept = tuple(map(as_received, spans))
+    trace = Trace(trace_id=TRACE_ID, spans=kept, close_reason=CloseReason.ROOT_ENDED)
     return trajectories(trace, built_in_reader(), unit)
 
 

@@ -16,6 +16,7 @@ class Saying:
     model: ModelReading | None = None
     precedence: int = Precedence.FRAMEWORK
     markers: Markers = field(default_factory=lambda: Markers(attributes=frozenset({"key"})))
+    reads: frozenset[str] = frozenset()
 
     def read(self, span: Span) -> Reading | None:
         """Say it."""

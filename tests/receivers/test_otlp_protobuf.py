@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from receivers.otlp_requests import decoded_span, request_of, simple_span, span_id, trace_id
 from spanscore import model
+from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._otlp import Caveat, Decoded, MalformedRequest, Refusal
 from spanscore.receivers._otlp_protobuf import decode_protobuf
 
@@ -49,6 +50,29 @@ def test_every_field_is_decoded() -> None:
         dropped_attributes=2,
     )
     assert Decoded(spans=[expected]) == decode_protobuf(request.SerializeToString())
+
+
+def test_unwanted_attributes_are_left_out_below_the_root() -> None:
+    """Of a span with a parent in its process only what is wanted is kept; a limit on the rest costs it nothing."""
+    attributes = [
+        KeyValue(key="tool", value=AnyValue(string_value="book")),
+        KeyValue(key="page", value=AnyValue(string_value="x" * 2_000_000)),
+    ]
+    below = simple_span(1, parent_span_id=span_id(9), attributes=attributes)
+    remote = simple_span(2, parent_span_id=span_id(9), attributes=attributes[:1], flags=0x300)
+    root = simple_span(3, attributes=[*attributes[:1], KeyValue(key="test", value=AnyValue(int_value=1))])
+    wanted = WantedAttributes(["tool"])
+
+    expected = [
+        decoded_span(1)._replace(parent_span_id=span_id(9), attributes={"tool": "book"}),
+        decoded_span(2)._replace(parent_span_id=span_id(9), attributes={"tool": "book"}, flags=0x300),
+        decoded_span(3)._replace(attributes={"tool": "book", "test": 1}),
+    ]
+    body = request_of(below, remote, root).SerializeToString()
+    assert Decoded(spans=expected) == decode_protobuf(body, wanted=wanted)
+    assert Decoded(spans=[expected[0]._replace(attributes={})]) == decode_protobuf(
+        request_of(below).SerializeToString(), wanted=WantedAttributes([])
+    )
 
 
 @pytest.mark.parametrize(

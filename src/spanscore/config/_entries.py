@@ -52,6 +52,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         matches=_attribute_matcher(keys.match),
         sample_ratio=keys.sample_ratio,
         ignores=_any_glob(keys.ignore_tools),
+        reads=frozenset(_attributes_read(keys)),
     )
 
 
@@ -92,6 +93,13 @@ def _resolver(kind: EvaluatorType, keys: EvaluatorKeys, root: Node, at: Path) ->
     if source.dataset is not None and source.key is not None:
         return from_dataset(kind, fixed, source.dataset, source.key, root.find((*at, "expected_from", "dataset")))
     return from_attribute(kind, fixed, source.attribute or "")
+
+
+def _attributes_read(keys: EvaluatorKeys) -> Iterator[str]:
+    yield from keys.match
+    if keys.expected_from is not None:
+        named = (keys.expected_from.attribute, keys.expected_from.key)
+        yield from (key for key in named if key is not None)
 
 
 def _always(evaluator: Evaluator) -> Resolve:

@@ -21,6 +21,9 @@ MAX_PARSED_CHARS: Final = 256 * 1024
 MAX_ERROR_CHARS: Final = 256
 MAX_DEPTH: Final = 200
 
+READS: Final = frozenset({"error.type"})
+"""The attributes that `error` looks at."""
+
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
 # Only what repr() itself writes: ast would warn on stderr about any other escape.
 _FOREIGN_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"nrtxuU]")

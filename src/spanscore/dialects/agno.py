@@ -15,6 +15,7 @@ class Agno:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.agno"}))
+    reads = openinference.READS | {"tool.parameters"}
 
     def read(self, span: Span) -> Reading | None:
         if span.attributes.get(openinference.KIND) != "TOOL":

@@ -21,6 +21,7 @@ class ClaudeAgentSdk:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
+    reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:
         if span.attributes.get(openinference.KIND) != "TOOL":

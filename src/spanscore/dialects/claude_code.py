@@ -22,6 +22,7 @@ class ClaudeCode:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({_SCOPE}))
+    reads = gen_ai.READS | {_TYPE, "tool_name", "tool_use_id", "error", "success"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -22,6 +22,7 @@ class Crewai:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_ROLE, _TASKS}))
+    reads = frozenset({_ROLE, _TASKS})
 
     def read(self, span: Span) -> Reading | None:
         role = content.text(span.attributes.get(_ROLE))

@@ -38,6 +38,7 @@ class Custom:
     error: str | None = None
     precedence: int = field(default=Precedence.CUSTOM, init=False)
     markers: Markers = field(init=False)
+    reads: frozenset[str] = field(init=False)
     _matchers: Mapping[str, Callable[[str], bool]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -45,6 +46,8 @@ class Custom:
         # Every pattern must match, so offering by one attribute is enough; without any, every span is looked at.
         markers = Markers(attributes=frozenset(keys[:1])) if keys else Markers(span_names=("",))
         object.__setattr__(self, "markers", markers)
+        read = (*keys, self.tool_name, self.arguments, self.result, self.call_id, self.error)
+        object.__setattr__(self, "reads", content.READS.union(key for key in read if key is not None))
         object.__setattr__(self, "_matchers", {key: glob_matcher(glob) for key, glob in self.match.items()})
 
     def read(self, span: Span) -> Reading | None:

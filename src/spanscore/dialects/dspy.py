@@ -16,6 +16,7 @@ class Dspy:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.dspy"}))
+    reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:
         if span.attributes.get(openinference.KIND) != "TOOL":

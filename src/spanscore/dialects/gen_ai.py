@@ -19,6 +19,30 @@ CONVERSATION: Final = "gen_ai.conversation.id"
 RESPONSE: Final = "gen_ai.response.id"
 EXECUTE_TOOL: Final = "execute_tool"
 
+_SESSION: Final = "session.id"
+_DEFINITIONS: Final = "gen_ai.tool.definitions"
+_OUTPUT: Final = "gen_ai.output.messages"
+_INPUT: Final = "gen_ai.input.messages"
+
+READS: Final = frozenset(
+    {
+        OPERATION,
+        TOOL_NAME,
+        ARGUMENTS,
+        RESULT,
+        CALL_ID,
+        AGENT,
+        CONVERSATION,
+        RESPONSE,
+        _SESSION,
+        _DEFINITIONS,
+        _OUTPUT,
+        _INPUT,
+        *content.READS,
+    }
+)
+"""The attributes that the conventions define and a dialect may look at."""
+
 _MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
 _ROLES: Final = {"gen_ai.choice": "assistant", "gen_ai.tool.message": "tool"}
 _EVENT_BODY: Final = "gen_ai.event.content"
@@ -33,8 +57,9 @@ class GenAi:
 
     precedence = Precedence.CONVENTION
     markers = Markers(
-        attributes=frozenset({OPERATION, AGENT, CONVERSATION, "session.id"}), span_names=(f"{EXECUTE_TOOL} ",)
+        attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION}), span_names=(f"{EXECUTE_TOOL} ",)
     )
+    reads = READS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -44,15 +69,15 @@ class GenAi:
             is_model=operation in _MODEL_OPERATIONS,
             is_agent=True if operation == "invoke_agent" else None,
             agent=content.text(attributes.get(AGENT)),
-            conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get("session.id")),
+            conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
-            requests=messages.requests(_message_list(span, "gen_ai.output.messages", "gen_ai.choice")),
-            answers=messages.answers(_message_list(span, "gen_ai.input.messages", "gen_ai.tool.message")),
-            tool_definitions=messages.definitions(content.decoded(span.attributes.get("gen_ai.tool.definitions"))),
+            requests=messages.requests(_message_list(span, _OUTPUT, "gen_ai.choice")),
+            answers=messages.answers(_message_list(span, _INPUT, "gen_ai.tool.message")),
+            tool_definitions=messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS))),
         )
 
 

@@ -21,6 +21,7 @@ class Genkit:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_SUBTYPE}))
+    reads = content.READS | {_SUBTYPE, _NAME, _INPUT, _OUTPUT, "genkit:state"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

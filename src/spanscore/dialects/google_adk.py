@@ -32,6 +32,7 @@ class GoogleAdk:
         attributes=frozenset({_ARGUMENTS, _LLM_RESPONSE, _SESSION}),
         scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),
     )
+    reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -20,6 +20,9 @@ class Haystack:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TOOL_NAME}), span_names=("haystack.agent.",))
+    reads = content.READS.union(
+        {_TOOL_NAME, _ERROR, _OUTPUT, f"{_LLM}.output", "haystack.agent.tools", "haystack.agent.step.tool.input"}
+    )
 
     def read(self, span: Span) -> Reading | None:
         return Reading(

@@ -19,6 +19,7 @@ class HaystackOpeninference:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.haystack"}))
+    reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:
         return Reading(is_model=True, is_agent=True) if span.name == _AGENT_RUN else None

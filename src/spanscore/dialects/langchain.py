@@ -26,6 +26,7 @@ class Langchain:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
+    reads = openinference.READS | {"metadata"}
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(openinference.KIND)

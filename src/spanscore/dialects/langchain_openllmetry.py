@@ -29,6 +29,7 @@ class LangchainOpenllmetry:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
+    reads = gen_ai.READS | openllmetry.READS | {_AGENT, "traceloop.workflow.name"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

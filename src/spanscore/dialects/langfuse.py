@@ -28,6 +28,7 @@ class Langfuse:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
+    reads = content.READS | {"langfuse.observation.*"}
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(_TYPE)

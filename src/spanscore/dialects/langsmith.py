@@ -31,6 +31,7 @@ class Langsmith:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_KIND}))
+    reads = gen_ai.READS | {_PROMPT, _COMPLETION, "langsmith.*", "ai.operationId"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -28,6 +28,7 @@ class LlamaIndex:
         attributes=frozenset({_TOOL_ARGUMENTS}),
         scopes=frozenset({"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex"}),
     )
+    reads = openinference.READS | openllmetry.READS | {_TOOL_ARGUMENTS}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

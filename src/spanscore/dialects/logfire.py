@@ -22,6 +22,9 @@ class Logfire:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_SPAN_TYPE}), scopes=frozenset({_SCOPE}))
+    reads = content.READS.union(
+        {_SPAN_TYPE, "agent_name", "name", "group_id", "input", "output", "response", "response_data", "events"}
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

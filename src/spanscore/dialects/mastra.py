@@ -25,6 +25,7 @@ class Mastra:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
+    reads = gen_ai.READS | openinference.READS | {_TYPE, "metadata", "mastra.metadata.*", "mastra.model_step.output"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

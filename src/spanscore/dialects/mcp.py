@@ -27,6 +27,7 @@ class Mcp:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_METHOD, _OPENLIT_METHOD}), scopes=_OPENLLMETRY)
+    reads = gen_ai.READS | openllmetry.READS | {_METHOD, _OPENLIT_METHOD, "mcp.request.payload", "mcp.response.payload"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -21,6 +21,17 @@ class Mlflow:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
+    reads = content.READS.union(
+        {
+            _TYPE,
+            "mlflow.spanFunctionName",
+            "mlflow.spanOutputs",
+            "mlflow.spanInputs",
+            "mlflow.chat.tools",
+            "tool_call_id",
+            "metadata",
+        }
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -17,6 +17,7 @@ class Needlr:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_NAME}))
+    reads = content.READS | {_NAME, _SEQUENCE, "status"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

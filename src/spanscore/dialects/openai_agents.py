@@ -33,6 +33,7 @@ class OpenaiAgents:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
+    reads = gen_ai.READS | openinference.READS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

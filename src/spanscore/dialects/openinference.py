@@ -19,9 +19,16 @@ _CALL_ID: Final = ("tool_call.id", "tool.id", "tool.call_id", "tool_call_id")
 AGENT_NAME: Final = ("agent.name", "graph.node.id")
 _INPUT_MESSAGES: Final = "llm.input_messages."
 _OUTPUT_MESSAGES: Final = "llm.output_messages."
+_TOOLS: Final = "llm.tools."
 _TOOL_SCHEMA: Final = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 _TOOL_CALL: Final = re.compile(r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(.+)")
 _MESSAGE: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(tool_call_id|content)")
+
+READS: Final = frozenset(
+    {KIND, TOOL_NAME, INPUT, OUTPUT, *_CALL_ID, *AGENT_NAME, *content.READS}
+    | {f"{_INPUT_MESSAGES}*", f"{_OUTPUT_MESSAGES}*", f"{_TOOLS}*"}
+)
+"""The attributes that the conventions define and a dialect may look at."""
 
 
 class Openinference:
@@ -33,6 +40,7 @@ class Openinference:
 
     precedence = Precedence.CONVENTION
     markers = Markers(attributes=frozenset({KIND}))
+    reads = READS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

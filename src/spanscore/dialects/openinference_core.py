@@ -20,6 +20,7 @@ class OpeninferenceCore:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
+    reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(openinference.KIND)

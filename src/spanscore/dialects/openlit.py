@@ -45,6 +45,7 @@ class Openlit:
         attributes=frozenset({_FAILURE}),
         scopes=frozenset(f"openlit.instrumentation.{name}" for name in _FRAMEWORKS) | {"openlit.otel.tracing"},
     )
+    reads = gen_ai.READS | {_FAILURE, "gen_ai.workflow.name"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

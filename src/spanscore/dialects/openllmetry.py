@@ -21,7 +21,15 @@ _CONVERSATION: Final = tuple(
 )
 _TOOL_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.tool_calls\.(\d+)\.(\w+)")
 _TOOL: Final = re.compile(r"llm\.request\.functions\.(\d+)\.(name|parameters)")
+_REQUEST_TYPE: Final = "llm.request.type"
+_FIRST_ROLE: Final = "gen_ai.completion.0.role"
 _MODEL_TYPES: Final = frozenset({"chat", "completion"})
+
+READS: Final = frozenset(
+    {KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, *_CONVERSATION, _REQUEST_TYPE, "gen_ai.tool.name", *content.READS}
+    | {"gen_ai.completion.*", "llm.request.functions.*"}
+)
+"""The attributes that the conventions define and a dialect may look at."""
 
 
 class Openllmetry:
@@ -32,8 +40,9 @@ class Openllmetry:
 
     precedence = Precedence.CONVENTION
     markers = Markers(
-        attributes=frozenset({KIND, "llm.request.type", "gen_ai.completion.0.role"}),
+        attributes=frozenset({KIND, _REQUEST_TYPE, _FIRST_ROLE}),
     )
+    reads = READS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -41,8 +50,7 @@ class Openllmetry:
         name = content.text(attributes.get(ENTITY_NAME))
         return Reading(
             call=_call(span, name) if kind == "tool" else None,
-            is_model=content.text(attributes.get("llm.request.type")) in _MODEL_TYPES
-            or "gen_ai.completion.0.role" in attributes,
+            is_model=content.text(attributes.get(_REQUEST_TYPE)) in _MODEL_TYPES or _FIRST_ROLE in attributes,
             is_agent=True if kind == "agent" else None,
             agent=name if kind == "agent" else None,
             conversation_id=content.first_text(attributes, _CONVERSATION),

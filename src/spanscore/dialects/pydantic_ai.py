@@ -23,6 +23,7 @@ class PydanticAi:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
+    reads = gen_ai.READS | {_EVENTS, "agent_name", "tool_arguments", "tool_response"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

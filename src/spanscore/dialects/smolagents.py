@@ -22,6 +22,7 @@ class Smolagents:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.smolagents"}))
+    reads = openinference.READS | {"tool.parameters"}
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(openinference.KIND)

@@ -25,6 +25,7 @@ class Strands:
         attributes=frozenset({_STATUS, "gen_ai.event.start_time"}),  # in TypeScript the scope is the service's name
         scopes=frozenset({"strands.telemetry.tracer", "strands-agents"}),
     )
+    reads = gen_ai.READS | openinference.READS | {_STATUS, _SCHEMA}
 
     def read(self, span: Span) -> Reading | None:
         if span.attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:

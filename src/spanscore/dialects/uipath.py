@@ -23,6 +23,7 @@ class Uipath:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}), scopes=frozenset({"uipath.core.tracing.decorators"}))
+    reads = openinference.READS | {_TYPE}
 
     def read(self, span: Span) -> Reading | None:
         kind = str(span.attributes.get(_TYPE, "")).lower()

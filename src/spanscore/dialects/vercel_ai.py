@@ -37,6 +37,22 @@ class VercelAi:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_OPERATION}), scopes=_SCOPES)
+    reads = (
+        gen_ai.READS
+        | openinference.READS
+        | {
+            _OPERATION,
+            *_NAME,
+            *_ARGUMENTS,
+            *_RESULT,
+            *_CALL_ID,
+            *_REQUESTS,
+            *_ANSWERS,
+            *_CONVERSATION,
+            "ai.telemetry.functionId",
+            "ai.prompt.tools",
+        }
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

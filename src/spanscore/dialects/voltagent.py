@@ -22,6 +22,20 @@ class Voltagent:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_ENTITY}))
+    reads = content.READS.union(
+        {
+            _ENTITY,
+            _RUN,
+            _AGENT,
+            _SUBAGENT,
+            "span.type",
+            "tool.name",
+            "conversation.id",
+            "input",
+            "output",
+            "tool.call.id",
+        }
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

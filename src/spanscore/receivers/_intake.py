@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from spanscore.model import Span
+from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.receivers._otlp import Caveat, Decoded, MalformedRequest, Refusal
 from spanscore.receivers._otlp_json import decode_document, parse
@@ -61,6 +62,7 @@ class Intake:
     Args:
         take: takes the spans.
         refused: where refused spans are counted, by reason.
+        wanted: the attributes to keep of spans that have a parent in their process; None keeps all.
         spans_onward: sends the received spans on.
         others_onward: sends received metrics and logs on; without it they are not taken.
     """
@@ -70,9 +72,12 @@ class Intake:
         take: Take,
         refused: Counter[str] | None = None,
         *,
+        wanted: WantedAttributes | None = None,
         spans_onward: Onward | None = None,
         others_onward: Onward | None = None,
     ) -> None:
+        self.wanted = wanted
+        """May be replaced at any time; what was decoded stays as it is."""
         self._take = take
         self._refused: Counter[str] = Counter() if refused is None else refused
         self._spans_onward = spans_onward
@@ -95,7 +100,7 @@ class Intake:
             decoded = decode_document(document)
         else:
             document = None
-            decoded = decode_protobuf(body)
+            decoded = decode_protobuf(body, wanted=self.wanted)
         if decoded.spans:
             if self._spans_onward is not None:
                 self._spans_onward.take(_forwardable(body, document, decoded))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.internal import api_implementation
@@ -16,7 +17,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, Span, SpanEvent
+from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._otlp import (
     ATTRIBUTES_PER_SPAN,
     EVENTS_PER_SPAN,
@@ -65,12 +67,15 @@ class _ScopeSpans(NamedTuple):
     """Each with its place in the request."""
 
 
-def decode_protobuf(body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST) -> Decoded:
+def decode_protobuf(
+    body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
+) -> Decoded:
     """Decode one request.
 
     Args:
         body: a serialized ExportTraceServiceRequest; empty is an empty request.
         max_spans: refuse a request with more spans, before it takes memory.
+        wanted: the attributes to keep of spans that have a parent in their process; None keeps all.
 
     Raises:
         MalformedRequest: it is none, or has too many spans.
@@ -82,7 +87,7 @@ def decode_protobuf(body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST) -
     for where, resource, scope, messages in _scope_spans(body, findings):
         for index, message in messages:
             try:
-                spans.append(_span(message, resource, scope, findings))
+                spans.append(_span(message, resource, scope, wanted, findings))
             except SpanRefused as refused:
                 findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
     return findings.decoded(spans)
@@ -170,31 +175,37 @@ def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRe
         return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
 
 
-def _span(message: SpanMessage, resource: Attributes, scope: str, findings: Findings) -> Span:
+def _span(
+    message: SpanMessage, resource: Attributes, scope: str, wanted: WantedAttributes | None, findings: Findings
+) -> Span:
     trace_id = message.trace_id
     span_id = message.span_id
     parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
-    for link in message.links:
-        check_link_ids(link.trace_id, link.span_id)
+    if links := message.links:
+        for link in links:
+            check_link_ids(link.trace_id, link.span_id)
     left_out_before = findings.attributes_left_out
-    attributes = _attributes(message.attributes, findings)
-    events = _events(message.events, findings) if message.events else ()
+    flags = message.flags
+    if not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE:
+        wanted = None  # the root of a trajectory: what a configuration matches on may be any attribute of it
+    attributes = _attributes(message.attributes, findings, wanted)
+    events = message.events
     status = message.status
     return Span(
         trace_id,
         span_id,
         parent_span_id,
-        message.name or UNNAMED,
+        intern(message.name) or UNNAMED,
         message.start_time_unix_nano,
         message.end_time_unix_nano,
         message.kind,
         status.code,
         status.message,
         attributes,
-        events,
+        _events(events, findings) if events else (),
         scope,
         resource,
-        message.flags,
+        flags,
         message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
     )
 
@@ -208,25 +219,25 @@ def _events(messages: Sequence[SpanMessage.Event], findings: Findings) -> tuple[
     )
 
 
-def _attributes(pairs: Sequence[KeyValue], findings: Findings) -> Attributes:
-    if not pairs:
-        return EMPTY
+def _attributes(pairs: Sequence[KeyValue], findings: Findings, wanted: WantedAttributes | None = None) -> Attributes:
     if len(pairs) > ATTRIBUTES_PER_SPAN:
         findings.leave_out_attributes(len(pairs) - ATTRIBUTES_PER_SPAN)
         pairs = pairs[:ATTRIBUTES_PER_SPAN]
     attributes: dict[str, AttributeValue] = {}
     for pair in pairs:
-        text = pair.value.string_value  # most values are text, and asking which member is set takes longer
+        key = pair.key
+        if wanted is not None and not wanted[key]:
+            continue
+        value = pair.value
+        text = value.string_value  # most values are text, and asking which member is set takes longer
         if text and len(text) <= VALUE_LENGTH:
-            attributes[pair.key or _absent_key(pair, findings)] = text
+            attributes[key or _absent_key(pair, findings)] = text
             continue
         try:
-            value = _value(pair.value, findings)
+            attributes[key or _absent_key(pair, findings)] = _value(value, findings)
         except ValueTooLong:
             findings.leave_out_attributes()
-        else:
-            attributes[pair.key or _absent_key(pair, findings)] = value
-    return attributes
+    return attributes or EMPTY
 
 
 def _absent_key(pair: KeyValue, findings: Findings) -> str:

@@ -83,6 +83,7 @@ class Service:
         self._intake = Intake(
             self._live.take,
             self.engine.tallies.refused,
+            wanted=wiring.wanted(config),
             spans_onward=onward if otlp is not None and "traces" in otlp.signals else None,
             others_onward=onward,
         )
@@ -125,6 +126,7 @@ class Service:
         pipeline = wiring.pipeline(config)
         self._is_root = wiring.root_condition(config, pipeline.reader)
         self.engine.pipeline = pipeline
+        self._intake.wanted = wiring.wanted(config)
         names = ", ".join(entry.name for entry in pipeline.entries)
         _log.info("reloaded the configuration; scoring: %s", names)
         keys = restart_keys(self._config, config)

@@ -16,6 +16,7 @@ class Acme:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({TOOL}))
+    reads = frozenset({TOOL, ARGUMENTS})
 
     def read(self, span: Span) -> Reading | None:
         """Read a tool call; nothing else is in such spans."""
