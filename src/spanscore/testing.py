@@ -174,7 +174,7 @@ def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
 
 def _check_reads(dialect: Dialect, asked: set[str]) -> None:
     wanted = wanted_attributes([dialect])
-    unsaid = sorted(key for key in asked if not wanted[key])
+    unsaid = sorted(key for key in asked if wanted[key] is None)
     if unsaid:
         _fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
 

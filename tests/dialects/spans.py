@@ -101,7 +101,7 @@ def as_received(span: Span) -> Span:
     if not span.parent_span_id:
         return span
     wanted = built_in_wanted()
-    return span._replace(attributes={key: value for key, value in span.attributes.items() if wanted[key]})
+    return span._replace(attributes={key: value for key, value in span.attributes.items() if wanted[key] is not None})
 
 
 def read(*spans: Span, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:

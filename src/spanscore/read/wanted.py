@@ -10,11 +10,12 @@ from spanscore.contracts import Dialect
 _MAX_KEYS: Final = 4_096
 
 
-class WantedAttributes(dict[str, bool]):
-    """Says of each key of an attribute whether it is wanted: `wanted[key]`.
+class WantedAttributes(dict[str, str | None]):
+    """Says of the key of an attribute whether it is wanted: `wanted[key]` is the key, or None when it is not.
 
-    A dictionary, because it is asked for every attribute that comes in: what was found out of a key is remembered, for
-    as many different keys as telemetry has unless somebody makes them up.
+    The key it answers is one object for all spans: a key takes as much memory as a short value. A dictionary, because
+    it is asked for every attribute that comes in: what was found out of a key is remembered, for as many different
+    keys as telemetry has unless somebody makes them up.
 
     Args:
         keys: what is wanted; a key that ends in `*` stands for all that begin so.
@@ -22,14 +23,14 @@ class WantedAttributes(dict[str, bool]):
 
     def __init__(self, keys: Iterable[str]) -> None:
         keys = frozenset(keys)
-        super().__init__((key, True) for key in keys if not key.endswith("*"))
+        super().__init__((key, key) for key in keys if not key.endswith("*"))
         self._prefixes: Final = tuple(key[:-1] for key in keys if key.endswith("*"))
 
-    def __missing__(self, key: str) -> bool:
-        is_wanted = key.startswith(self._prefixes)
+    def __missing__(self, key: str) -> str | None:
+        answer = key if key.startswith(self._prefixes) else None
         if len(self) < _MAX_KEYS:
-            self[key] = is_wanted
-        return is_wanted
+            self[key] = answer
+        return answer
 
 
 def wanted_attributes(dialects: Iterable[Dialect], others: Iterable[str] = ()) -> WantedAttributes:

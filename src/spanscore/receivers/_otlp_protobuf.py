@@ -35,6 +35,7 @@ from spanscore.receivers._otlp import (
     check_ids,
     check_link_ids,
 )
+from spanscore.receivers._span_count import RESOURCE_SPANS, SCOPE_SPANS, SPANS, has_more_spans
 from spanscore.wire import WireError, field, submessages
 
 if api_implementation.Type() == "python":
@@ -45,14 +46,11 @@ if api_implementation.Type() == "python":
     )
     raise ImportError(message)
 
-_SMALLEST_SPAN: Final = 2  # bytes: a tag, and the length 0
-
+_OFTEN_REPEATED: Final = 24
+"""Characters: shorter values are kept once, such as names of tools and operations."""
 # Field numbers, where a broken request is walked by hand.
-_RESOURCE_SPANS: Final = 1
 _RESOURCE: Final = 1
-_SCOPE_SPANS: Final = 2
 _SCOPE: Final = 1
-_SPANS: Final = 2
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -80,14 +78,15 @@ def decode_protobuf(
     Raises:
         MalformedRequest: it is none, or has too many spans.
     """
-    if max_spans is not None and len(body) > max_spans * _SMALLEST_SPAN:
+    if max_spans is not None:
         _check_number_of_spans(body, max_spans)
     findings = Findings()
+    decoding = _Decoding(wanted, findings)
     spans: list[Span] = []
     for where, resource, scope, messages in _scope_spans(body, findings):
         for index, message in messages:
             try:
-                spans.append(_span(message, resource, scope, wanted, findings))
+                spans.append(decoding.span(message, resource, scope))
             except SpanRefused as refused:
                 findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
     return findings.decoded(spans)
@@ -103,17 +102,13 @@ def trace_ids(body: bytes) -> set[bytes]:
 
 
 def _check_number_of_spans(body: bytes, max_spans: int) -> None:
-    count = 0
     try:
-        for resource_spans in submessages(body, (0, len(body)), _RESOURCE_SPANS):
-            for scope_spans in submessages(body, resource_spans, _SCOPE_SPANS):
-                for _ in submessages(body, scope_spans, _SPANS):
-                    count += 1
-                    if count > max_spans:
-                        message = f"the request has more than {max_spans} spans"
-                        raise MalformedRequest(message)
+        is_too_many = has_more_spans(body, max_spans)
     except WireError as error:
         raise _malformed(error) from error
+    if is_too_many:
+        message = f"the request has more than {max_spans} spans"
+        raise MalformedRequest(message)
 
 
 def _scope_spans(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
@@ -138,12 +133,12 @@ def _malformed(error: WireError) -> MalformedRequest:
 
 
 def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
-    for i, resource_spans in enumerate(submessages(body, (0, len(body)), _RESOURCE_SPANS)):
+    for i, resource_spans in enumerate(submessages(body, (0, len(body)), RESOURCE_SPANS)):
         resource = _parse(Resource, field(body, resource_spans, _RESOURCE))
-        for j, scope_spans in enumerate(submessages(body, resource_spans, _SCOPE_SPANS)):
+        for j, scope_spans in enumerate(submessages(body, resource_spans, SCOPE_SPANS)):
             where = f"resource_spans[{i}].scope_spans[{j}]"
             scope = _parse(InstrumentationScope, field(body, scope_spans, _SCOPE))
-            spans = [body[start:end] for start, end in submessages(body, scope_spans, _SPANS)]
+            spans = [body[start:end] for start, end in submessages(body, scope_spans, SPANS)]
             if isinstance(resource, SpanRefused):
                 findings.refuse(resource.reason, f"resource_spans[{i}].resource: {resource}", len(spans))
             elif isinstance(scope, SpanRefused):
@@ -175,39 +170,46 @@ def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRe
         return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
 
 
-def _span(
-    message: SpanMessage, resource: Attributes, scope: str, wanted: WantedAttributes | None, findings: Findings
-) -> Span:
-    trace_id = message.trace_id
-    span_id = message.span_id
-    parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
-    if links := message.links:
-        for link in links:
-            check_link_ids(link.trace_id, link.span_id)
-    left_out_before = findings.attributes_left_out
-    flags = message.flags
-    if not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE:
-        wanted = None  # the root of a trajectory: what a configuration matches on may be any attribute of it
-    attributes = _attributes(message.attributes, findings, wanted)
-    events = message.events
-    status = message.status
-    return Span(
-        trace_id,
-        span_id,
-        parent_span_id,
-        intern(message.name) or UNNAMED,
-        message.start_time_unix_nano,
-        message.end_time_unix_nano,
-        message.kind,
-        status.code,
-        status.message,
-        attributes,
-        _events(events, findings) if events else (),
-        scope,
-        resource,
-        flags,
-        message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
-    )
+class _Decoding:
+    """Makes the spans of one request from its messages."""
+
+    def __init__(self, wanted: WantedAttributes | None, findings: Findings) -> None:
+        self._wanted = wanted
+        self._findings = findings
+        self._ids: dict[bytes, bytes] = {}  # what repeats is kept once: it is a tenth of what an open span takes
+
+    def span(self, message: SpanMessage, resource: Attributes, scope: str) -> Span:
+        findings = self._findings
+        span_id = message.span_id
+        trace_id = message.trace_id
+        parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
+        if links := message.links:
+            for link in links:
+                check_link_ids(link.trace_id, link.span_id)
+        left_out_before = findings.attributes_left_out
+        flags = message.flags
+        # Of the root of a trajectory a configuration may match on any attribute.
+        is_root = not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
+        attributes = _attributes(message.attributes, findings, None if is_root else self._wanted)
+        events = message.events
+        status = message.status
+        return Span(
+            self._ids.setdefault(trace_id, trace_id),
+            span_id,
+            self._ids.setdefault(parent_span_id, parent_span_id),
+            intern(message.name) or UNNAMED,
+            message.start_time_unix_nano,
+            message.end_time_unix_nano,
+            message.kind,
+            status.code,
+            status.message,
+            attributes,
+            _events(events, findings) if events else (),
+            scope,
+            resource,
+            flags,
+            message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
+        )
 
 
 def _events(messages: Sequence[SpanMessage.Event], findings: Findings) -> tuple[SpanEvent, ...]:
@@ -225,13 +227,13 @@ def _attributes(pairs: Sequence[KeyValue], findings: Findings, wanted: WantedAtt
         pairs = pairs[:ATTRIBUTES_PER_SPAN]
     attributes: dict[str, AttributeValue] = {}
     for pair in pairs:
-        key = pair.key
-        if wanted is not None and not wanted[key]:
+        key = intern(pair.key) if wanted is None else wanted[pair.key]
+        if key is None:
             continue
         value = pair.value
         text = value.string_value  # most values are text, and asking which member is set takes longer
         if text and len(text) <= VALUE_LENGTH:
-            attributes[key or _absent_key(pair, findings)] = text
+            attributes[key or _absent_key(pair, findings)] = intern(text) if len(text) <= _OFTEN_REPEATED else text
             continue
         try:
             attributes[key or _absent_key(pair, findings)] = _value(value, findings)
