@@ -49,9 +49,9 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         name=name,
         type=kind.name,
         resolve=resolve,
-        matches=_attribute_matcher(keys.match),
+        matches=_attribute_matcher(keys.match) if keys.match else None,
         sample_ratio=keys.sample_ratio,
-        ignores=_any_glob(keys.ignore_tools),
+        ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
         reads=frozenset(_attributes_read(keys)),
     )
 

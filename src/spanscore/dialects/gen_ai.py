@@ -19,6 +19,8 @@ CONVERSATION: Final = "gen_ai.conversation.id"
 RESPONSE: Final = "gen_ai.response.id"
 EXECUTE_TOOL: Final = "execute_tool"
 
+_TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
+
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
 _OUTPUT: Final = "gen_ai.output.messages"
@@ -56,9 +58,7 @@ class GenAi:
     """
 
     precedence = Precedence.CONVENTION
-    markers = Markers(
-        attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION}), span_names=(f"{EXECUTE_TOOL} ",)
-    )
+    markers = Markers(attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION}), span_names=(_TOOL_SPAN,))
     reads = READS
 
     def read(self, span: Span) -> Reading | None:
@@ -94,7 +94,7 @@ def _call(span: Span) -> CallReading:
 
 def _is_bare(span: Span) -> bool:
     """Tell a tool span that got its attributes at the end, which never came: the tool raised."""
-    return span.name.startswith(f"{EXECUTE_TOOL} ") and OPERATION not in span.attributes
+    return span.name.startswith(_TOOL_SPAN) and OPERATION not in span.attributes
 
 
 def _name_in(span_name: str) -> str | None:

@@ -25,7 +25,7 @@ class DialectReader:
         self._by_attribute: Final[dict[str, int]] = {}
         self._by_scope: Final[dict[str, int]] = {}
         self._by_span_name: Final[list[tuple[str, int]]] = []
-        self._offers: Final[dict[int, tuple[int, ...]]] = {0: ()}
+        self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
         self.failures: Final[Counter[str]] = Counter()
         """How often a dialect raised, by the name of its class. A dialect that raises has said nothing."""
         for index, dialect in enumerate(self._dialects):
@@ -34,14 +34,17 @@ class DialectReader:
 
     def read(self, span: Span) -> Reading | None:
         """Return what the dialects say about a span, None when none of them knows it."""
-        readings: list[tuple[int, Reading]] = self._ask("read", span)
-        if not readings:
+        offered = self._offered(span)
+        if not offered:
             return None
-        return readings[0][1] if len(readings) == 1 else _joined(readings)
+        readings: list[tuple[int, Reading]] = self._ask("read", offered, span)
+        if len(readings) > 1:
+            return _joined(readings)
+        return readings[0][1] if readings else None
 
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
-        readings: list[ModelReading] = [reading for _, reading in self._ask("read_model", span)]
+        readings: list[ModelReading] = [reading for _, reading in self._ask("read_model", self._offered(span), span)]
         if not readings:
             return _NOTHING
         return ModelReading(
@@ -61,30 +64,30 @@ class DialectReader:
             self._by_scope[scope] = self._by_scope.get(scope, 0) | bit
         self._by_span_name.extend((prefix, bit) for prefix in markers.span_names)
 
-    def _ask(self, method: str, span: Span) -> list[tuple[int, Any]]:
+    def _offered(self, span: Span) -> tuple[Dialect, ...]:
         offered = self._by_scope.get(span.scope, 0)
         for key in self._attributes.intersection(span.attributes):
             offered |= self._by_attribute[key]
         for prefix, bit in self._by_span_name:
             if span.name.startswith(prefix):
                 offered |= bit
+        dialects = self._offers.get(offered)
+        if dialects is None:
+            dialects = tuple(dialect for index, dialect in enumerate(self._dialects) if offered >> index & 1)
+            self._offers[offered] = dialects
+        return dialects
+
+    def _ask(self, method: str, dialects: Iterable[Dialect], span: Span) -> list[tuple[int, Any]]:
         answers = []
-        for index in self._offered_to(offered):
+        for dialect in dialects:
             try:
-                answer = getattr(self._dialects[index], method)(span)
+                answer = getattr(dialect, method)(span)
             except Exception:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the trace
-                self.failures[type(self._dialects[index]).__name__] += 1
+                self.failures[type(dialect).__name__] += 1
                 continue
             if answer is not None:
-                answers.append((self._dialects[index].precedence, answer))
+                answers.append((dialect.precedence, answer))
         return answers
-
-    def _offered_to(self, bits: int) -> tuple[int, ...]:
-        indexes = self._offers.get(bits)
-        if indexes is None:
-            indexes = tuple(index for index in range(len(self._dialects)) if bits >> index & 1)
-            self._offers[bits] = indexes
-        return indexes
 
 
 def joined_calls(calls: Sequence[CallReading]) -> CallReading:

@@ -142,6 +142,8 @@ def _in_order(tree: SpanTree, calls: Sequence[_Executed]) -> list[_Executed]:
 
 
 def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
+    if len(group) == 1:
+        return tree.call(group[0])
     readings = [tree.call(index) for index in group]
     errors = (reading.error for reading in readings if reading.error)
     return replace(joined_calls(readings), error=next(errors, None))

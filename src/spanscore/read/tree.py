@@ -34,13 +34,18 @@ class SpanTree:
             (reader.read(span) if index in self.latest else None) or NO_READING for index, span in enumerate(spans)
         ]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
-        self.calls = [
-            index
-            for index, reading in enumerate(self.readings)
-            if reading.call is not None and not reading.not_a_call and not reading.part_of_call
-        ]
-        self.agents = {index for index, reading in enumerate(self.readings) if reading.is_agent}
-        self.models = [index for index, reading in enumerate(self.readings) if reading.is_model]
+        self.calls: list[int] = []
+        self.agents: set[int] = set()
+        self.models: list[int] = []
+        for index, reading in enumerate(self.readings):
+            if reading is NO_READING:
+                continue
+            if reading.call is not None and not reading.not_a_call and not reading.part_of_call:
+                self.calls.append(index)
+            if reading.is_agent:
+                self.agents.add(index)
+            if reading.is_model:
+                self.models.append(index)
         self.root = self._root()
         named = {index for index in self.agents if self.readings[index].agent}
         self.agent_above = self.nearest(named)
