@@ -191,6 +191,12 @@ class Trajectory:
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""
     completeness: Completeness = Completeness()
 
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The names of the calls: what every evaluator looks at, so they are listed once."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple([call.name for call in self.calls]))
+
     @classmethod
     def from_calls(cls, calls: Iterable[Mapping[str, Any]]) -> Trajectory:
         """Build a trajectory by hand.

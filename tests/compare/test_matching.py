@@ -1,19 +1,18 @@
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spanscore.compare.effort import MAX_COMPARISONS, Effort, TooMuchWorkError
 from spanscore.compare.matching import (
     common_subsequence,
     containing,
     json_equal,
     json_key,
     member_keys,
-    multiset_matching,
     python_equality_suffices,
 )
 from spanscore.model import NOT_RECORDED
@@ -171,21 +170,6 @@ class TestCommonSubsequence:
         assert 1 == len(common_subsequence(symbols, symbols[::-1]))
 
 
-class TestMultisetMatching:
-    @given(left=SYMBOLS, right=SYMBOLS)
-    def test_is_the_intersection(self, left: list[int], right: list[int]) -> None:
-        """As many pairs as the multisets share, each position at most once, the earliest first."""
-        pairs = multiset_matching(left, right)
-
-        assert (Counter(left) & Counter(right)).total() == len(pairs)
-        assert all(left[one] == right[other] for one, other in pairs)
-        assert len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
-
-    def test_earliest_first(self) -> None:
-        """The first call of a kind belongs to the first expected one."""
-        assert [(1, 0), (0, 1), (2, 2)] == multiset_matching("abac", "baa")
-
-
 class TestContaining:
     @settings(max_examples=300, deadline=None)
     @given(
@@ -193,8 +177,18 @@ class TestContaining:
     )
     def test_finds_all_that_contain(self, sets: list[frozenset[Any]], others: list[frozenset[Any]]) -> None:
         """Looking only where a rare member is misses nothing."""
-        found = containing(sets, others)
+        found = containing(sets, others, Effort())
 
         assert {one: {other for other in others if one <= other} for one in sets} == {
             one: set(containers) for one, containers in found.items()
         }
+
+    def test_gives_up_in_time(self) -> None:
+        """Sets that share everything but little are not compared each with each when there are too many."""
+        count = 20
+        sets = [frozenset(range(count)) - {one, other} for one in range(count) for other in range(one)]
+        effort = Effort()
+        effort.spend(MAX_COMPARISONS - len(sets))
+
+        with pytest.raises(TooMuchWorkError, match="takes more than 250000 comparisons: the calls are too alike"):
+            containing(sets, sets, effort)

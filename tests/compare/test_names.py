@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spanscore.compare.names import called_names, canonical, listed, normaliser, same_tool, sanitized
 from spanscore.contracts import Parameters
-from spanscore.model import ToolCall
+from spanscore.model import ToolCall, Trajectory
 
 ANY_NAME = st.text(st.characters() | st.sampled_from("aB_.:/ \"'`()-\ud800"), max_size=30)
 
@@ -133,10 +133,10 @@ class TestNormaliser:
 
     def test_called_names(self) -> None:
         """The names of calls come in order, normalised."""
-        calls = [ToolCall(name="B b"), ToolCall(name="a")]
+        run = Trajectory(calls=(ToolCall(name="B b"), ToolCall(name="a"), ToolCall(name="B b")))
 
-        assert ["B b", "a"] == called_names(calls, normaliser(Parameters()))
-        assert ["B_b", "a"] == called_names(calls, normaliser(Parameters(tool_names="sanitized")))
+        assert ("B b", "a", "B b") == called_names(run, normaliser(Parameters()))
+        assert ("B_b", "a", "B_b") == called_names(run, normaliser(Parameters(tool_names="sanitized")))
 
 
 class TestSameTool:

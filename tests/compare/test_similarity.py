@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanscore.compare.matching import member_keys
-from spanscore.compare.similarity import EqualArguments, SimilarArguments
+from spanscore.compare.similarity import SimilarArguments
 
 ARGUMENTS = st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2), max_size=4), max_size=6)
 LEAST = st.sampled_from([0.0, 0.3, 0.5, 0.67, 0.75, 0.8, 1.0])
@@ -41,25 +41,15 @@ class TestSimilarArguments:
         self, calls: list[dict[str, Any]], references: list[dict[str, Any]], least: float
     ) -> None:
         """Each call takes the most similar open reference, the first of equals."""
-        open_references = SimilarArguments([member_keys(reference) for reference in references], least)
+        open_references = SimilarArguments([member_keys(reference) for reference in references], least).untaken()
 
         assert one_by_one(calls, references, least) == [open_references.take(member_keys(call)) for call in calls]
 
     def test_thousands_that_share_most(self) -> None:
         """References that share all members but one are still told apart, in any order."""
         references = [{"query": f"q{number}", "limit": 10, "lang": "en"} for number in range(3_000)]
-        open_references = SimilarArguments([member_keys(reference) for reference in references], 0.5)
+        open_references = SimilarArguments([member_keys(reference) for reference in references], 0.5).untaken()
 
         found = [open_references.take(member_keys(reference)) for reference in reversed(references)]
 
         assert [(number, 1.0) for number in reversed(range(3_000))] == found
-
-
-class TestEqualArguments:
-    def test_first_equal(self) -> None:
-        """Each call takes the first open reference that is equal, and none that is only similar."""
-        open_references = EqualArguments([member_keys({"a": 1}), member_keys({"a": 1}), member_keys({})])
-
-        taken = [open_references.take(member_keys(call)) for call in ({"a": 1.0}, {"a": 1, "b": 2}, {"a": 1}, {"a": 1})]
-
-        assert [(0, 1.0), None, (1, 1.0), None] == taken

@@ -66,6 +66,37 @@ def test_thousands_of_calls(kind: str, parameters: dict[str, Any], calls: list[d
     assert 1.0 == value_of(evaluator.evaluate(spanscore.Trajectory.from_calls(calls)))
 
 
+ALIKE = [{f"bit_{bit}": str(number >> bit & 1) for bit in range(11)} for number in range(1_536)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        ("tool_call_args", {"tool_calls": [{"name": "search", "args": each} for each in ALIKE]}),
+        (
+            "tool_call_f1",
+            {"reference_tool_calls": [{"name": "search", "arguments": each} for each in ALIKE], "mode": "flexible"},
+        ),
+        (
+            "trajectory_match",
+            {
+                "reference": [{"name": "search", "arguments": each} for each in ALIKE],
+                "mode": "any_order",
+                "arguments": "superset",
+            },
+        ),
+    ],
+)
+def test_calls_that_are_too_alike(kind: str, parameters: dict[str, Any]) -> None:
+    """Over a thousand calls that share almost all arguments with each other are skipped: comparing all takes ages."""
+    calls = [{"name": "search", "arguments": {**each, "by": "me"}} for each in reversed(ALIKE)]
+
+    outcome = spanscore.evaluator(kind, parameters).evaluate(spanscore.Trajectory.from_calls(calls))
+
+    reason = "matching the arguments takes more than 250000 comparisons: the calls are too alike"
+    assert spanscore.Skipped(reason) == outcome
+
+
 def test_evaluators_are_light_to_import() -> None:
     """An evaluator brings in none of the libraries that only another one, or the configuration, needs."""
     heavy = ("google", "jsonschema", "opentelemetry", "pydantic", "re2", "yaml")

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from spanscore.compare.effort import Effort
 from spanscore.compare.matching import containing, json_key, member_keys
 from spanscore.model import Recorded
 
@@ -63,13 +64,19 @@ class Comparison:
             return actual <= reference if self.mode == "subset" else actual >= reference
         return actual == reference
 
-    def partners(self, actual: Iterable[Hashable], reference: Iterable[Hashable]) -> dict[Hashable, list[Hashable]]:
-        """Return for each actual key the reference's keys that contain it or that it contains, the nearest first."""
+    def partners(
+        self, actual: Iterable[Hashable], reference: Iterable[Hashable], effort: Effort
+    ) -> dict[Hashable, list[Hashable]]:
+        """Return for each actual key the reference's keys that contain it or that it contains, the nearest first.
+
+        Raises:
+            TooMuchWorkError: that takes too many comparisons.
+        """
         made, wanted = map(_sets, (actual, reference))
         if self.mode == "subset":
-            return {key: [*others] for key, others in containing(made, wanted).items()}
+            return {key: [*others] for key, others in containing(made, wanted, effort).items()}
         partners: dict[Hashable, list[Hashable]] = {key: [] for key in made}
-        for other, holders in sorted(containing(wanted, made).items(), key=lambda found: -len(found[0])):
+        for other, holders in sorted(containing(wanted, made, effort).items(), key=lambda found: -len(found[0])):
             for key in holders:
                 partners[key].append(other)
         return partners

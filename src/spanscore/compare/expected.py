@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from spanscore.compare.matching import json_key, python_equality_suffices
 from spanscore.compare.names import Normalise, listed
-from spanscore.model import NOT_RECORDED, NotRecorded, Recorded, Skipped, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, NotRecorded, Skipped, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,36 +19,6 @@ class ExpectedCall:
 
     name: str
     """The tool's name."""
-
-
-class Wanted(NamedTuple):
-    """A call to compare actual ones with."""
-
-    name: str
-    arguments: Recorded
-    key: Hashable
-    is_plain: bool
-    """Python's `==` with the arguments is as good as comparing keys."""
-
-    @classmethod
-    def of(cls, name: str, arguments: Recorded) -> Wanted:
-        """Get the arguments ready to be compared."""
-        return cls(name, arguments, json_key(arguments), python_equality_suffices(arguments))
-
-    def has_arguments(self, arguments: Recorded) -> bool:
-        """Return whether these arguments are equal."""
-        return bool(self.arguments == arguments) if self.is_plain else self.key == json_key(arguments)
-
-
-def equal_prefix(wanted: Sequence[Wanted], names: Sequence[str], calls: Sequence[ToolCall]) -> int:
-    """Return with how many calls the run starts exactly as wanted.
-
-    Most runs do from start to end; knowing it spares them the making of keys.
-    """
-    for index, (one, name, call) in enumerate(zip(wanted, names, calls, strict=False)):
-        if name != one.name or not one.has_arguments(call.arguments):
-            return index
-    return min(len(wanted), len(calls))
 
 
 def not_recorded() -> NotRecorded:

@@ -11,12 +11,15 @@ import enum
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
+from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED, Recorded
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
 """Positions that belong together: on the left, on the right."""
+
+_Symbol = TypeVar("_Symbol", bound=Hashable)
 
 _BLOCK: Final = 128
 _DEEP: Final = 32
@@ -102,39 +105,29 @@ def common_subsequence(
     while end < shorter - start and _fits(left[-1 - end], right[-1 - end], fitting):
         end += 1
     matches = _matches(left[start : len(left) - end], right[start : len(right) - end], fitting)
-    pairs = continued(start, _longest_chain(matches, len(right) - end - start))
+    pairs = _continued(start, _longest_chain(matches, len(right) - end - start))
     pairs += ((len(left) - index, len(right) - index) for index in range(end, 0, -1))
     return pairs
 
 
-def multiset_matching(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
-    """Return the largest matching of equal symbols, the earliest on both sides, ordered by the right side."""
-    waiting = positions(left)
-    for indexes in waiting.values():
-        indexes.reverse()
-    return [(waiting[symbol].pop(), index) for index, symbol in enumerate(right) if waiting.get(symbol)]
-
-
-def continued(start: int, pairs: Pairs) -> Pairs:
-    """Return the pairs of two sequences whose first `start` positions belong together, given those of the rest."""
-    return [*((index, index) for index in range(start)), *((start + left, start + right) for left, right in pairs)]
-
-
-def positions(symbols: Iterable[Hashable]) -> dict[Hashable, list[int]]:
+def positions(symbols: Iterable[_Symbol]) -> dict[_Symbol, list[int]]:
     """Return where each symbol stands, in order."""
-    found: dict[Hashable, list[int]] = defaultdict(list)
+    found: dict[_Symbol, list[int]] = defaultdict(list)
     for index, symbol in enumerate(symbols):
         found[symbol].append(index)
     return dict(found)
 
 
 def containing(
-    needles: Iterable[frozenset[Hashable]], haystack: Iterable[frozenset[Hashable]]
+    needles: Iterable[frozenset[Hashable]], haystack: Iterable[frozenset[Hashable]], effort: Effort
 ) -> dict[frozenset[Hashable], list[frozenset[Hashable]]]:
     """Return for each needle the distinct sets of the haystack that contain it, the smallest first.
 
     Looks only at the sets that hold the needle's rarest member: what calls share is common, what tells them apart is
     rare.
+
+    Raises:
+        TooMuchWorkError: these are too many.
     """
     distinct = sorted(dict.fromkeys(haystack), key=len)
     frequency = Counter(chain.from_iterable(distinct))
@@ -145,6 +138,7 @@ def containing(
         for member in candidate & looked_up:
             holders[member].append(candidate)
     holders[None] = distinct  # what an empty needle is contained in
+    effort.spend(sum(len(holders[member]) for member in rarest.values() if member in holders))
     return {
         needle: [candidate for candidate in holders.get(member, ()) if needle <= candidate]
         for needle, member in rarest.items()
@@ -212,6 +206,11 @@ def _matches(
     if fits is not None:
         where = {symbol: sum(where[other] for other in fits[symbol]) for symbol in distinct}
     return [where[symbol] for symbol in left]
+
+
+def _continued(start: int, pairs: Pairs) -> Pairs:
+    """Return the pairs of two sequences whose first `start` positions belong together, given those of the rest."""
+    return [*((index, index) for index in range(start)), *((start + left, start + right) for left, right in pairs)]
 
 
 def _longest_chain(rows: Sequence[int], width: int) -> Pairs:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
 from spanscore.contracts import Namespaces, Parameters
-from spanscore.model import ToolCall
+from spanscore.model import Trajectory
 
 Normalise: TypeAlias = Callable[[str], str]
 
@@ -77,11 +77,12 @@ def normaliser(parameters: Parameters) -> Normalise:
     return aliased
 
 
-def called_names(calls: Sequence[ToolCall], normalise: Normalise) -> list[str]:
+def called_names(trajectory: Trajectory, normalise: Normalise) -> tuple[str, ...]:
     """Return the names of the calls, in order, normalised."""
     if normalise is exact:
-        return [call.name for call in calls]
-    return [normalise(call.name) for call in calls]
+        return trajectory.names
+    normal = {name: normalise(name) for name in dict.fromkeys(trajectory.names)}
+    return tuple([normal[name] for name in trajectory.names])
 
 
 def same_tool(one: str | None, other: str | None) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
+from spanscore.compare.effort import Effort
 from spanscore.compare.matching import positions
 
 Members: TypeAlias = frozenset[Hashable]
@@ -16,28 +18,10 @@ _WITHOUT_ARGUMENTS: Final = 0.5
 """The similarity of arguments to a reference that has none."""
 
 
-class EqualArguments:
-    """The reference arguments of one tool, to be taken by one call after the other if they are equal.
-
-    Args:
-        references: in their order.
-    """
-
-    def __init__(self, references: Sequence[Members]) -> None:
-        self._waiting = {reference: iter(places) for reference, places in positions(references).items()}
-
-    def take(self, members: Members) -> tuple[int, float] | None:
-        """Take the first equal reference and return its place and similarity; None where there is none."""
-        place = next(self._waiting.get(members, iter(())), None)
-        return None if place is None else (place, 1.0)
-
-
 class SimilarArguments:
-    """The reference arguments of one tool, to be taken by one call after the other.
+    """The reference arguments of one tool, made ready to be taken by the calls of a run, one after the other.
 
-    The similarity to a reference is the share of its members that are there; what else is there does not matter. Most
-    calls have a similarity of 1, and are found by a member that is rare among the references. For the others the
-    members that each reference shares with the call are counted for all references at once, in the bits of integers.
+    The similarity to a reference is the share of its members that are there; what else is there does not matter.
 
     Args:
         references: in their order.
@@ -45,20 +29,51 @@ class SimilarArguments:
     """
 
     def __init__(self, references: Sequence[Members], least: float) -> None:
-        self._references = references
-        self._least = least
-        self._is_taken = bytearray(len(references))
-        self._open = (1 << len(references)) - 1
-        frequency = Counter(member for reference in references for member in reference)
-        self._by_rarest: dict[Hashable, list[int]] = defaultdict(list)
-        for place in range(len(references) - 1, -1, -1):
-            rarest = min(references[place], key=frequency.__getitem__, default=None)
-            self._by_rarest[rarest].append(place)
+        self.references: Final = references
+        self.least: Final = least
+        frequency = Counter(chain.from_iterable(references))
+        self.by_rarest: Final = positions(
+            min(reference, key=frequency.__getitem__, default=None) for reference in references
+        )
+        """Where the references are that have a member which is rarer than their others."""
+
+    def untaken(self) -> UntakenArguments:
+        """Return all of them, for one run."""
+        return UntakenArguments(self)
+
+    @cached_property
+    def sizes(self) -> dict[int, int]:
+        """Return the places of the references of each size, as the bits of an integer."""
+        return _places((len(reference), place) for place, reference in enumerate(self.references))
+
+    @cached_property
+    def holders(self) -> dict[Hashable, int]:
+        """Return the places of the references that have a member, as the bits of an integer."""
+        return _places((member, place) for place, reference in enumerate(self.references) for member in reference)
+
+
+class UntakenArguments:
+    """Reference arguments that no call of a run has taken yet.
+
+    Most calls have a similarity of 1, and are found by a member that is rare among the references. For the others the
+    members that each reference shares with the call are counted for all references at once, in the bits of integers.
+    """
+
+    def __init__(self, known: SimilarArguments) -> None:
+        self._known = known
+        self._is_taken = bytearray(len(known.references))
+        self._open = (1 << len(known.references)) - 1
+        self._by_rarest: dict[Hashable, list[int]] = {}
+        self._effort = Effort()
 
     def take(self, members: Members) -> tuple[int, float] | None:
-        """Take the most similar reference and return its place and similarity; None where none is similar enough."""
+        """Take the most similar reference and return its place and similarity; None where none is similar enough.
+
+        Raises:
+            TooMuchWorkError: finding those of this run takes too many comparisons.
+        """
         place, similarity = self._whole(members), 1.0
-        if place is None and self._least < 1:
+        if place is None and self._known.least < 1:
             place, similarity = self._partial(members)
         if place is None:
             return None
@@ -70,24 +85,31 @@ class SimilarArguments:
         """Return the first open reference all of whose members are there."""
         first: int | None = None
         for member in members or (None,):
-            places = self._by_rarest.get(member, [])
+            places = self._waiting(member)
             while places and self._is_taken[places[-1]]:
                 places.pop()
             for place in reversed(places):
                 if first is not None and first < place:
                     break
-                if not self._is_taken[place] and self._references[place] <= members:
+                self._effort.spend(1)
+                if not self._is_taken[place] and self._known.references[place] <= members:
                     first = place
         return first
 
+    def _waiting(self, rarest: Hashable) -> list[int]:
+        """Return where the references with this rarest member are, the first one last."""
+        if rarest not in self._by_rarest:
+            self._by_rarest[rarest] = self._known.by_rarest.get(rarest, [])[::-1]
+        return self._by_rarest[rarest]
+
     def _partial(self, members: Members) -> tuple[int | None, float]:
         """Return the first of the open references with the highest similarity below 1."""
-        first, best = None, self._least
-        without = self._sizes.get(0, 0) & self._open
+        first, best = None, self._known.least
+        without = self._known.sizes.get(0, 0) & self._open
         if without and best <= _WITHOUT_ARGUMENTS:
             first, best = _lowest(without), _WITHOUT_ARGUMENTS
         planes: list[int] | None = None
-        for size, places in self._sizes.items():
+        for size, places in self._known.sizes.items():
             for shared in range(min(size - 1, len(members)), 0, -1):
                 if shared / size < best:
                     break
@@ -101,20 +123,12 @@ class SimilarArguments:
         """Count for every reference the members it shares: plane k has the bits of worth 2**k of all the counts."""
         planes: list[int] = []
         for member in members:
-            carry = self._holders.get(member, 0) & self._open
+            carry = self._known.holders.get(member, 0) & self._open
             for index, plane in enumerate(planes):
                 planes[index], carry = plane ^ carry, plane & carry
             if carry:
                 planes.append(carry)
         return planes
-
-    @cached_property
-    def _sizes(self) -> dict[int, int]:
-        return _places((len(reference), place) for place, reference in enumerate(self._references))
-
-    @cached_property
-    def _holders(self) -> dict[Hashable, int]:
-        return _places((member, place) for place, reference in enumerate(self._references) for member in reference)
 
 
 _Key = TypeVar("_Key")

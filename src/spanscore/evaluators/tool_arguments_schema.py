@@ -48,7 +48,7 @@ class ToolArgumentsSchema(Parameters):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check the arguments of each call whose tool has a schema."""
-        names = called_names(trajectory.calls, self._normalise)
+        names = called_names(trajectory, self._normalise)
         schemas, unusable = self._schemas(trajectory, frozenset(names))
         if skipped := unrecorded_arguments(trajectory, self._normalise, schemas):
             return skipped

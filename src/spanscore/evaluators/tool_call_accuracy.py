@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from annotated_types import Ge
 
 from spanscore.compare import alignment
-from spanscore.compare.expected import ExpectedCall, Wanted, cut_off, equal_prefix, not_recorded, unrecorded_arguments
-from spanscore.compare.matching import continued, json_key, multiset_matching
+from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
+from spanscore.compare.matching import json_key
 from spanscore.compare.names import Normalise, called_names, normaliser
+from spanscore.compare.reference import Reference, Wanted
 from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
 
@@ -72,6 +73,7 @@ class ToolCallAccuracy(Parameters):
     weights: Weights = Weights()
     """What each kind of match adds and each kind of mismatch takes away."""
     _expected: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
+    _reference: Reference = field(init=False, repr=False, compare=False)
     _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -81,14 +83,18 @@ class ToolCallAccuracy(Parameters):
         normalise = normaliser(self)
         expected = tuple(Wanted.of(normalise(call.name), call.input) for call in self.expected)
         object.__setattr__(self, "_expected", expected)
+        object.__setattr__(self, "_reference", Reference(expected, lambda _, arguments: json_key(arguments)))
         object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the calls with the expected ones."""
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools_compared()):
             return skipped
-        names = called_names(trajectory.calls, self._normalise)
-        counted = (_by_position if self.mode == "exact" else _in_any_order)(self._expected, trajectory.calls, names)
+        names = called_names(trajectory, self._normalise)
+        if self.mode == "exact":
+            counted = _by_position(self._expected, trajectory.calls, names)
+        else:
+            counted = _in_any_order(self._expected, self._reference, trajectory.calls, names)
         if skipped := cut_off(trajectory, counted.missing):
             return skipped
         value, explanation = self._value(counted, len(self._expected), len(names))
@@ -149,25 +155,33 @@ def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: S
     )
 
 
-def _in_any_order(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str]) -> _Counted:
-    start = equal_prefix(expected, names, calls)
-    made = [(name, json_key(call.arguments)) for name, call in zip(names[start:], calls[start:], strict=True)]
-    rest = multiset_matching(made, [(call.name, call.key) for call in expected[start:]])
-    wanted = [call.name for call in expected]
-    matched = Counter(wanted[:start]) + Counter(wanted[start + index] for _, index in rest)
-    missing, extras = Counter(wanted) - matched, Counter(names) - matched
-    by_name = missing & extras
-    missing, extras = missing - by_name, extras - by_name
-    lists = {"matches": matched, "name_only_matches": by_name, "extras": extras, "missing_tool_calls": missing}
+def _in_any_order(
+    expected: Sequence[Wanted], reference: Reference, calls: Sequence[ToolCall], names: Sequence[str]
+) -> _Counted:
+    pairs = reference.pairs(reference.recognised(names, calls))
+    made, wanted = {index for index, _ in pairs}, {place for _, place in pairs}
+    missing = Counter([call.name for place, call in enumerate(expected) if place not in wanted])
+    by_name: list[str] = []
+    extras: list[str] = []
+    for index, name in enumerate(names):
+        if index not in made:
+            (by_name if missing[name] else extras).append(name)
+            missing[name] -= bool(missing[name])
+    lists = {
+        "matches": [call.name for place, call in enumerate(expected) if place in wanted],
+        "name_only_matches": by_name,
+        "extras": extras,
+        "missing_tool_calls": list(missing.elements()),
+    }
     return _Counted(
-        exact=start + len(rest),
-        name_only=by_name.total(),
-        mismatches=extras.total(),
+        exact=len(pairs),
+        name_only=len(by_name),
+        mismatches=len(extras),
         missing=missing.total(),
         details={
-            "extras": extras.total(),
+            "extras": len(extras),
             "missing": missing.total(),
-            "details": {key: list(counted.elements())[: alignment.LIMIT] for key, counted in lists.items()},
+            "details": {key: found[: alignment.LIMIT] for key, found in lists.items()},
         },
-        align=lambda: alignment.in_any_order(wanted, names, continued(start, rest)),
+        align=lambda: alignment.in_any_order([call.name for call in expected], names, pairs),
     )

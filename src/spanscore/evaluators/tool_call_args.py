@@ -9,11 +9,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
 from spanscore.compare.matching import member_keys, positions, python_equality_suffices
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, Skipped, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,8 @@ class ToolCallArgs(Parameters):
     Each expected call in turn takes the first call of its tool that fits and is not taken yet. It fits when every
     expected argument is there and equal; with `subset: false`, when the arguments are equal as a whole. The value is
     the share of expected calls that found one; with `strict` it is 1 when all did and else 0. Other calls do not
-    matter, failed calls count. Skipped where the arguments of a call to be compared were not recorded, and where the
-    trace was truncated and expected calls are missing.
+    matter, failed calls count. Skipped where the arguments of a call to be compared were not recorded, where the trace
+    was truncated and expected calls are missing, and where it would take more than 250,000 comparisons of arguments.
     """
 
     expectation: ClassVar[str | None] = "tool_calls"
@@ -65,9 +66,12 @@ class ToolCallArgs(Parameters):
         """Find a call for each expected one."""
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._compared):
             return skipped
-        names = called_names(trajectory.calls, self._normalise)
+        names = called_names(trajectory, self._normalise)
         unused = _Unused(trajectory.calls, names, self._expected)
-        found = [unused.take(call) for call in self._expected]
+        try:
+            found = [unused.take(call) for call in self._expected]
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
         hits = len(found) - found.count(None)
         if skipped := cut_off(trajectory, len(found) - hits):
             return skipped
@@ -141,6 +145,7 @@ class _Unused:
         self._members: dict[int, frozenset[Hashable]] = {}
         self._searches: dict[tuple[str, frozenset[Hashable]], Iterator[int]] = {}
         self._taken: set[int] = set()
+        self._effort = Effort()
 
     def take(self, wanted: _Wanted) -> int | None:
         """Take the first call that fits; most often it is the first of its tool."""
@@ -171,6 +176,7 @@ class _Unused:
         if wanted.tool not in self._marked:
             self._marked[wanted.tool] = self._mark(wanted.tool, subset=wanted.subset)
         for index in self._marked[wanted.tool].get(wanted.mark, ()):
+            self._effort.spend(1)
             if index not in self._taken and wanted.fit(self._members[index]):
                 yield index
 

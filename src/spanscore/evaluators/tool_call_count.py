@@ -63,7 +63,7 @@ class ToolCallCount(Parameters):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the number of calls of each tool with its criterion."""
-        counts = Counter(called_names(trajectory.calls, self._normalise))
+        counts = Counter(called_names(trajectory, self._normalise))
         explained = {}
         unmet = []
         lacking = 0

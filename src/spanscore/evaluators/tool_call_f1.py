@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
-from spanscore.compare.matching import member_keys
+from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
+from spanscore.compare.matching import member_keys, positions
 from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.compare.similarity import EqualArguments, SimilarArguments
+from spanscore.compare.reference import UNKNOWN, Reference, Wanted
+from spanscore.compare.similarity import Members, SimilarArguments
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Score, Skipped, Trajectory
+from spanscore.model import Outcome, Score, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
 
@@ -36,8 +37,9 @@ class ToolCallF1(Parameters):
     most similar, the first of equals. In mode `strict` arguments must be equal. In mode `flexible` their similarity is
     the share of the reference's arguments that are there and equal, 0.5 for a call with arguments where the reference
     has none, and must be positive and at least `argument_match_threshold`. The value is 0 without calls. Failed calls
-    count. Skipped with an empty reference, where the arguments of a call to be compared were not recorded, and where
-    the trace was truncated and calls of the reference are missing.
+    count. Skipped with an empty reference, where the arguments of a call to be compared were not recorded, where the
+    trace was truncated and calls of the reference are missing, and where mode `flexible` would take more than
+    250,000 comparisons of arguments.
     """
 
     expectation: ClassVar[str | None] = "reference_tool_calls"
@@ -48,8 +50,9 @@ class ToolCallF1(Parameters):
     """Whether arguments must be equal or similar."""
     argument_match_threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     """Mode flexible: how similar arguments must be."""
-    _reference: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
-    _tools: frozenset[str] = field(init=False, repr=False, compare=False)
+    _reference: Reference = field(init=False, repr=False, compare=False)
+    _members: tuple[Members, ...] = field(init=False, repr=False, compare=False)
+    _tools: Mapping[str, _Tool] = field(init=False, repr=False, compare=False)
     _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -61,8 +64,9 @@ class ToolCallF1(Parameters):
             raise ValueError(message)
         normalise = normaliser(self)
         reference = tuple(Wanted.of(normalise(call.name), call.arguments) for call in self.reference_tool_calls)
-        object.__setattr__(self, "_reference", reference)
-        object.__setattr__(self, "_tools", frozenset(call.name for call in reference))
+        object.__setattr__(self, "_reference", Reference(reference, lambda _, arguments: member_keys(arguments)))
+        object.__setattr__(self, "_members", tuple(member_keys(call.arguments) for call in reference))
+        object.__setattr__(self, "_tools", self._by_tool(call.name for call in reference))
         object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
@@ -72,8 +76,12 @@ class ToolCallF1(Parameters):
             return Skipped("the reference has no tool calls")
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools):
             return skipped
-        names = called_names(trajectory.calls, self._normalise)
-        matches = self._matches(trajectory, names)
+        names = called_names(trajectory, self._normalise)
+        find = self._equal if self.mode == "strict" else self._similar
+        try:
+            matches = find(names, trajectory.calls)
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
         if skipped := cut_off(trajectory, total - len(matches)):
             return skipped
         value = 2 * len(matches) / (len(names) + total)
@@ -90,26 +98,33 @@ class ToolCallF1(Parameters):
         explanation += f"F1 is 2 * {len(matches)} / ({len(names)} + {total})."
         return Score(value, value >= self.threshold, explanation, details)
 
-    def _matches(self, trajectory: Trajectory, names: Sequence[str]) -> list[_Match]:
-        start = equal_prefix(self._reference, names, trajectory.calls)
-        matches = [_Match(index, index, names[index], 1.0) for index in range(start)]
-        references: dict[str, list[int]] = defaultdict(list)
-        for position in range(start, len(self._reference)):
-            references[self._reference[position].name].append(position)
-        open_references = {name: self._open(references[name]) for name in references.keys() & set(names[start:])}
-        for index in range(start, len(names)):
-            name = names[index]
-            if name in open_references:
-                taken = open_references[name].take(member_keys(trajectory.calls[index].arguments))
-                if taken:
-                    matches.append(_Match(index, references[name][taken[0]], name, taken[1]))
+    def _by_tool(self, names: Iterable[str]) -> dict[str, _Tool]:
+        least = self.argument_match_threshold
+        return {
+            name: _Tool(places, SimilarArguments([self._members[place] for place in places], least))
+            for name, places in positions(names).items()
+        }
+
+    def _equal(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
+        pairs = self._reference.pairs(self._reference.recognised(names, calls))
+        return [_Match(index, place, names[index], 1.0) for index, place in pairs]
+
+    def _similar(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
+        matches = []
+        untaken = {name: self._tools[name].arguments.untaken() for name in self._tools.keys() & set(names)}
+        for index, (name, number) in enumerate(zip(names, self._reference.recognised(names, calls), strict=True)):
+            if name in untaken:
+                members = member_keys(calls[index].arguments) if number == UNKNOWN else self._members[number]
+                if taken := untaken[name].take(members):
+                    matches.append(_Match(index, self._tools[name].places[taken[0]], name, taken[1]))
         return matches
 
-    def _open(self, positions: Sequence[int]) -> SimilarArguments | EqualArguments:
-        references = [member_keys(self._reference[position].arguments) for position in positions]
-        if self.mode == "strict":
-            return EqualArguments(references)
-        return SimilarArguments(references, self.argument_match_threshold)
+
+class _Tool(NamedTuple):
+    """The reference calls of one tool."""
+
+    places: list[int]
+    arguments: SimilarArguments
 
 
 class _Match(NamedTuple):

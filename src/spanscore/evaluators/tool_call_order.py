@@ -31,7 +31,7 @@ class ToolCallOrder(Parameters):
     """The tools in the order expected, one name for each call: `[lookup_order, check_policy, issue_refund]`."""
     strict: bool = False
     """All or nothing, and no other calls."""
-    _expected: list[str] = field(init=False, repr=False, compare=False)
+    _expected: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -39,12 +39,12 @@ class ToolCallOrder(Parameters):
             message = "tool_calls_order: at least one tool is needed"
             raise ValueError(message)
         normalise = normaliser(self)
-        object.__setattr__(self, "_expected", [normalise(name) for name in self.tool_calls_order])
+        object.__setattr__(self, "_expected", tuple(map(normalise, self.tool_calls_order)))
         object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the names of the calls with the expected ones."""
-        expected, actual = self._expected, called_names(trajectory.calls, self._normalise)
+        expected, actual = self._expected, called_names(trajectory, self._normalise)
         same = expected == actual
         pairs = [] if same else common_subsequence(actual, expected)
         matched = list(self.tool_calls_order) if same else [self.tool_calls_order[column] for _, column in pairs]

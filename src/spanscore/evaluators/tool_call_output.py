@@ -65,7 +65,7 @@ class ToolCallOutput(Parameters):
         """Find a call for each expected output."""
         if skipped := unrecorded_results(trajectory, self._normalise, self._tools):
             return skipped
-        names = called_names(trajectory.calls, self._normalise)
+        names = called_names(trajectory, self._normalise)
         take = (_first_call if self.strict else _first_equal)(trajectory.calls, names, self._expected)
         found = [take(call) for call in self._expected]
         hits = len(found) - found.count(None)

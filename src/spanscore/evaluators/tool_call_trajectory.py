@@ -44,7 +44,7 @@ class ToolCallTrajectory(Parameters):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Take the measurements."""
-        names = called_names(trajectory.calls, self._normalise)
+        names = called_names(trajectory, self._normalise)
         measurements = _measurements(trajectory.calls, names)
         total, failed = len(names), measurements["tool_calls_failed"]
         value = (total - failed) / total if total else 1.0

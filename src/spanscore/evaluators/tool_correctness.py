@@ -28,19 +28,21 @@ class ToolCorrectness(Parameters):
     """How tool names are compared; both sides are normalised."""
     expected_tools: tuple[str, ...] | None = None
     """The tools expected: `[search, book]`."""
+    _expected: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_expected", tuple(dict.fromkeys(self.expected_tools or ())))
         object.__setattr__(self, "_normalise", normaliser(self))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the set of tools called with the set expected."""
         if self.expected_tools is None:
             return Skipped("no expected tools are given")
-        raw = dict.fromkeys((*self.expected_tools, *(call.name for call in trajectory.calls)))
-        canonical = {name: self._normalise(name) for name in raw}
-        expected = {canonical[name] for name in self.expected_tools}
-        used = {canonical[call.name] for call in trajectory.calls}
+        called = dict.fromkeys(trajectory.names)
+        canonical = {name: self._normalise(name) for name in (*self._expected, *called)}
+        expected = {canonical[name] for name in self._expected}
+        used = {canonical[name] for name in called}
         missing, extra = sorted(expected - used), sorted(used - expected)
         if skipped := cut_off(trajectory, len(missing)):
             return skipped

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar, NamedTuple, TypeAlias
@@ -56,8 +57,9 @@ class ToolPolicy(Parameters):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check each rule."""
-        names = called_names(trajectory.calls, self._normalise)
-        broken = [(rule, calls) for rule in self._rules if (calls := rule.broken_by(names)) is not None]
+        names = called_names(trajectory, self._normalise)
+        called = _Called(names, Counter(names))
+        broken = [(rule, calls) for rule in self._rules if (calls := rule.broken_by(called)) is not None]
         if skipped := cut_off(trajectory, sum(rule.is_requirement for rule, _ in broken)):
             return skipped
         kept, total = len(self._rules) - len(broken), len(self._rules)
@@ -82,7 +84,7 @@ class ToolPolicy(Parameters):
             yield _Rule(f"must_precede: {first}, {then}", partial(_too_early, matcher(first), matcher(then)))
         if self.max_calls is not None:
             _limit("max_calls", self.max_calls)
-            yield _Rule(f"max_calls: {self.max_calls}", partial(_beyond, lambda _: True, self.max_calls))
+            yield _Rule(f"max_calls: {self.max_calls}", partial(_too_many, self.max_calls))
         for tool, limit in self.max_calls_per_tool.items():
             _limit(f"max_calls_per_tool.{tool}", limit)
             yield _Rule(f"max_calls_per_tool: {tool}: {limit}", partial(_beyond, matcher(tool), limit))
@@ -91,9 +93,16 @@ class ToolPolicy(Parameters):
 _Matches: TypeAlias = Callable[[str], bool]
 
 
+class _Called(NamedTuple):
+    """The tools called, by normalised name."""
+
+    names: Sequence[str]
+    counts: Mapping[str, int]
+
+
 class _Rule(NamedTuple):
     text: str
-    broken_by: Callable[[Sequence[str]], list[int] | None]
+    broken_by: Callable[[_Called], list[int] | None]
     """Returns the positions of the calls that break the rule; None when it is kept."""
     is_requirement: bool = False
     """Only a call that is not there can break it."""
@@ -109,26 +118,40 @@ def _limit(parameter: str, limit: int) -> None:
         raise ValueError(message)
 
 
-def _positions(matches: _Matches, names: Sequence[str]) -> list[int]:
-    matching = {name for name in set(names) if matches(name)}
-    return [index for index, name in enumerate(names) if name in matching] if matching else []
+def _matching(matches: _Matches, called: _Called) -> set[str]:
+    return {name for name in called.counts if matches(name)}
 
 
-def _absent(matches: _Matches, names: Sequence[str]) -> list[int] | None:
-    return None if _positions(matches, names) else []
+def _positions(tools: Collection[str], names: Sequence[str]) -> list[int]:
+    return [index for index, name in enumerate(names) if name in tools]
 
 
-def _other(allowed: Sequence[_Matches], names: Sequence[str]) -> list[int] | None:
-    return _positions(lambda name: not any(matches(name) for matches in allowed), names) or None
+def _absent(matches: _Matches, called: _Called) -> list[int] | None:
+    return None if any(map(matches, called.counts)) else []
 
 
-def _beyond(matches: _Matches, limit: int, names: Sequence[str]) -> list[int] | None:
-    return _positions(matches, names)[limit:] or None
+def _other(allowed: Sequence[_Matches], called: _Called) -> list[int] | None:
+    others = _matching(lambda name: not any(matches(name) for matches in allowed), called)
+    return _positions(others, called.names) if others else None
 
 
-def _too_early(first: _Matches, then: _Matches, names: Sequence[str]) -> list[int] | None:
-    earliest = min(_positions(first, names), default=len(names))
-    return [index for index in _positions(then, names) if index <= earliest] or None
+def _beyond(matches: _Matches, limit: int, called: _Called) -> list[int] | None:
+    tools = _matching(matches, called)
+    if sum(called.counts[name] for name in tools) <= limit:
+        return None
+    return _positions(tools, called.names)[limit:]
+
+
+def _too_many(limit: int, called: _Called) -> list[int] | None:
+    return list(range(limit, len(called.names))) or None
+
+
+def _too_early(first: _Matches, then: _Matches, called: _Called) -> list[int] | None:
+    later = _matching(then, called)
+    if not later:
+        return None
+    earliest = min(map(called.names.index, _matching(first, called)), default=len(called.names))
+    return _positions(later, called.names[: earliest + 1]) or None
 
 
 def _broken(rule: str, positions: Sequence[int], calls: Sequence[ToolCall]) -> dict[str, object]:

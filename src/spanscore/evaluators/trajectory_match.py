@@ -10,11 +10,13 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from spanscore.compare import alignment
 from spanscore.compare.arguments import ArgumentMode, Comparison, parsed_path
 from spanscore.compare.bipartite import maximum_matching
-from spanscore.compare.expected import ExpectedCall, Wanted, cut_off, equal_prefix, unrecorded_arguments
-from spanscore.compare.matching import Pairs, common_subsequence, continued, multiset_matching
+from spanscore.compare.effort import Effort, TooMuchWorkError
+from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
+from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import Normalise, called_names, normaliser
+from spanscore.compare.reference import Reference, Wanted
 from spanscore.contracts import Parameters
-from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, Skipped, ToolCall, Trajectory
 
 Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "unordered"]
 Scoring: TypeAlias = Literal["binary", "f1", "precision", "recall"]
@@ -57,7 +59,8 @@ class TrajectoryMatch(Parameters):
     `subset` needs all calls to be in the reference; `unordered` needs both. Scoring `precision` is hits / calls,
     `recall` is hits / reference and `f1` their harmonic mean; each is 1 when both sides are empty. A call without
     arguments equals one with an empty object. Skipped where the arguments of a call to be compared were not recorded,
-    and where the trace was truncated and calls of the reference are missing.
+    where the trace was truncated and calls of the reference are missing, and where comparing arguments by `subset` or
+    `superset` would take more than 250,000 comparisons.
     """
 
     expectation: ClassVar[str | None] = "reference"
@@ -78,7 +81,7 @@ class TrajectoryMatch(Parameters):
     include_failed: bool = True
     """Whether failed calls are calls."""
     _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
-    _reference: tuple[_Symbol, ...] = field(init=False, repr=False, compare=False)
+    _reference: Reference = field(init=False, repr=False, compare=False)
     _comparisons: Mapping[str, Comparison] = field(init=False, repr=False, compare=False)
     _normalise: Normalise = field(init=False, repr=False, compare=False)
 
@@ -92,11 +95,10 @@ class TrajectoryMatch(Parameters):
         for tool, how in self.argument_overrides.items():
             comparisons[normalise(tool)] = self._comparison(how, f"argument_overrides.{tool}")
         wanted = tuple(Wanted.of(name, call.arguments) for name, call in zip(names, self.reference, strict=True))
-        reference = tuple((call.name, comparisons[call.name].key(call.arguments)) for call in wanted)
         object.__setattr__(self, "_wanted", wanted)
-        object.__setattr__(self, "_reference", reference)
         object.__setattr__(self, "_comparisons", {name: comparisons[name] for name in names})
         object.__setattr__(self, "_normalise", normalise)
+        object.__setattr__(self, "_reference", Reference(wanted, self._key))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the calls with the reference."""
@@ -105,10 +107,13 @@ class TrajectoryMatch(Parameters):
         compared = {name for name, comparison in self._comparisons.items() if comparison.looks_at_arguments}
         if skipped := unrecorded_arguments(trajectory, self._normalise, compared):
             return skipped
-        names = called_names(trajectory.calls, self._normalise)
-        start = equal_prefix(self._wanted, names, trajectory.calls)
-        rest = self._pairs(start, trajectory.calls[start:], names[start:])
-        hits, made, wanted = start + len(rest), len(names), len(self._reference)
+        names = called_names(trajectory, self._normalise)
+        wanted, made = len(self._wanted), len(names)
+        try:
+            pairs = None if self._reference.is_run(names, trajectory.calls) else self._pairs(names, trajectory.calls)
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
+        hits = made if pairs is None else len(pairs)
         matters = self.mode != "subset" or self.scoring in ("f1", "recall")
         if skipped := cut_off(trajectory, wanted - hits if matters else 0):
             return skipped
@@ -123,8 +128,8 @@ class TrajectoryMatch(Parameters):
             "hits": hits,
             "totals": {"reference": wanted, "actual": made},
         }
-        if value < 1:
-            details["alignment"] = self._alignment(names, continued(start, rest))
+        if value < 1 and pairs is not None:
+            details["alignment"] = self._alignment(names, pairs)
         return Score(value, value >= self.threshold, explanation, details)
 
     def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
@@ -134,19 +139,35 @@ class TrajectoryMatch(Parameters):
             return Comparison(mode=cast("ArgumentMode", how), ignored=ignored)
         return Comparison(ignored=ignored, only=_paths(path, how))
 
-    def _pairs(self, start: int, calls: Sequence[ToolCall], names: Sequence[str]) -> Pairs:
-        """Pair calls with those of the reference that are left over from a position on."""
-        reference = self._reference[start:]
+    def _pairs(self, names: Sequence[str], calls: Sequence[ToolCall]) -> Pairs:
+        """Pair calls with those of the reference that they match."""
         if self.mode == "exact":
-            places = enumerate(zip(self._wanted[start:], names, calls, strict=False))
+            places = enumerate(zip(self._wanted, names, calls, strict=False))
             return [(index, index) for index, (wanted, name, call) in places if self._fit(wanted, name, call)]
-        actual = [self._symbol(name, call) for name, call in zip(names, calls, strict=True)]
-        partners = self._partners(actual, reference)
+        contained = [name for name, comparison in self._comparisons.items() if comparison.by_containment]
+        if not contained:
+            found = self._reference.recognised(names, calls)
+            in_order = self.mode == "in_order"
+            return common_subsequence(found, self._reference.numbers) if in_order else self._reference.pairs(found)
         if self.mode == "in_order":
-            return common_subsequence(actual, reference, partners)
-        if partners is None:
-            return multiset_matching(actual, reference)
-        return maximum_matching(actual, reference, partners)
+            made = [self._symbol(name, call.arguments) for name, call in zip(names, calls, strict=True)]
+            wanted = [self._symbol(call.name, call.arguments) for call in self._wanted]
+            return common_subsequence(made, wanted, self._partners(contained, made, wanted))
+        return self._contained(contained, names, calls)
+
+    def _contained(self, contained: Sequence[str], names: Sequence[str], calls: Sequence[ToolCall]) -> Pairs:
+        """Pair equal calls, and then of the others as many as possible.
+
+        What fits one of two equal calls fits the other, so that pairing them never costs a pair elsewhere.
+        """
+        pairs = self._reference.pairs(self._reference.recognised(names, calls))
+        paired, taken = {index for index, _ in pairs}, {place for _, place in pairs}
+        indexes = [index for index in range(len(names)) if index not in paired]
+        places = [place for place in range(len(self._wanted)) if place not in taken]
+        made = [self._symbol(names[index], calls[index].arguments) for index in indexes]
+        wanted = [self._symbol(self._wanted[place].name, self._wanted[place].arguments) for place in places]
+        rest = maximum_matching(made, wanted, self._partners(contained, made, wanted))
+        return pairs + [(indexes[index], places[place]) for index, place in rest]
 
     def _fit(self, wanted: Wanted, name: str, call: ToolCall) -> bool:
         if name != wanted.name:
@@ -159,21 +180,22 @@ class TrajectoryMatch(Parameters):
             return wanted.has_arguments(arguments)
         return comparison.fits(comparison.key(arguments), comparison.key(wanted.arguments))
 
-    def _symbol(self, name: str, call: ToolCall) -> _Symbol:
+    def _key(self, name: str, arguments: Recorded) -> Hashable:
+        return self._comparisons[name].key(arguments)
+
+    def _symbol(self, name: str, arguments: Recorded) -> _Symbol:
         """Calls of tools that the reference does not have fit nothing, whatever their arguments."""
-        return name, self._comparisons[name].key(call.arguments) if name in self._comparisons else None
+        return name, self._key(name, arguments) if name in self._comparisons else None
 
     def _partners(
-        self, actual: Sequence[_Symbol], reference: Sequence[_Symbol]
-    ) -> dict[Hashable, list[_Symbol]] | None:
-        """Return the symbols of the reference that fit each actual one; None where only equal ones do."""
-        contained = [name for name, comparison in self._comparisons.items() if comparison.by_containment]
-        if not contained:
-            return None
-        made, wanted = _keys_by_tool(actual), _keys_by_tool(reference)
-        partners: dict[Hashable, list[_Symbol]] = {symbol: [symbol] for symbol in actual}
+        self, contained: Sequence[str], made: Sequence[_Symbol], wanted: Sequence[_Symbol]
+    ) -> dict[Hashable, list[_Symbol]]:
+        """Return the symbols of the reference that fit each one made."""
+        effort = Effort()
+        made_by, wanted_by = _keys_by_tool(made), _keys_by_tool(wanted)
+        partners: dict[Hashable, list[_Symbol]] = {symbol: [symbol] for symbol in made}
         for name in contained:
-            fitting = self._comparisons[name].partners(made[name], wanted[name])
+            fitting = self._comparisons[name].partners(made_by[name], wanted_by[name], effort)
             partners |= {(name, key): [(name, other) for other in others] for key, others in fitting.items()}
         return partners
 
@@ -188,7 +210,7 @@ class TrajectoryMatch(Parameters):
         return float(is_full.get(self.mode, hits == wanted))
 
     def _alignment(self, names: Sequence[str], pairs: Pairs) -> list[alignment.Entry]:
-        expected = [name for name, _ in self._reference]
+        expected = [call.name for call in self._wanted]
         if self.mode == "exact":
             matched = {index for index, _ in pairs}
             return alignment.by_position(expected, names, matched.__contains__)

@@ -1,0 +1,110 @@
+"""The calls that are expected, made ready so that those of a run are recognised among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from spanscore.compare.matching import Pairs, json_key, python_equality_suffices
+from spanscore.model import Recorded, ToolCall
+
+UNKNOWN: Final = -1
+"""The number of a call that was not expected."""
+
+Key: TypeAlias = Callable[[str, Recorded], Hashable]
+"""Returns what has to be equal of the arguments of a tool."""
+
+
+class Wanted(NamedTuple):
+    """A call to compare actual ones with."""
+
+    name: str
+    arguments: Recorded
+    key: Hashable
+    is_plain: bool
+    """Python's `==` with the arguments is as good as comparing keys."""
+
+    @classmethod
+    def of(cls, name: str, arguments: Recorded) -> Wanted:
+        """Get the arguments ready to be compared."""
+        return cls(name, arguments, json_key(arguments), python_equality_suffices(arguments))
+
+    def has_arguments(self, arguments: Recorded) -> bool:
+        """Return whether these arguments are equal."""
+        return bool(self.arguments == arguments) if self.is_plain else self.key == json_key(arguments)
+
+
+class Reference:
+    """The calls that are expected, each known by a number: the position of the first that is equal.
+
+    Args:
+        wanted: in their order.
+        key: what makes arguments equal.
+    """
+
+    def __init__(self, wanted: Sequence[Wanted], key: Key) -> None:
+        self._wanted: Final = tuple(wanted)
+        self._key: Final = key
+        self._names: Final = tuple(call.name for call in wanted)
+        self._tools: Final = frozenset(self._names)
+        self._arguments: Final = [call.arguments for call in wanted]
+        self._is_plain: Final = all(call.is_plain for call in wanted)
+        self._places: Final[dict[tuple[str, Hashable], int]] = {}
+        self.numbers: Final = [
+            self._places.setdefault((call.name, key(call.name, call.arguments)), place)
+            for place, call in enumerate(wanted)
+        ]
+        self._following: Final = _following(self.numbers)
+
+    def is_run(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+        """Return whether a run consists of exactly these calls. False may also mean that it takes more to find out."""
+        return self._is_plain and self._names == names and self._arguments == [call.arguments for call in calls]
+
+    def recognised(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[int]:
+        """Return the number of each call of a run, UNKNOWN for those not expected.
+
+        Most runs go much as expected: a call is first compared with the one that comes after the last recognised. Only
+        where they differ is a key made of its arguments.
+        """
+        if self.is_run(names, calls):
+            return self.numbers
+        found = []
+        place, end = 0, len(self._wanted)
+        for name, call in zip(names, calls, strict=True):
+            if place < end:
+                wanted = self._wanted[place]
+                if wanted.is_plain and wanted.name == name and wanted.arguments == call.arguments:
+                    found.append(self.numbers[place])
+                    place += 1
+                    continue
+            number = self._number(name, call.arguments)
+            if number >= place:
+                place = number + 1
+            found.append(number)
+        return found
+
+    def pairs(self, recognised: Iterable[int]) -> Pairs:
+        """Pair calls with expected ones of their number, the earliest on both sides, ordered by the calls."""
+        open_places = list(range(len(self.numbers)))
+        pairs = []
+        for index, number in enumerate(recognised):
+            if number != UNKNOWN and (place := open_places[number]) != UNKNOWN:
+                pairs.append((index, place))
+                open_places[number] = self._following[place]
+        return pairs
+
+    def _number(self, name: str, arguments: Recorded) -> int:
+        if name not in self._tools:
+            return UNKNOWN
+        return self._places.get((name, self._key(name, arguments)), UNKNOWN)
+
+
+def _following(numbers: Sequence[int]) -> list[int]:
+    """Return for each place the next one with the same number, UNKNOWN where there is none."""
+    following = [UNKNOWN] * len(numbers)
+    last: dict[int, int] = {}
+    for place, number in enumerate(numbers):
+        if number in last:
+            following[last[number]] = place
+        last[number] = place
+    return following

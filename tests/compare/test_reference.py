@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanscore.compare.matching import json_equal, member_keys
+from spanscore.compare.reference import UNKNOWN, Reference, Wanted
+from spanscore.model import NOT_RECORDED, Recorded, ToolCall
+
+ARGUMENTS = st.one_of(
+    st.just(NOT_RECORDED), st.dictionaries(st.sampled_from("ab"), st.sampled_from([0, 1, 1.0, True, "x"]), max_size=2)
+)
+CALLS = st.lists(st.tuples(st.sampled_from(["search", "book"]), ARGUMENTS), max_size=8)
+
+
+def expecting(calls: list[tuple[str, Any]]) -> Reference:
+    """Return a reference of these calls, in which no arguments equal an empty object."""
+    return Reference([Wanted.of(name, arguments) for name, arguments in calls], lambda _, given: member_keys(given))
+
+
+def run(calls: list[tuple[str, Any]]) -> tuple[tuple[str, ...], list[ToolCall]]:
+    """Return the names of calls, and the calls."""
+    return tuple(name for name, _ in calls), [ToolCall(name=name, arguments=arguments) for name, arguments in calls]
+
+
+def are_equal(one: tuple[str, Recorded], other: tuple[str, Recorded]) -> bool:
+    """Return whether two calls are equal."""
+    left, right = ({} if arguments is NOT_RECORDED else arguments for _, arguments in (one, other))
+    return one[0] == other[0] and json_equal(left, right)
+
+
+class TestReference:
+    @settings(max_examples=300, deadline=None)
+    @given(reference=CALLS, calls=CALLS)
+    def test_numbers_are_the_first_equal_ones(
+        self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]
+    ) -> None:
+        """Each call has the position of the first expected call that is equal, in whatever order they come."""
+        expected = [
+            next((place for place, wanted in enumerate(reference) if are_equal(wanted, call)), UNKNOWN)
+            for call in calls
+        ]
+
+        assert expected == expecting(reference).recognised(*run(calls))
+
+    @settings(max_examples=200, deadline=None)
+    @given(reference=CALLS, calls=CALLS)
+    def test_is_run(self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]) -> None:
+        """Only a run of equal calls in the same places is the reference."""
+        same = len(reference) == len(calls) and all(map(are_equal, reference, calls))
+
+        assert same or not expecting(reference).is_run(*run(calls))
+
+    def test_a_run_without_doubtful_values_is_known_at_once(self) -> None:
+        """Where no boolean can be mistaken for a number, equal runs are found equal."""
+        calls = [("search", {"city": "Paris", "limit": 10}), ("book", {})]
+
+        assert expecting(calls).is_run(*run(calls))
+
+    @settings(max_examples=200, deadline=None)
+    @given(reference=CALLS, calls=CALLS)
+    def test_pairs_are_the_intersection(self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]) -> None:
+        """As many pairs as the multisets of calls share, each position at most once."""
+        known = expecting(reference)
+        numbers = known.recognised(*run(calls))
+        pairs = known.pairs(numbers)
+
+        shared = Counter(number for number in numbers if number != UNKNOWN) & Counter(known.numbers)
+        assert shared.total() == len(pairs)
+        assert all(are_equal(calls[index], reference[place]) for index, place in pairs)
+        assert len(pairs) == len({index for index, _ in pairs}) == len({place for _, place in pairs})
+
+    def test_pairs_are_the_earliest(self) -> None:
+        """The first call of a kind belongs to the first expected one."""
+        known = expecting([(name, {}) for name in "baa"])
+
+        assert [(0, 1), (1, 0), (2, 2)] == known.pairs(known.recognised(*run([(name, {}) for name in "abac"])))
