@@ -1,0 +1,74 @@
+"""What the programs themselves say about the shipped files, without running them for long."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from programs import COLLECTOR, COMPOSE, PROMTOOL, Programs
+from results import Results
+from shipped import DEPLOY
+
+_COLLECTORS: Final = (
+    "compose/collector.yaml",
+    "collector/side.yaml",
+    "collector/in-line.yaml",
+    "kubernetes/gateway/collector-config.yaml",
+)
+
+
+def prove(results: Results, programs: Programs) -> None:
+    """Let promtool, Compose and the Collector check their files."""
+    results.section("The files, checked by the programs they are for")
+    promtool = programs.find(PROMTOOL)
+    if promtool is None:
+        results.not_run("rules and their unit tests", programs.missing(PROMTOOL) or "")
+    else:
+        tests = sorted(map(str, (DEPLOY / "prometheus/tests").glob("*.yaml")))
+        results.check("promtool: configuration", partial(_run, promtool, "check", "config", _prometheus()))
+        results.check("promtool: rules", partial(_run, promtool, "check", "rules", _rules()))
+        results.check("promtool: unit tests of the rules", partial(_run, promtool, "test", "rules", *tests))
+    compose = programs.find(COMPOSE)
+    if compose is None:
+        results.not_run("Compose: deploy/compose/compose.yaml", programs.missing(COMPOSE) or "")
+    else:
+        results.check("Compose: deploy/compose/compose.yaml", partial(_compose, compose))
+    collector = programs.find(COLLECTOR)
+    for shipped in _COLLECTORS:
+        if collector is None:
+            results.not_run(f"the Collector: deploy/{shipped}", programs.missing(COLLECTOR) or "")
+            continue
+        proof = partial(_run, collector, "validate", f"--config={DEPLOY / shipped}")
+        results.check(f"the Collector: deploy/{shipped}", proof)
+
+
+def _compose(program: Path) -> str:
+    services = yaml.safe_load(_said(program, str(DEPLOY / "compose/compose.yaml")))["services"]
+    return f"valid, with {', '.join(services)}"
+
+
+def _run(program: Path, *arguments: str) -> str:
+    lines = _said(program, *arguments).splitlines()
+    return " | ".join(line.strip() for line in lines if line.strip()) or "valid"
+
+
+def _said(program: Path, *arguments: str) -> str:
+    environment = {**os.environ, "SPANSCORE_TOKEN": "a token"}
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=120, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _prometheus() -> str:
+    return str(DEPLOY / "prometheus/prometheus.yaml")
+
+
+def _rules() -> str:
+    return str(DEPLOY / "prometheus/rules.yaml")

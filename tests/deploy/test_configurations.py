@@ -1,0 +1,145 @@
+"""The shipped configurations are right, and keep what they promise about who can reach and change what."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from spanscore import config
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+SPANSCORE = sorted(
+    path for path in DEPLOY.rglob("*.yaml") if path.name.startswith("spanscore") and "grafana" not in path.parts
+)
+COLLECTOR = [
+    "collector/in-line.yaml",
+    "collector/side.yaml",
+    "compose/collector.yaml",
+    "kubernetes/gateway/collector-config.yaml",
+]
+
+
+def compose() -> dict[str, Any]:
+    """Return the services of the compose stack."""
+    return dict(yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text(encoding="utf-8"))["services"])
+
+
+@pytest.mark.parametrize("path", sorted(DEPLOY.rglob("*.yaml")), ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_every_file_parses(path: Path) -> None:
+    """Every YAML file is YAML."""
+    assert list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SPANSCORE if "tests" not in path.parts], ids=lambda path: str(path.relative_to(DEPLOY))
+)
+def test_spanscore_takes_its_configuration(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`spanscore check` finds nothing wrong."""
+    token = tmp_path / "token"
+    token.write_text("secret", encoding="utf-8")
+    token.chmod(0o600)
+    monkeypatch.setenv("SPANSCORE_TOKEN_FILE", str(token))
+
+    assert config.load(path).for_serve().evaluators
+
+
+@pytest.mark.skipif(
+    shutil.which("otelcol") is None, reason="otelcol is not there (deploy/prove --install DIR builds it)"
+)
+@pytest.mark.parametrize("shipped", COLLECTOR)
+def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Collector itself finds nothing wrong."""
+    monkeypatch.setenv("SPANSCORE_TOKEN", "secret")
+    command = ["otelcol", "validate", f"--config={DEPLOY / shipped}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(
+    shutil.which("compose-go") is None, reason="compose-go is not there (deploy/prove --install DIR builds it)"
+)
+def test_compose_takes_its_file() -> None:
+    """What Compose itself reads with finds nothing wrong, and the same services."""
+    command = ["compose-go", DEPLOY / "compose" / "compose.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert compose().keys() == yaml.safe_load(done.stdout)["services"].keys()
+
+
+def test_compose_publishes_to_this_machine_alone() -> None:
+    """Every port that is published is one of the loopback address."""
+    ports = [port for service in compose().values() for port in service.get("ports", ())]
+
+    assert ports
+    assert [] == [port for port in ports if not port.startswith("127.0.0.1:")]
+
+
+def test_compose_pins_every_image() -> None:
+    """Every image has a version, and the sample agent is of the image that is built here."""
+    images = [service["image"] for service in compose().values()]
+
+    assert [] == [image for image in images if ":" not in image or image.endswith(":latest")]
+    assert compose()["spanscore"]["image"] == compose()["agent"]["image"]
+
+
+def test_compose_mounts_files_that_are_there() -> None:
+    """Every file of ours that a container reads is in the repository, and cannot be written by it."""
+    volumes = [volume for service in compose().values() for volume in service.get("volumes", ())]
+    mounts = [volume for volume in volumes if volume.startswith(".")]
+
+    assert mounts
+    for mount in mounts:
+        source, _, rest = mount.partition(":")
+        assert (DEPLOY / "compose" / source).exists()
+        assert rest.endswith(":ro")
+
+
+def test_compose_asks_each_service_how_it_is() -> None:
+    """Every service has a health check, but for the Collector, whose image has nothing to ask with, and the agent."""
+    unasked = {name for name, service in compose().items() if "healthcheck" not in service}
+
+    assert {"collector", "spanscore"} == unasked  # that of spanscore is in its image
+    assert "HEALTHCHECK" in (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_grafana_is_given_what_the_boards_ask() -> None:
+    """The data sources have the types that the boards' variables choose from, and exemplars lead to Jaeger."""
+    sources = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/spanscore.yaml").read_text())["datasources"]
+    (prometheus,) = (each for each in sources if each["type"] == "prometheus")
+    destinations = prometheus["jsonData"]["exemplarTraceIdDestinations"]
+
+    assert {"prometheus": "prometheus", "jaeger": "jaeger"} == {each["uid"]: each["type"] for each in sources}
+    assert {"trace_id"} == {each["name"] for each in destinations}
+    assert "jaeger" in {each.get("datasourceUid") for each in destinations}
+
+
+def test_image_runs_without_rights() -> None:
+    """The image is made in two stages, runs as another user than root, and has no pip."""
+    text = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    _, build, final = text.split("\nFROM ")
+
+    assert "venv --without-pip" in build
+    assert "USER 10001:10001" in final
+    assert "pip uninstall" in final
+    assert "pip install" not in final
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not there")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    """Nothing is wrong with the unit by systemd itself, and its exposure is low."""
+    unit = tmp_path / "spanscore.service"
+    text = (DEPLOY / "systemd" / "spanscore.service").read_text(encoding="utf-8")
+    unit.write_text(text.replace("/opt/spanscore/bin/spanscore", "/bin/true"), encoding="utf-8")
+    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", unit]
+    secure = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (verified.returncode, verified.stderr)
+    assert 0 == secure.returncode, secure.stdout

@@ -1,0 +1,123 @@
+"""The Grafana boards are what their source makes, and ask only for what spanscore measures."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spanscore.instruments import OWN_INSTRUMENTS, SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.metrics.exposition import prometheus_label, prometheus_name
+
+GRAFANA = Path(__file__).parents[2] / "deploy" / "grafana"
+BOARDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((GRAFANA / "dashboards").glob("*.json"))]
+
+SELECTOR = re.compile(r"(?<![\w$])([a-z]\w*)\{(.*?)\}(?=[\[\s),]|$)")
+LABEL = re.compile(r'(\w+)(?:=~|!~|!=|=)"')
+GROUPING = re.compile(r"\bby \(([^)]*)\)")
+NAME = re.compile(r"\b(?:spanscore|gen_ai)_\w+")
+GRAFANAS_OWN = {"__range", "__rate_interval"}
+
+
+def names_of(instrument: Instrument) -> set[str]:
+    """Return the names of the series of a metric in Prometheus."""
+    name = prometheus_name(instrument)
+    return {f"{name}{end}" for end in ("_bucket", "_sum", "_count")} if _is_histogram(instrument) else {name}
+
+
+def _is_histogram(instrument: Instrument) -> bool:
+    return instrument.kind is InstrumentKind.HISTOGRAM
+
+
+INSTRUMENTS = {name: each for each in (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS) for name in names_of(each)}
+LABELS = {prometheus_label(attribute) for each in INSTRUMENTS.values() for attribute in each.attributes}
+
+
+def expressions() -> Iterator[str]:
+    """Yield every query and every variable's selector."""
+    for board in BOARDS:
+        for panel in board["panels"]:
+            yield from (target["expr"] for target in panel.get("targets", ()) if "expr" in target)
+        yield from (each["query"] for each in board["templating"]["list"] if each["type"] == "query")
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield every text in a board."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for each in value.values() for text in texts(each))
+    elif isinstance(value, list):
+        yield from (text for each in value for text in texts(each))
+
+
+def test_boards_are_what_their_source_makes() -> None:
+    """`python deploy/grafana` has nothing to write."""
+    pytest.importorskip("grafana_foundation_sdk", reason="pip install --group deploy")
+    done = subprocess.run([sys.executable, GRAFANA, "--check"], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "") == (done.returncode, done.stdout.strip())
+
+
+@pytest.mark.parametrize("expression", sorted(set(expressions())))
+def test_queries_name_metrics_and_labels_that_exist(expression: str) -> None:
+    """Every metric is one of spanscore's, and every label that selects or groups is one that its series have."""
+    found = {name for name in NAME.findall(expression) if name not in LABELS}
+    for metric, inside in SELECTOR.findall(expression):
+        known = {prometheus_label(each) for each in INSTRUMENTS[metric].attributes} if metric in INSTRUMENTS else None
+        if known is not None:
+            assert set(LABEL.findall(inside)) <= known | {"le"}
+
+    assert found <= INSTRUMENTS.keys()
+    for grouping in GROUPING.findall(expression):
+        assert {label.strip() for label in grouping.split(",")} <= LABELS | {"le"}
+
+
+def test_every_board_variable_that_is_used_is_there() -> None:
+    """A query, title or link never names a variable that the board, or Grafana itself, does not have."""
+    for board in BOARDS:
+        defined = {each["name"] for each in board["templating"]["list"]}
+        used = {name for text in texts(board) for name in re.findall(r"\$\{?(\w+)", text)}
+        grafanas = {name for name in used if name.startswith("__")}
+
+        assert used - grafanas <= defined
+        assert grafanas <= GRAFANAS_OWN | {"__all", "__data", "__url_time_range"}
+
+
+def test_links_lead_to_boards_that_are_there() -> None:
+    """Each data link names a board of ours, and variables that this board has."""
+    variables = {board["uid"]: {each["name"] for each in board["templating"]["list"]} for board in BOARDS}
+    links = [text for board in BOARDS for text in texts(board["panels"]) if text.startswith("/d/")]
+
+    assert links
+    for link in links:
+        uid = link.removeprefix("/d/").partition("?")[0]
+        assert set(re.findall(r"&var-(\w+)=", link)) <= variables[uid]
+
+
+def test_panels_can_be_told_apart() -> None:
+    """The panels of a board have ids of their own: links to a single panel need them."""
+    for board in BOARDS:
+        ids = [panel["id"] for panel in board["panels"]]
+        assert sorted(set(ids)) == sorted(ids)
+
+
+def test_every_metric_of_scores_is_on_a_board() -> None:
+    """What is measured of trajectories is looked at somewhere, but for what tool_call_trajectory merely adds up."""
+    shown = {
+        prometheus_name(INSTRUMENTS[name])
+        for text in expressions()
+        for name in NAME.findall(text)
+        if name in INSTRUMENTS
+    }
+    measured = {
+        prometheus_name(each) for each in SCORE_INSTRUMENTS if not each.name.startswith("spanscore.trajectory.")
+    }
+
+    assert measured <= shown

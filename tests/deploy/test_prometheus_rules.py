@@ -1,0 +1,102 @@
+"""Prometheus takes the rules, and each alert fires when it should and not when it should not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from spanscore.instruments import OWN_INSTRUMENTS, SCORE_INSTRUMENTS, InstrumentKind
+from spanscore.metrics.exposition import prometheus_name
+
+PROMETHEUS = Path(__file__).parents[2] / "deploy" / "prometheus"
+UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yaml"))
+RULES = [rule for group in yaml.safe_load((PROMETHEUS / "rules.yaml").read_text())["groups"] for rule in group["rules"]]
+ALERTS = [rule["alert"] for rule in RULES if "alert" in rule]
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not there (Debian: apt-get install prometheus)"
+)
+
+
+def promtool(*arguments: str | Path) -> tuple[int, str]:
+    """Run promtool; return its status and what it says."""
+    command = ["promtool", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@needs_promtool
+def test_prometheus_takes_its_configuration() -> None:
+    """Nothing is wrong, by promtool, with the configuration and the rules in it."""
+    status, said = promtool("check", "config", PROMETHEUS / "prometheus.yaml")
+
+    assert 0 == status, said
+    assert f"{len(RULES)} rules found" in said
+
+
+@needs_promtool
+@pytest.mark.parametrize("path", UNIT_TESTS, ids=lambda path: path.stem)
+def test_alerts_fire_when_they_should(path: Path) -> None:
+    """The unit tests of the rules hold."""
+    status, said = promtool("test", "rules", path)
+
+    assert 0 == status, said
+
+
+@needs_promtool
+@pytest.mark.parametrize(("expression", "noticed"), [("vector(1) == 0", "fires"), ("vector(1)", "is silent")])
+def test_unit_tests_notice_alerts_that_are_wrong(expression: str, noticed: str, tmp_path: Path) -> None:
+    """When alerts never fire, each case in which one should fails; when they always do, each in which it should not."""
+    document = yaml.safe_load((PROMETHEUS / "rules.yaml").read_text(encoding="utf-8"))
+    for rule in (rule for group in document["groups"] for rule in group["rules"] if "alert" in rule):
+        rule["expr"] = expression
+        rule.pop("for", None)
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    _, said = promtool("test", "rules", *(shutil.copy(path, tmp_path / "tests") for path in UNIT_TESTS))
+    asked = {"fires": r'ALERTS\{alertname=\\?"(\w+)\\?",alertstate', "is silent": r'ALERTS\{alertname=\\?"(\w+)\\?"\}'}
+
+    assert set(ALERTS) == set(re.findall(asked[noticed], said))
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_each_alert_has_a_case_for_and_a_case_against(alert: str) -> None:
+    """A unit test shows that it fires, and another that it is silent; it says what to do, and how bad it is."""
+    cases = "".join(path.read_text(encoding="utf-8") for path in UNIT_TESTS)
+    (rule,) = (rule for rule in RULES if rule.get("alert") == alert)
+
+    assert f"name: {alert} fires " in cases
+    assert f"name: {alert} is silent " in cases
+    assert {"summary", "description"} == rule["annotations"].keys()
+    assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
+def test_rules_name_metrics_that_exist(rule: dict[str, str]) -> None:
+    """Every metric is one of spanscore's, one that an earlier rule records, or Prometheus' own."""
+    measured = {
+        f"{prometheus_name(each)}{end}"
+        for each in (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)
+        for end in (("_bucket", "_sum", "_count") if each.kind is InstrumentKind.HISTOGRAM else ("",))
+    }
+    recorded = {each["record"] for each in RULES if "record" in each}
+    labels = re.compile(r'by \([^)]*\)|\{[^}]*\}|"[^"]*"')
+    named = set(re.findall(r"\b[a-z]\w*:[\w:]+|\b(?:spanscore|gen_ai)_\w+", labels.sub("", rule["expr"])))
+
+    assert named <= measured | recorded
+
+
+def test_operator_gets_the_same_rules() -> None:
+    """`python deploy/prometheus` has nothing to write."""
+    command = [sys.executable, PROMETHEUS, "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    wrapped = yaml.safe_load((PROMETHEUS / "kubernetes" / "prometheusrule.yaml").read_text(encoding="utf-8"))
+
+    assert (0, "") == (done.returncode, done.stdout)
+    assert RULES == [rule for group in wrapped["spec"]["groups"] for rule in group["rules"]]
