@@ -18,6 +18,9 @@ _START_GROUP: Final = 3
 _END_GROUP: Final = 4
 _FIXED32: Final = 5
 
+_FIRST_TAG: Final = 1 << 3  # field numbers count from 1, and have 29 bits
+_LAST_TAG: Final = 2**32 - 1
+
 _MORE: Final = 0x80  # set on each byte of a varint but its last
 _VARINT_BYTES: Final = 10
 
@@ -56,7 +59,7 @@ def field_at(body: bytes, position: int, end: int) -> Field:
     Raises:
         WireError: it is broken.
     """
-    tag, first = _varint(body, position, end)
+    tag, first = _tag(body, position, end)
     content = None
     if tag & 7 == _LENGTH_DELIMITED:
         length, start = _varint(body, first, end)
@@ -83,7 +86,7 @@ def submessages(body: bytes, place: Place, number: int) -> Iterator[Place]:
     position, end = place
     wanted = number << 3 | _LENGTH_DELIMITED
     while position < end:
-        tag, position = _varint(body, position, end)
+        tag, position = _tag(body, position, end)
         if tag & 7 == _LENGTH_DELIMITED:
             start = position
             length, start = _varint(body, position, end)
@@ -102,6 +105,15 @@ def field(body: bytes, place: Place, number: int) -> bytes:
     return b"".join(body[start:end] for start, end in submessages(body, place, number))
 
 
+def is_utf8(content: bytes) -> bool:
+    """Return whether the content of a field can be a text."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
     """Return the number, and the position behind it."""
     value = shift = 0
@@ -115,6 +127,15 @@ def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
     raise WireError(message)
 
 
+def _tag(body: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return a tag, and the position behind it."""
+    tag, behind = _varint(body, position, end)
+    if not _FIRST_TAG <= tag <= _LAST_TAG:
+        message = f"at byte {position} is no field number"
+        raise WireError(message)
+    return tag, behind
+
+
 def _encoded_varint(value: int) -> bytes:
     encoded = bytearray()
     while value >= _MORE:
@@ -126,7 +147,7 @@ def _encoded_varint(value: int) -> bytes:
 
 def _skip(body: bytes, position: int, end: int, tag: int) -> int:
     """Return the position behind a field whose tag was read; groups may nest."""
-    groups = 0
+    groups: list[int] = []
     while True:
         wire_type = tag & 7
         if wire_type == _VARINT:
@@ -139,9 +160,9 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
             length, position = _varint(body, position, end)
             position += length
         elif wire_type == _START_GROUP:
-            groups += 1
-        elif wire_type == _END_GROUP and groups:
-            groups -= 1
+            groups.append(tag >> 3)
+        elif wire_type == _END_GROUP and groups and groups[-1] == tag >> 3:
+            groups.pop()
         else:
             message = f"byte {position} is behind a tag that protobuf does not know"
             raise WireError(message)
@@ -150,4 +171,4 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
             raise WireError(message)
         if not groups:
             return position
-        tag, position = _varint(body, position, end)
+        tag, position = _tag(body, position, end)

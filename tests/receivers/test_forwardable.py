@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -12,11 +14,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+from fuzzing.otlp_json import odd_request
 from receivers.otlp_requests import REQUESTS, field, request_of, simple_span, span_id, to_json, trace_id
 from receivers.receiving import JSON, over_http
 from spanscore.receivers._forwardable import accepted_only, accepted_only_from_json
-from spanscore.receivers._otlp_json import decode_document, parse
+from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._otlp_json import decode_document, decode_json
 from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.receivers._strict_json import parse
 
 
 def sent_on(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
@@ -25,10 +30,10 @@ def sent_on(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
     return ExportTraceServiceRequest.FromString(accepted_only(body, decode_protobuf(body).spans))
 
 
-def sent_on_from_json(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
-    """Return what is sent on of a request that came as JSON."""
-    document = parse(to_json(request))
-    return ExportTraceServiceRequest.FromString(accepted_only_from_json(document, decode_document(document).spans))
+def sent_on_from_json(body: bytes | Any) -> ExportTraceServiceRequest:
+    """Return what is sent on of a request that came as JSON, or is that already parsed."""
+    spans = (decode_json(body) if isinstance(body, bytes) else decode_document(body)).spans
+    return ExportTraceServiceRequest.FromString(accepted_only_from_json(body, spans))
 
 
 def without_refused(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
@@ -61,7 +66,19 @@ def test_the_accepted_spans_are_sent_on_with_every_field(request: Any) -> None:
     expected = without_refused(request)
 
     assert expected == sent_on(request)
-    assert expected == sent_on_from_json(request)
+    assert expected == sent_on_from_json(to_json(request))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_json_is_sent_on_as_protobuf_itself_reads_it(seed: int) -> None:
+    """However a JSON request is written, what is sent on of it is what protobuf's own reading of JSON finds in it."""
+    body = odd_request(random.Random(seed)) or b"{}"
+    try:
+        expected = sent_on_from_json(parse(body))
+    except MalformedRequest:
+        return
+
+    assert expected == sent_on_from_json(body)
 
 
 UNKNOWN = b"\x9a\x06\x01x"  # field 99, with a text

@@ -27,6 +27,10 @@ READS: Final = frozenset({"error.type"})
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
 # Only what repr() itself writes: ast would warn on stderr about any other escape.
 _FOREIGN_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"nrtxuU]")
+_NUMBER_AND_WORD: Final = re.compile(r"(?:(?<!\w)|\.)\d[\w.]*?(?:and|else|for|if|i[ns]|not|or)")
+# To the end where no quote closes: looked for again at each later quote, that would take quadratic time.
+_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)""", re.DOTALL)
+_UNICODE_ESCAPE: Final = re.compile(r"\\[uUN]")
 _ESCAPE_CHARS: Final = len("\\uD83D\\uDE00")
 _CUT_TOKEN: Final = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")
 _BARE_TEXT: Final = re.compile(r"[^\s\d{\[\"tfn-]")
@@ -61,7 +65,7 @@ def unquoted(value: AttributeValue) -> str | None:
 def decoded(value: AttributeValue | JSON) -> Recorded:
     """Return the JSON that an attribute holds: structured already, as JSON text, as a Python repr, or as plain text.
 
-    JSON text that a length limit cut off is not recorded.
+    JSON text that a length limit cut off, or that is too large or too deep to be read, is not recorded.
     """
     if value is None:
         return NOT_RECORDED
@@ -71,7 +75,7 @@ def decoded(value: AttributeValue | JSON) -> Recorded:
         return NOT_RECORDED
     value = _encodable(value)
     parsed = parsed_text(value)
-    if parsed is NOT_RECORDED and not _is_cut(value):
+    if parsed is NOT_RECORDED and not _is_unreadable(value):
         return value
     return parsed
 
@@ -102,7 +106,7 @@ def arguments(value: AttributeValue | JSON) -> Recorded:
 
 def sole_argument(value: AttributeValue) -> str | None:
     """Return the bare text that stands where arguments should; None for objects, whole or cut, and redaction marks."""
-    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OBJECT) or _is_cut(value):
+    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OBJECT) or _is_unreadable(value):
         return None
     return value
 
@@ -162,18 +166,23 @@ def _json(value: str) -> Any:
     return plain(content) if "\\u" in value else content
 
 
-def _is_cut(value: str) -> bool:
-    """Tell whether a text is the beginning of a JSON object or array, and no more."""
-    if len(value) > MAX_PARSED_CHARS or not value.lstrip().startswith(_OPENING):
+def _is_unreadable(value: str) -> bool:
+    """Tell whether a text is JSON that cannot be read: the beginning of an object or array, or too large or too deep.
+
+    A long text that only begins like one counts too: to find out would cost what the limit saves.
+    """
+    if not value.lstrip().startswith(_OPENING):
         return False
+    if len(value) > MAX_PARSED_CHARS:
+        return True
     try:
         json.loads(value)
     except json.JSONDecodeError as error:
         is_in_escape = error.msg.startswith("Invalid \\u") and len(value) - error.pos < _ESCAPE_CHARS
         is_in_string = is_in_escape or error.msg.startswith("Unterminated string")
         return is_in_string or _CUT_TOKEN.fullmatch(value, error.pos) is not None
-    except (ValueError, RecursionError):
-        pass
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or nesting of thousands of levels
+        return True
     return False
 
 
@@ -195,14 +204,44 @@ def _python_literal(value: str) -> Any:
     if not is_parsable(value):
         return _UNDECODED
     try:
-        return plain(ast.literal_eval(value.strip()))
+        content = ast.literal_eval(value.strip())
+        return plain(content) if _is_finite(content) else _UNDECODED
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _UNDECODED
 
 
+def _is_finite(content: Any) -> bool:
+    """Return whether no number in a literal was too large for a float, as 1e999 is."""
+    pending = [content]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += value
+            pending += value.values()
+        elif isinstance(value, (list, tuple, set)):
+            pending += value
+        elif isinstance(value, float) and not math.isfinite(value):
+            return False
+    return True
+
+
 def is_parsable(value: str) -> bool:
     """Return whether Python's parser may be given a text: it is neither long nor deep, and no warning comes of it."""
-    return len(value) <= MAX_PARSED_CHARS and not _FOREIGN_ESCAPE.search(value) and _depth(value) <= MAX_DEPTH
+    is_safe = len(value) <= MAX_PARSED_CHARS and not _FOREIGN_ESCAPE.search(value) and _depth(value) <= MAX_DEPTH
+    return is_safe and not _is_warned_of(value)
+
+
+def _is_warned_of(value: str) -> bool:
+    """Tell whether ast may warn of a text, on the standard error of whoever runs us; never so of what repr() writes.
+
+    It warns of a number with a word at its end, as in `1or 2`, and of escapes of Unicode in bytes. Within quotes
+    nothing is special.
+    """
+    for quoted in _QUOTED.finditer(value):
+        if value[quoted.start() - 1 : quoted.start()] in ("b", "B") and _UNICODE_ESCAPE.search(quoted[0]):
+            return True
+    outside = _QUOTED.sub("''", value)
+    return "#" in outside or _NUMBER_AND_WORD.search(outside) is not None
 
 
 def _depth(value: str) -> int:

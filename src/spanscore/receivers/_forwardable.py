@@ -21,14 +21,18 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
+from spanscore.receivers._field_count import has_too_many_fields
 from spanscore.receivers._otlp import MalformedRequest
-from spanscore.wire import Place, field, fields, length_delimited
+from spanscore.receivers._otlp_json_to_protobuf import to_protobuf
+from spanscore.receivers._strict_json import parse
+from spanscore.wire import Place, WireError, field, fields, is_utf8, length_delimited
 
 _RESOURCE_SPANS: Final = 1
 _RESOURCE: Final = 1
 _SCOPE_SPANS: Final = 2
 _SCOPE: Final = 1
 _SPANS: Final = 2
+_SCHEMA_URL: Final = 3
 
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 _MOST_NESTED: Final = 96
@@ -38,7 +42,7 @@ _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
 
 def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
-    """Return a request in protobuf without its refused spans; everything else stays byte for byte.
+    """Return a request in protobuf without its refused spans and broken schema URLs; all else stays byte for byte.
 
     Args:
         body: a request that was decoded.
@@ -48,19 +52,22 @@ def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
     return _rebuilt(body, (0, len(body)), _RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
 
 
-def accepted_only_from_json(document: Any, spans: Sequence[Span]) -> bytes:
+def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
     """Return a JSON request in protobuf without its refused spans.
 
     Also without spans that JSON can hold and protobuf cannot: attribute values nested some 30 deep, and wrong types in
     fields that decoding does not look at.
 
     Args:
-        document: a request that was decoded.
+        request: a request that was decoded: its text, or that parsed.
         spans: what it was decoded to.
     """
+    if isinstance(request, bytes | str):
+        whole = to_protobuf(request, len(spans))
+        return accepted_only_from_json(parse(request), spans) if whole is None else whole
     accepted = _Accepted(spans)
-    request = ExportTraceServiceRequest()
-    for outer in document.get("resourceSpans") or ():
+    kept = ExportTraceServiceRequest()
+    for outer in request.get("resourceSpans") or ():
         resource_spans = _without(outer, "scopeSpans", ResourceSpans)
         for inner in outer.get("scopeSpans") or ():
             scope_spans = _without(inner, "spans", ScopeSpans)
@@ -71,8 +78,8 @@ def accepted_only_from_json(document: Any, spans: Sequence[Span]) -> bytes:
             if scope_spans.spans:
                 resource_spans.scope_spans.append(scope_spans)
         if resource_spans.scope_spans:
-            request.resource_spans.append(resource_spans)
-    return request.SerializeToString()
+            kept.resource_spans.append(resource_spans)
+    return kept.SerializeToString()
 
 
 def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
@@ -127,6 +134,8 @@ def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], 
     parts: list[bytes] = []
     left = False
     for each in fields(body, place):
+        if each.number == _SCHEMA_URL and each.content is not None and not is_utf8(body[slice(*each.content)]):
+            continue
         if each.number != number or each.content is None:
             parts.append(body[each.start : each.end])
         elif content := rebuild(each.content):
@@ -137,8 +146,8 @@ def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], 
 
 def _parsed(message_type: type[_AnyMessage], content: bytes) -> _AnyMessage | None:
     try:
-        return message_type.FromString(content)
-    except DecodeError:
+        return None if has_too_many_fields(content, message_type.DESCRIPTOR.name) else message_type.FromString(content)
+    except (DecodeError, WireError):
         return None
 
 

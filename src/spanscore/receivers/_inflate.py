@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Final, Protocol
 
-_GZIP: Final = 16 + zlib.MAX_WBITS
+from zlib_ng import zlib_ng
+
+_GZIP: Final = 16 + zlib_ng.MAX_WBITS
 _STEP: Final = 256 * 1024
 
 
@@ -63,7 +64,7 @@ class GzipBody:
 
     def __init__(self, max_size: int) -> None:
         self._plain = PlainBody(max_size)
-        self._inflate = zlib.decompressobj(_GZIP)
+        self._inflate = zlib_ng.decompressobj(_GZIP)
 
     def feed(self, chunk: bytes) -> int:
         """See `Body`."""
@@ -76,7 +77,7 @@ class GzipBody:
                 if inflate.unused_data or (inflate.eof and chunk):
                     message = "the body goes on after its gzip member"
                     raise BadEncoding(message)
-        except zlib.error:
+        except zlib_ng.error:  # type: ignore[misc] # its stub takes the class for an instance
             message = "the body is not gzip, or damaged"
             raise BadEncoding(message) from None
         return grown

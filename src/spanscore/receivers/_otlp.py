@@ -45,6 +45,7 @@ class Refusal(enum.StrEnum):
     INVALID_VALUE = "invalid_value"
     INVALID_UTF8 = "invalid_utf8"
     TOO_DEEP = "too_deep"
+    TOO_MANY_FIELDS = "too_many_fields"
     MALFORMED = "malformed"
 
 
@@ -59,6 +60,8 @@ class Caveat(enum.StrEnum):
     """An event was left out."""
     DEPTH_LIMIT = "depth_limit"
     """A value nested too deeply was replaced by an empty one."""
+    INVALID_SCHEMA_URL = "invalid_schema_url"
+    """A schema URL that is not UTF-8, which nobody could read the request with, was left out."""
     PROFILING_FIELD = "profiling_field"
     """A field that belongs to the profiling signal was taken as absent."""
 

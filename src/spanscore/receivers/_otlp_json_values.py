@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from spanscore.model import EMPTY, Attributes, AttributeValue
+from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._otlp import (
     ATTRIBUTES_PER_SPAN,
     VALUE_DEPTH,
@@ -33,8 +34,8 @@ _NAMED_DOUBLES: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -ma
 _TO_STANDARD_BASE64: Final = str.maketrans("-_", "+/")
 
 
-def attributes(raw: Any, findings: Findings) -> Attributes:
-    """Read a list of KeyValue; of two equal keys the last wins."""
+def attributes(raw: Any, findings: Findings, wanted: WantedAttributes | None = None) -> Attributes:
+    """Read a list of KeyValue, or those that are wanted; of two equal keys the last wins."""
     if raw is None or raw == []:
         return EMPTY
     if not isinstance(raw, list):
@@ -44,17 +45,7 @@ def attributes(raw: Any, findings: Findings) -> Attributes:
         raw = raw[:ATTRIBUTES_PER_SPAN]
     read: dict[str, AttributeValue] = {}
     for pair in raw:
-        if (
-            # Most attributes are text; this only saves the calls below.
-            pair.__class__ is dict
-            and (value := pair.get("value")).__class__ is dict
-            and len(value) == 1
-            and (string := value.get("stringValue")).__class__ is str
-            and len(string) <= VALUE_LENGTH
-            and (key := pair.get("key")).__class__ is str
-            and key
-        ):
-            read[key] = string
+        if wanted is not None and _is_unwanted(pair, wanted):
             continue
         try:
             key, value = _pair(pair, 1, findings)
@@ -62,7 +53,14 @@ def attributes(raw: Any, findings: Findings) -> Attributes:
             findings.leave_out_attributes()
         else:
             read[key] = value
-    return read
+    return read or EMPTY
+
+
+def _is_unwanted(pair: Any, wanted: WantedAttributes) -> bool:
+    if pair.__class__ is not dict:
+        return False
+    key = pair.get("key")
+    return (key is None or isinstance(key, str)) and wanted[key or ""] is None
 
 
 def integer(raw: Any, bounds: Bounds, name: str, refusal: Refusal = Refusal.INVALID_VALUE) -> int:

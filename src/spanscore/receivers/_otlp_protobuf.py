@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.internal import api_implementation
@@ -19,6 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, Span, SpanEvent
 from spanscore.read.wanted import WantedAttributes
+from spanscore.receivers._field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.receivers._otlp import (
     ATTRIBUTES_PER_SPAN,
     EVENTS_PER_SPAN,
@@ -36,7 +36,7 @@ from spanscore.receivers._otlp import (
     check_link_ids,
 )
 from spanscore.receivers._span_count import RESOURCE_SPANS, SCOPE_SPANS, SPANS, has_more_spans
-from spanscore.wire import WireError, field, submessages
+from spanscore.wire import Place, WireError, field, is_utf8, submessages
 
 if api_implementation.Type() == "python":
     # It is 200 times slower, and recurses without a limit into nested messages.
@@ -46,13 +46,32 @@ if api_implementation.Type() == "python":
     )
     raise ImportError(message)
 
-_OFTEN_REPEATED: Final = 24
-"""Characters: shorter values are kept once, such as names of tools and operations."""
+_REPEATED_CHARS: Final = 64
+_MOST_REPEATED: Final = 8_192
+
 # Field numbers, where a broken request is walked by hand.
 _RESOURCE: Final = 1
 _SCOPE: Final = 1
+_SCHEMA_URL: Final = 3
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
+
+
+class _Once(dict[str, str]):
+    """Keeps one object of each short text that comes again and again, such as the names of spans, tools and operations.
+
+    Not `sys.intern`: in some releases of Python what is interned stays for ever, and senders can make names up.
+    """
+
+    def __missing__(self, text: str) -> str:
+        if len(text) <= _REPEATED_CHARS:
+            if len(self) >= _MOST_REPEATED:
+                self.clear()
+            self[text] = text
+        return text
+
+
+_once: Final = _Once()
 
 
 class _ScopeSpans(NamedTuple):
@@ -113,8 +132,10 @@ def _check_number_of_spans(body: bytes, max_spans: int) -> None:
 
 def _scope_spans(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
     try:
-        request = ExportTraceServiceRequest.FromString(body)
+        request = ExportTraceServiceRequest.FromString(body) if len(body) <= PARSED_AT_ONCE else None
     except DecodeError:
+        request = None
+    if request is None:
         # The parser refuses all for one invalid string or one value nested too deeply: take the request apart.
         try:
             yield from _salvaged(body, findings)
@@ -135,9 +156,11 @@ def _malformed(error: WireError) -> MalformedRequest:
 def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
     for i, resource_spans in enumerate(submessages(body, (0, len(body)), RESOURCE_SPANS)):
         resource = _parse(Resource, field(body, resource_spans, _RESOURCE))
+        _check_schema_urls(body, resource_spans, findings)
         for j, scope_spans in enumerate(submessages(body, resource_spans, SCOPE_SPANS)):
             where = f"resource_spans[{i}].scope_spans[{j}]"
             scope = _parse(InstrumentationScope, field(body, scope_spans, _SCOPE))
+            _check_schema_urls(body, scope_spans, findings)
             spans = [body[start:end] for start, end in submessages(body, scope_spans, SPANS)]
             if isinstance(resource, SpanRefused):
                 findings.refuse(resource.reason, f"resource_spans[{i}].resource: {resource}", len(spans))
@@ -146,6 +169,12 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
             else:
                 attributes = _attributes(resource.attributes, findings)
                 yield _ScopeSpans(where, attributes, scope.name, _salvaged_spans(spans, where, findings))
+
+
+def _check_schema_urls(body: bytes, place: Place, findings: Findings) -> None:
+    for start, end in submessages(body, place, _SCHEMA_URL):
+        if not is_utf8(body[start:end]):
+            findings.caveats[Caveat.INVALID_SCHEMA_URL] += 1
 
 
 def _salvaged_spans(spans: Sequence[bytes], where: str, findings: Findings) -> Iterator[tuple[int, SpanMessage]]:
@@ -159,7 +188,11 @@ def _salvaged_spans(spans: Sequence[bytes], where: str, findings: Findings) -> I
 
 def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRefused:
     try:
+        if has_too_many_fields(body, message_type.DESCRIPTOR.name):
+            return SpanRefused(Refusal.TOO_MANY_FIELDS, f"large, and has more than {MOST_FIELDS} fields")
         return message_type.FromString(body)
+    except WireError:
+        return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
     except DecodeError as error:
         # The parser tells its reasons apart in the text only; without one in it the span is just malformed.
         text = str(error)
@@ -197,7 +230,7 @@ class _Decoding:
             self._ids.setdefault(trace_id, trace_id),
             span_id,
             self._ids.setdefault(parent_span_id, parent_span_id),
-            intern(message.name) or UNNAMED,
+            _once[message.name] or UNNAMED,
             message.start_time_unix_nano,
             message.end_time_unix_nano,
             message.kind,
@@ -227,13 +260,13 @@ def _attributes(pairs: Sequence[KeyValue], findings: Findings, wanted: WantedAtt
         pairs = pairs[:ATTRIBUTES_PER_SPAN]
     attributes: dict[str, AttributeValue] = {}
     for pair in pairs:
-        key = intern(pair.key) if wanted is None else wanted[pair.key]
+        key = _once[pair.key] if wanted is None else wanted[pair.key]
         if key is None:
             continue
         value = pair.value
         text = value.string_value  # most values are text, and asking which member is set takes longer
         if text and len(text) <= VALUE_LENGTH:
-            attributes[key or _absent_key(pair, findings)] = intern(text) if len(text) <= _OFTEN_REPEATED else text
+            attributes[key or _absent_key(pair, findings)] = _once[text] if len(text) <= _REPEATED_CHARS else text
             continue
         try:
             attributes[key or _absent_key(pair, findings)] = _value(value, findings)

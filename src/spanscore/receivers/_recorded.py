@@ -57,7 +57,7 @@ class Document(NamedTuple):
     skipped: int = 0
     """Requests of other signals."""
     sources: Sequence[Any] = ()
-    """What each of the requests was decoded from: parsed JSON, or bytes of protobuf."""
+    """What each of the requests was decoded from: JSON as text or parsed, or bytes of protobuf."""
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -78,6 +78,7 @@ def opened(path: Path) -> Iterator[tuple[io.BufferedReader, Content]]:
     """Open a recording: the file itself, which tells how far it is read, and what is in it, decompressed."""
     with open_file(path) as file:
         if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+            # Not zlib-ng's, as for requests: where a file breaks off, it gives up lines that were whole before.
             with gzip.GzipFile(fileobj=file) as content:
                 yield file, content
         else:

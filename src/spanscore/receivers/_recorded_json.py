@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from spanscore.receivers._otlp import Decoded, MalformedRequest
-from spanscore.receivers._otlp_json import decode_document, parse
+from spanscore.receivers._otlp_json import decode_document
+from spanscore.receivers._otlp_json_typed import decode_typed
 from spanscore.receivers._recorded import READ_ERRORS, Content, Document, unreadable
+from spanscore.receivers._strict_json import parse
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024
@@ -159,6 +161,8 @@ def _brackets_left_open(text: bytes) -> int:
 
 
 def _document(text: bytes, line: int, end: int) -> Document:
+    if (decoded := decode_typed(text, max_spans=None, wanted=None)) is not None:
+        return Document(line, end, (decoded,), sources=(text.decode(),))
     try:
         parsed = parse(text)
     except MalformedRequest as error:
