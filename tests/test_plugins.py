@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spanscore
-from spanscore import plugins
+from spanscore import plugins, wiring
 from spanscore.config import describe, loads
 from spanscore.evaluators.tool_call_f1 import ToolCallF1
 
@@ -258,3 +258,61 @@ class Bad:
         spanscore.evaluator("bad")
     with pytest.raises(spanscore.ConfigError, match=r"^c.yaml:1:17 evaluators.a: Bad cannot be built: KeyError: 'x'$"):
         loads("evaluators: {a: {type: bad}}", "c.yaml", Path())
+
+
+@pytest.mark.usefixtures("example")
+def test_an_evaluator_of_a_plug_in_has_a_time_limit() -> None:
+    """A second, and a process to keep it, unless the configuration says otherwise; its version is the plug-in's."""
+    text = """\
+evaluators:
+  a: {type: tool_call_latency}
+  b: {type: tool_call_latency, time_limit: 3s}
+  c: {type: tool_call_latency, time_limit: none}
+"""
+    entries = loads(text, "c.yaml", Path()).evaluators
+
+    assert [(1.0, "1.0"), (3.0, "1.0"), (None, "1.0")] == [(entry.time_limit_s, entry.version) for entry in entries]
+
+
+LOCAL = """\
+from dataclasses import dataclass
+from typing import ClassVar
+
+def make():
+    @dataclass(frozen=True)
+    class Local:
+        expectation: ClassVar[str | None] = None
+
+        def evaluate(self, trajectory):
+            return None
+
+    return Local
+
+Local = make()
+"""
+
+
+def test_an_evaluator_that_cannot_be_sent_to_another_process_is_refused(install: Install) -> None:
+    """It could not be held to its time limit; the message says how to run it without."""
+    install("local", {"spanscore.evaluators": {"local": "local_module:Local"}}, local_module=LOCAL)
+    with pytest.raises(spanscore.ConfigError) as caught:
+        loads("evaluators:\n  a: {type: local}", "c.yaml", Path())
+
+    begin = "c.yaml:2:3 evaluators.a: 'local' cannot be run under a time limit, in another process: "
+    assert str(caught.value).startswith(begin)
+    assert str(caught.value).endswith("; with 'time_limit: none' it runs in this one")
+    assert loads("evaluators: {a: {type: local, time_limit: none}}", "c.yaml", Path())
+
+
+@pytest.mark.usefixtures("example")
+def test_the_example_is_scored_elsewhere() -> None:
+    """A plug-in that is found on the import path of this process is found by the other one, too."""
+    config = loads("evaluators: {fast: {type: tool_call_latency, budget_ms: 5, time_limit: 30s}}", "c.yaml", Path())
+    (entry,) = wiring.pipeline(config).entries
+    calls = [{"name": "a", "duration_ms": 5}, {"name": "b", "duration_ms": 6}]
+    trajectory = spanscore.Trajectory.from_calls(calls)
+    assert entry.elsewhere is not None
+    evaluator = entry.resolve(trajectory)
+
+    outcome = spanscore.Score(value=0.5, passed=False, explanation="1 of 2 calls kept to their budget.")
+    assert outcome == entry.elsewhere(evaluator, trajectory).result(30)

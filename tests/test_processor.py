@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
+from isolation.hostile import Hostile
 from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
 from spanscore import config, offline, wiring
+from spanscore.pipeline import EvaluatorEntry
 from spanscore.processor import ScoringSpanExporter, ScoringSpanProcessor
 from spanscore.receivers.files import Recording
 from spanscore.serialization import report_object
@@ -154,6 +157,22 @@ def test_a_wrapped_processor_gets_every_span_once(scores: Path) -> None:
     provider.shutdown()
 
 
+@pytest.mark.parametrize("more", ["traces: {unit: agent}", "traces: {late_spans: ignore}"])
+def test_a_root_without_scores_is_passed_on_all_the_same(scores: Path, more: str) -> None:
+    """A trace in which there is nothing to score, and a root that comes when its trace is closed, are not held back."""
+    memory = InMemorySpanExporter()
+    processor = ScoringSpanProcessor(settings(scores, more), wraps=SimpleSpanProcessor(memory))
+    provider = TracerProvider()
+    provider.add_span_processor(processor)
+    for trace_id, name in ((7, "one"), (7 if "late" in more else 8, "two")):
+        parent = SpanContext(trace_id, 9, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+        provider.get_tracer("agent").start_span(name, set_span_in_context(NonRecordingSpan(parent))).end()
+        assert processor.force_flush()
+
+    assert ["one", "two"] == [span.name for span in memory.get_finished_spans()]
+    provider.shutdown()
+
+
 def test_a_root_that_ends_early_waits_for_its_running_children(scores: Path) -> None:
     """As with streaming frameworks: a tool that is still running when the root ends is part of the trajectory."""
     provider = TracerProvider()
@@ -264,3 +283,125 @@ def test_the_configuration_comes_from_the_environment(
     exporter.shutdown()
 
     assert 6 == len(written(scores))
+
+
+class Failing(SpanProcessor):
+    """A processor that raises whatever it is called for."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """Raise."""
+        raise self.error
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Raise."""
+        raise self.error
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Raise."""
+        raise self.error
+
+    def shutdown(self) -> None:
+        """Raise."""
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), RecursionError(), MemoryError()])
+def test_what_a_wrapped_processor_raises_does_not_reach_the_agent(scores: Path, error: BaseException) -> None:
+    """The agent runs on, its traces are scored, and a flush says that it was not done."""
+    provider = TracerProvider()
+    processor = ScoringSpanProcessor(settings(scores), wraps=Failing(error))
+    provider.add_span_processor(processor)
+    agent_run(provider)
+
+    assert not processor.force_flush()
+    processor.shutdown()
+    assert 1 == len(written(scores))
+
+
+class NeverDone(Hung):
+    """A processor whose flush and shutdown do not come back, until it is released."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Do nothing."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Hang."""
+        return self.released.wait(60)
+
+    def shutdown(self) -> None:
+        """Hang."""
+        self.released.wait(60)
+
+
+def test_a_wrapped_processor_that_hangs_costs_the_timeout(scores: Path) -> None:
+    """SDK processors ignore the timeout of a flush, and have none for a shutdown; ours hold."""
+    hung = NeverDone()
+    processor = ScoringSpanProcessor(settings(scores), wraps=hung)
+
+    assert not processor.force_flush(50)
+    processor.shutdown(50)
+    hung.released.set()
+
+
+class HungExporter(InMemorySpanExporter):
+    """An exporter whose flush and shutdown do not come back, until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Hang."""
+        return self.released.wait(60)
+
+    def shutdown(self) -> None:
+        """Hang."""
+        self.released.wait(60)
+
+
+def test_an_exporter_that_hangs_costs_the_timeout(scores: Path) -> None:
+    """Flush and shutdown of the exporter around it come back in time."""
+    hung = HungExporter()
+    exporter = ScoringSpanExporter(hung, settings(scores))
+    exporter.export(sdk_spans(recorded_spans("strands")))
+
+    assert not exporter.force_flush(50)
+    exporter.shutdown(50)
+    hung.released.set()
+    assert 6 == len(written(scores))
+
+
+def limited(scores: Path, deed: str, limit_s: float = 30.0) -> config.Config:
+    """Return a configuration with an evaluator that runs elsewhere, before one that runs here."""
+    plain = settings(scores, "annotate: root_event")
+    hostile = EvaluatorEntry(name="other", type="hostile", resolve=lambda _: Hostile(deed), time_limit_s=limit_s)
+    return replace(plain, evaluators=(hostile, *plain.evaluators))
+
+
+def test_an_exporter_waits_for_evaluators_elsewhere(scores: Path) -> None:
+    """The root is passed on with the answers of all evaluators, in the order of the configuration."""
+    memory = InMemorySpanExporter()
+    exporter = ScoringSpanExporter(memory, limited(scores, "pass"))
+    exporter.export(sdk_spans(recorded_spans("strands")))
+    exporter.shutdown()
+    roots = [span for span in memory.get_finished_spans() if span.parent is None]
+
+    assert [["other", "health", "order"]] * 6 == [
+        [event.attributes["gen_ai.evaluation.name"] for event in span.events if event.name == EVENT] for span in roots
+    ]
+
+
+def test_a_hung_evaluator_fails_alone(scores: Path) -> None:
+    """In process, too: its evaluation has failed, all others and the next traces have their scores."""
+    processor = ScoringSpanProcessor(limited(scores, "hang", 0.05))
+    for span in sdk_spans(sorted(recorded_spans("strands"), key=lambda span: not span.parent_span_id)):
+        processor.on_end(span)
+    assert processor.force_flush()
+    outcomes = [report["outcomes"] for report in written(scores).values()]
+    processor.shutdown()
+
+    assert [("failed", "score")] * 6 == [(each["other"]["outcome"], each["health"]["outcome"]) for each in outcomes]
+    assert {"TimeLimit", "SetAside"} == {each["other"]["error_type"] for each in outcomes}

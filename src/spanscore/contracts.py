@@ -42,7 +42,9 @@ class Evaluator(Protocol):
     cannot say. The class docstring defines the value, what counts, and when it skips.
 
     `evaluate` is pure: no I/O, no clock, no randomness, no state. It answers `Skipped` where data is missing. An
-    exception is contained and reported as `Failed`, but is a bug.
+    exception is contained and reported as `Failed`, but is a bug. An evaluator of a plug-in runs in a process of its
+    own and has `time_limit` for each trajectory (docs/adr/007), so that its class must be found in its module by name,
+    and its fields can be pickled.
     """
 
     expectation: ClassVar[str | None]

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
+import math
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from threading import current_thread, main_thread
+from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.collect.table import Counts, TraceTable
 from spanscore.contracts import Emitter
+from spanscore.faults import fault
 from spanscore.instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT, Instrument
 from spanscore.model import Failed, Report, Span, Trace
-from spanscore.pipeline import Pipeline
+from spanscore.pipeline import Pipeline, Scoring
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""
 
 Measure: TypeAlias = Callable[[Instrument, float], None]
+
+_MOST_TOLD: Final = 100
+_log = logging.getLogger(__name__)
+
+
+class _UnderWay(NamedTuple):
+    scoring: Scoring
+    began: float
 
 
 @dataclass(slots=True)
@@ -25,10 +37,10 @@ class Tallies:
 
     refused: Counter[str] = field(default_factory=Counter)
     """Spans that a receiver refused, by reason."""
-    dropped: Counter[str] = field(default_factory=Counter)
+    dropped: Mapping[str, int] = field(default_factory=Counter)
     """Spans that never reached the table, by reason."""
     evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the evaluator's name and the type of the error."""
+    """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
     export_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By the emitter's name and the reason."""
 
@@ -38,6 +50,11 @@ class Engine:
 
     Not thread-safe: it belongs to one owner, a thread or an event loop, which calls `add` with new spans and `expire`
     when `next_due` says so. The same spans give the same reports in every front door.
+
+    Nobody waits for an evaluator that runs elsewhere: the reports of its trace, and those behind them, go out with the
+    first call after it has answered, in the order in which their traces were closed.
+
+    What goes wrong with one trace, one evaluator or one emitter costs no other.
 
     Args:
         table: puts spans together.
@@ -59,7 +76,15 @@ class Engine:
         self.pipeline = pipeline
         self.emitters: Final = dict(emitters)
         self.tallies: Final = Tallies()
+        self.on_answer: Callable[[], None] = lambda: None
+        """Called on any thread when `settle` has something to do."""
+        self.on_scored: Callable[[Trace], None] = lambda _trace: None
+        """Called when all reports of a trace were emitted, or it could not be scored."""
+        self.counted: Final[set[bytes]] = set()
+        """Traces that were scored before a restart, but whose reports were not all sent: metrics have them already."""
         self._clock = clock
+        self._under_way: Final[deque[_UnderWay]] = deque()
+        self._told: Final[set[str]] = set()
         self._measure: Final = measure or _unmeasured
 
     def add(self, spans: Collection[Span], sizes: Iterable[int] | None = None) -> tuple[Report, ...]:
@@ -78,9 +103,49 @@ class Engine:
         """Return when, on the clock, to call `expire`; None while no trace is open."""
         return self.table.next_due()
 
-    def drain(self) -> tuple[Report, ...]:
-        """Close and score every open trace."""
-        return self._score(self.table.drain())
+    def drain(self, until: float = math.inf) -> tuple[Report, ...]:
+        """Close every open trace, and score as many as there is time for."""
+        reports: list[Report] = []
+        for trace in self.table.drain():
+            if self._clock() >= until:
+                break
+            reports += self._score((trace,))
+        return tuple(reports)
+
+    def drain_ended(self, until: float) -> tuple[Report, ...]:
+        """Close and score the traces whose root has ended, as far as there is time; all others stay open."""
+        reports: list[Report] = []
+        for trace_id in self.table.ended():
+            if self._clock() >= until:
+                break
+            trace = self.table.close(trace_id)
+            reports += self._score(() if trace is None else (trace,))
+        return tuple(reports)
+
+    def restore(self, spans: Collection[Span], sizes: Iterable[int], received_at: float) -> tuple[Report, ...]:
+        """Take in spans that came before a restart, at that time on the clock of now."""
+        return self._score(self.table.add(spans, received_at, sizes))
+
+    def is_open(self, trace_id: bytes) -> bool:
+        """Return whether a trace waits for its end, or for its scores."""
+        return self.table.is_open(trace_id) or any(
+            under_way.scoring.trace.trace_id == trace_id for under_way in self._under_way
+        )
+
+    def settle(self) -> tuple[Report, ...]:
+        """Emit the reports whose evaluations are all answered, up to the first that is not."""
+        reports: list[Report] = []
+        while self._under_way and self._under_way[0].scoring.is_done:
+            reports += self._emitted(self._under_way.popleft())
+        return tuple(reports)
+
+    def settle_all(self, timeout_s: float) -> tuple[Report, ...]:
+        """Wait for the evaluations under way, at most so long, and emit their reports."""
+        deadline = self._clock() + timeout_s
+        reports = list(self.settle())
+        while self._under_way and self._under_way[0].scoring.wait(max(0.0, deadline - self._clock())):
+            reports += self.settle()
+        return tuple(reports)
 
     def counts(self) -> Counts:
         """Return what has become of every span and trace so far."""
@@ -88,34 +153,62 @@ class Engine:
 
     def flush(self, timeout_s: float) -> bool:
         """Have every emitter send what it holds; True when all of it went out within the timeout."""
-        return self._finish("flush", timeout_s)
+        return self._finish("flush", timeout_s) and not self._under_way
 
     def close(self, timeout_s: float) -> bool:
         """Close every emitter; True when all that was queued went out within the timeout."""
-        return self._finish("close", timeout_s)
+        deadline = self._clock() + timeout_s
+        self.settle_all(timeout_s)
+        in_time = not self._under_way
+        while self._under_way:
+            self._emitted(self._under_way.popleft())
+        return self._finish("close", max(0.0, deadline - self._clock())) and in_time
 
     def _score(self, traces: Iterable[Trace]) -> tuple[Report, ...]:
-        scored: list[Report] = []
         for trace in traces:
-            began = self._clock()
-            reports = self.pipeline.run(trace)
-            self._measure(EVALUATION_DURATION, self._clock() - began)
-            self._measure(TRACE_SPAN_COUNT, len(trace.spans))
-            for report in reports:
-                self._emit(report)
-            if trace.root_received_at is not None and not trace.revision:
-                self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
-            scored.extend(reports)
-        return tuple(scored)
+            self._begin(trace)
+        return self.settle() if self._under_way else ()
+
+    def _begin(self, trace: Trace) -> None:
+        began = self._clock()
+        try:
+            scoring = self.pipeline.begin(trace)
+        except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
+            self._contain(error, "a trace could not be scored")
+            self.tallies.evaluation_errors["", type(error).__name__] += 1
+            self.on_scored(trace)
+            return
+        self._under_way.append(_UnderWay(scoring, began))
+        if not scoring.is_done:
+            scoring.when_answered(self._tell_answer)
+
+    def _tell_answer(self) -> None:
+        self.on_answer()
+
+    def _emitted(self, under_way: _UnderWay) -> tuple[Report, ...]:
+        scoring, began = under_way
+        reports, trace = scoring.reports(), scoring.trace
+        self._measure(EVALUATION_DURATION, self._clock() - began)
+        self._measure(TRACE_SPAN_COUNT, len(trace.spans))
+        for report in reports:
+            self._emit(report)
+        if trace.root_received_at is not None and not trace.revision:
+            self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
+        self.on_scored(trace)
+        return reports
 
     def _emit(self, report: Report) -> None:
         for evaluation in report.evaluations:
             if isinstance(evaluation.outcome, Failed):
                 self.tallies.evaluation_errors[evaluation.name, evaluation.outcome.error_type] += 1
+        counted = report.trajectory.trace_id in self.counted and not report.revision
         for name, emitter in self.emitters.items():
+            if counted and getattr(emitter, "at_most_once", False):
+                continue
             try:
                 emitter.emit(report)
-            except Exception as error:  # noqa: BLE001 - the border to plug-ins: one emitter must not stop another
+            except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one must not stop another
+                self._contain(error, f"{name!r} could not emit a report")
                 self.tallies.export_failures[name, type(error).__name__] += 1
 
     def _finish(self, action: str, timeout_s: float) -> bool:
@@ -124,10 +217,22 @@ class Engine:
         for name, emitter in self.emitters.items():
             try:
                 done &= bool(getattr(emitter, action)(max(0.0, deadline - self._clock())))
-            except Exception as error:  # noqa: BLE001 - as above
+            except BaseException as error:  # noqa: BLE001 - as above
+                self._contain(error, f"{name!r} could not {action}")
                 self.tallies.export_failures[name, type(error).__name__] += 1
                 done = False
         return done
+
+    def _contain(self, error: BaseException, what: str) -> None:
+        """Log an error that stays here, the first of its kind; raise it again where it is the user's interrupt."""
+        if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+            raise error
+        kind = f"{what}: {type(error).__name__}"
+        if kind not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(kind)
+            _log.error("%s: %s; further ones are only counted", what, fault(error))
+            if self.pipeline.tool_content:  # the text of an error may tell what was received
+                _log.debug("%s", what, exc_info=error)
 
 
 def _unmeasured(instrument: Instrument, value: float) -> None:

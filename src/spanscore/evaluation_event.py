@@ -6,10 +6,12 @@ import hashlib
 from typing import Any, Final, assert_never
 
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.serialization import tool_calls_text
 
 NAME: Final = "gen_ai.evaluation.result"
 SCHEMA_VERSION: Final = "1"
 MAX_EXPLANATION_CHARS: Final = 1024
+MAX_TOOL_CALLS_CHARS: Final = 32 * 1024
 
 _EVALUATOR_TYPE: Final = "deterministic"
 
@@ -25,12 +27,16 @@ def evaluation_id(report: Report, evaluation: Evaluation) -> str:
 
 
 def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
-    """Return the attributes of the event. They hold names, ids and numbers, never a tool's arguments or results."""
+    """Return the attributes of the event.
+
+    They hold names, ids and numbers. A tool's arguments and results are among them only where the report says that they
+    may be, and so is the message of an evaluator that went wrong: exceptions quote what they stumble over.
+    """
     attributes: dict[str, Any] = {
         "gen_ai.evaluation.name": evaluation.name,
         "gen_ai.evaluation.evaluator.id": evaluation.type,
         "gen_ai.evaluation.evaluator.type": _EVALUATOR_TYPE,
-        **_outcome(evaluation),
+        **_outcome(report, evaluation),
         "spanscore.evaluator.type": evaluation.type,
         "spanscore.evaluation.id": evaluation_id(report, evaluation),
         "spanscore.close_reason": report.close_reason.value,
@@ -39,11 +45,14 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         "spanscore.schema_version": SCHEMA_VERSION,
     }
     optional = {
+        "gen_ai.evaluation.evaluator.version": evaluation.version,
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
     }
     attributes.update((key, value) for key, value in optional.items() if value is not None)
+    if report.tool_content:
+        attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
     return attributes
 
 
@@ -55,7 +64,12 @@ def label(evaluation: Evaluation) -> str:
     return "pass" if outcome.passed else "fail"
 
 
-def _outcome(evaluation: Evaluation) -> dict[str, Any]:
+def failure_text(report: Report, failed: Failed) -> str:
+    """Return what may be told of an evaluator that went wrong."""
+    return f"{failed.error_type}: {failed.message}" if report.tool_content else failed.error_type
+
+
+def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
     told: dict[str, Any] = {"gen_ai.evaluation.score.label": label(evaluation)}
     match outcome:
@@ -66,7 +80,8 @@ def _outcome(evaluation: Evaluation) -> dict[str, Any]:
             told["gen_ai.evaluation.explanation"] = reason[:MAX_EXPLANATION_CHARS]
         case Failed(error_type, message):
             told["error.type"] = error_type
-            told["gen_ai.evaluation.explanation"] = message[:MAX_EXPLANATION_CHARS]
+            explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
+            told["gen_ai.evaluation.explanation"] = explanation[:MAX_EXPLANATION_CHARS]
         case _:
             assert_never(outcome)
     return told

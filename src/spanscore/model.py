@@ -190,7 +190,6 @@ class Trajectory:
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""
     completeness: Completeness = Completeness()
-
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The names of the calls: what every evaluator looks at, so they are listed once."""
 
@@ -290,6 +289,8 @@ class Evaluation:
     """The user's name for it: `gen_ai.evaluation.name`."""
     type: str
     outcome: Outcome
+    version: str | None = None
+    """Of the distribution that the evaluator comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +301,8 @@ class Report:
     evaluations: tuple[Evaluation, ...]
     close_reason: CloseReason
     revision: int = 0
+    tool_content: bool = False
+    """Whether arguments and results of tools may go where scores go."""
 
     @property
     def complete(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +16,13 @@ from spanscore.emitters.console import Console
 from spanscore.emitters.forward import Forward, ForwardSettings
 from spanscore.emitters.jsonl import Jsonl
 from spanscore.emitters.log_events import LogEvents
-from spanscore.emitters.otel_metrics import OtelMetrics
+from spanscore.emitters.otlp_metrics import OtlpMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.errors import SpanscoreError
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.telemetry import Sink
+
+_log = logging.getLogger(__name__)
 
 
 class OutputError(SpanscoreError):
@@ -61,8 +64,8 @@ def outputs(config: Config) -> Outputs:
     destination = _destination(config)
     if exporters.otlp is not None and destination is not None:
         if "metrics" in exporters.otlp.signals:
-            metrics = OtelMetrics.over_otlp(destination)
-            sinks.append(metrics.meter)
+            metrics = OtlpMetrics(destination)
+            sinks.append(metrics.sums)
             emitters["otlp_metrics"] = metrics
         if "logs" in exporters.otlp.signals:
             emitters["otlp_logs"] = LogEvents.over_otlp(destination)
@@ -76,12 +79,22 @@ def forward(config: Config) -> Forward | None:
         ConfigError: it cannot be sent there.
     """
     destination = _destination(config)
+    if config.annotate == "child_span" and not _sends_spans(config):
+        _log.warning("annotate: 'child_span' has no effect: no spans are sent on, which takes exporters.otlp")
     if destination is None:
         return None
     held: Roots = "none"
     if config.annotate == "root_event":
         held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
-    return Forward.over_otlp(destination, ForwardSettings.for_traces(wiring.trace_settings(config), held))
+    child_spans = config.annotate == "child_span" and _sends_spans(config)
+    return Forward.over_otlp(
+        destination, ForwardSettings.for_traces(wiring.trace_settings(config), held, child_spans=child_spans)
+    )
+
+
+def _sends_spans(config: Config) -> bool:
+    otlp = config.exporters.otlp if config.exporters is not None else None
+    return otlp is not None and "traces" in otlp.signals
 
 
 def _destination(config: Config) -> Destination | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from spanscore.checked import checked, failure
 from spanscore.contracts import Evaluator
 from spanscore.model import (
     Attributes,
@@ -23,9 +23,28 @@ from spanscore.model import (
 from spanscore.read.reader import DialectReader
 from spanscore.read.trajectory import trajectories
 
-MAX_MESSAGE_CHARS: Final = 256
-
+_OUTCOMES: Final = (Score, Skipped, Failed)
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
+
+
+class Answer(Protocol):
+    """What an evaluator that runs elsewhere will have answered; a `concurrent.futures.Future` is one."""
+
+    def done(self) -> bool:
+        """Return whether the answer is here."""
+        ...
+
+    def result(self, timeout: float | None = None, /) -> Outcome:
+        """Wait for the answer. Raises TimeoutError when it does not come in time."""
+        ...
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Have something called when the answer is here, on any thread."""
+        ...
+
+
+Elsewhere: TypeAlias = Callable[[Evaluator, Trajectory], Answer]
+"""Has an evaluator run in another process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +55,18 @@ class EvaluatorEntry:
     type: str
     resolve: Callable[[Trajectory], Evaluator | Skipped | Failed]
     """Returns the evaluator for a trajectory: always the same one, or one made for what this trajectory expects."""
+    version: str | None = None
+    """Of the distribution that the evaluator comes from."""
     matches: Callable[[Attributes], bool] | None = None
     sample_ratio: float = 1.0
     ignores: Callable[[str], bool] | None = None
     """Whether calls of this tool are left out before evaluating."""
     reads: frozenset[str] = frozenset()
     """The keys of the attributes that `resolve` and `matches` look at."""
+    time_limit_s: float | None = None
+    """How long one evaluation may take; None where it needs no limit."""
+    elsewhere: Elsewhere | None = None
+    """What keeps the time limit; None where the evaluator is run here."""
 
     def applies_to(self, trajectory: Trajectory) -> bool:
         """Return whether the trajectory is among those to evaluate. Sampling is by trace id: all or none of a trace."""
@@ -53,62 +78,125 @@ class EvaluatorEntry:
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
 
 
+class _Evaluating(NamedTuple):
+    entry: EvaluatorEntry
+    outcome: Outcome | Answer
+
+
+class Scoring:
+    """A trace whose evaluations may not all be answered yet."""
+
+    def __init__(
+        self, trace: Trace, found: Sequence[tuple[Trajectory, Sequence[_Evaluating]]], *, tool_content: bool = False
+    ) -> None:
+        self.trace: Final = trace
+        self._tool_content: Final = tool_content
+        self._found: Final = found
+        self._awaited: Final = [
+            outcome for _, evaluating in found for _, outcome in evaluating if not isinstance(outcome, _OUTCOMES)
+        ]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every evaluation is answered."""
+        return not self._awaited or all(answer.done() for answer in self._awaited)
+
+    def when_answered(self, callback: Callable[[], None]) -> None:
+        """Have something called, on any thread, for each answer that is still to come."""
+        for answer in self._awaited:
+            answer.add_done_callback(lambda _: callback())
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait for the next answer that is missing; False when it does not come in time."""
+        missing = next((answer for answer in self._awaited if not answer.done()), None)
+        try:
+            if missing is not None:
+                missing.result(timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    def reports(self) -> tuple[Report, ...]:
+        """Return a report for each trajectory of the trace; what is not answered yet has failed."""
+        return tuple(
+            Report(
+                trajectory=trajectory,
+                evaluations=tuple(
+                    Evaluation(name=entry.name, type=entry.type, version=entry.version, outcome=_final(outcome))
+                    for entry, outcome in evaluating
+                ),
+                close_reason=self.trace.close_reason,
+                revision=self.trace.revision,
+                tool_content=self._tool_content,
+            )
+            for trajectory, evaluating in self._found
+        )
+
+
 class Pipeline:
     """Reads the trajectories out of a trace and has every evaluator that applies score them.
 
     An evaluator that raises, or answers what no evaluator may, is reported as `Failed`; the others are not affected.
     """
 
-    def __init__(self, entries: Sequence[EvaluatorEntry], reader: DialectReader, unit: Unit = Unit.TRACE) -> None:
+    def __init__(
+        self,
+        entries: Sequence[EvaluatorEntry],
+        reader: DialectReader,
+        unit: Unit = Unit.TRACE,
+        *,
+        tool_content: bool = False,
+    ) -> None:
         self.entries: Final = tuple(entries)
         self.reader: Final = reader
         self.unit: Final = unit
+        self.tool_content: Final = tool_content
+        self.passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+        """What `begin` lets pass, as it is not an evaluator's; nothing on a thread that no user interrupts."""
+
+    def begin(self, trace: Trace) -> Scoring:
+        """Run the evaluators that run here, and have those begin that run elsewhere."""
+        return Scoring(
+            trace,
+            [
+                (
+                    trajectory,
+                    [
+                        _Evaluating(each, self._outcome(each, trajectory))
+                        for each in self.entries
+                        if each.applies_to(trajectory)
+                    ],
+                )
+                for trajectory in trajectories(trace, self.reader, self.unit)
+            ],
+            tool_content=self.tool_content,
+        )
 
     def run(self, trace: Trace) -> tuple[Report, ...]:
-        """Return a report for each trajectory of the trace."""
-        return tuple(
-            Report(
-                trajectory=trajectory,
-                evaluations=self._evaluations(trajectory),
-                close_reason=trace.close_reason,
-                revision=trace.revision,
-            )
-            for trajectory in trajectories(trace, self.reader, self.unit)
-        )
+        """Return a report for each trajectory of the trace, when every evaluator has answered."""
+        scoring = self.begin(trace)
+        while not scoring.is_done:
+            scoring.wait(None)
+        return scoring.reports()
 
-    def _evaluations(self, trajectory: Trajectory) -> tuple[Evaluation, ...]:
-        return tuple(
-            Evaluation(name=entry.name, type=entry.type, outcome=_outcome(entry, trajectory))
-            for entry in self.entries
-            if entry.applies_to(trajectory)
-        )
-
-
-def _outcome(entry: EvaluatorEntry, trajectory: Trajectory) -> Outcome:
-    try:
-        evaluator = entry.resolve(trajectory)
-        if isinstance(evaluator, (Skipped, Failed)):
-            return evaluator
-        if entry.ignores is not None:
-            kept = tuple(call for call in trajectory.calls if not entry.ignores(call.name))
-            trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
-        return _checked(evaluator.evaluate(trajectory))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
-        return Failed(type(error).__name__, str(error)[:MAX_MESSAGE_CHARS])
+    def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Outcome | Answer:
+        try:
+            evaluator = entry.resolve(trajectory)
+            if isinstance(evaluator, (Skipped, Failed)):
+                return evaluator
+            if entry.ignores is not None:
+                kept = tuple(call for call in trajectory.calls if not entry.ignores(call.name))
+                trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
+            if entry.elsewhere is not None:
+                return entry.elsewhere(evaluator, trajectory)
+            return checked(evaluator.evaluate(trajectory))
+        except self.passed_on:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
+            return failure(error)
 
 
-def _checked(outcome: object) -> Outcome:
-    """Return what an evaluator answered, or why it cannot be used: a wrong number must never be exported as a score."""
-    if isinstance(outcome, Score):
-        value: object = outcome.value
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            return Failed(
-                "InvalidResult", f"the score's value must be a finite number, not {value!r}"[:MAX_MESSAGE_CHARS]
-            )
-        if not 0 <= value <= 1:
-            return Failed("InvalidResult", f"the score's value must be from 0 to 1, not {value!r}")
+def _final(outcome: Outcome | Answer) -> Outcome:
+    if isinstance(outcome, _OUTCOMES):
         return outcome
-    if isinstance(outcome, (Skipped, Failed)):
-        return outcome
-    kind = type(outcome).__name__
-    return Failed("InvalidResult", f"an evaluator answers Score, Skipped or Failed, not {kind!r}")
+    return outcome.result() if outcome.done() else Failed("Abandoned", "there was no time left to wait for the answer")

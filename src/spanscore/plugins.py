@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final, Literal, TypeAlias
 
 from spanscore.errors import ConfigError, PluginError
@@ -54,6 +54,23 @@ def origin(kind: Kind, name: str) -> str:
     """Return where a plug-in comes from: `built-in`, or the distributions that provide it with their versions."""
     claims = sorted(_distribution(entry) for entry in _installed(kind).get(name, ()))
     return ", ".join(["built-in", *claims] if name in _built_in(kind) else claims)
+
+
+def is_built_in(kind: Kind, name: str) -> bool:
+    """Return whether a plug-in is one of spanscore's own."""
+    return name in _built_in(kind)
+
+
+def version_of(kind: Kind, name: str) -> str | None:
+    """Return the version of the distribution that a plug-in comes from; None where it is not known."""
+    if is_built_in(kind, name):
+        return _own_version()
+    return next((entry.dist.version for entry in _installed(kind).get(name, ()) if entry.dist), None)
+
+
+@cache
+def _own_version() -> str:
+    return version("spanscore")
 
 
 @cache

@@ -6,28 +6,36 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Final, Self
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, get_value
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from spanscore.emitters._sender import within
+from spanscore.emitters.span_events import annotated
+from spanscore.faults import fault
 from spanscore.identity import SCOPE
 from spanscore.model import Report
-from spanscore.runtime import Runtime
-from spanscore.sdk_spans import converted, is_local_root, with_events
+from spanscore.runtime import Runtime, in_forked_child, is_of_an_export
+from spanscore.sdk_spans import Converter, is_local_root
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from spanscore.config import Config
+    from spanscore.engine import Engine
 
 CONFIG_VARIABLE: Final = "SPANSCORE_CONFIG"
 """Names the configuration file where none is given in code."""
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
+
+_ANSWERS_S: Final = 30.0
+"""How long an export waits for evaluators that run elsewhere, each of which has its own limit."""
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -61,12 +69,15 @@ class ScoringSpanProcessor(SpanProcessor):
 
         self._wraps: Final = wraps
         self._held: dict[int, list[ReadableSpan]] = {}
+        self._told: Final[set[str]] = set()
         settings = embedding.for_process(config or configured(), root_takes_events=wraps is not None)
         process = os.getpid()
         self._runtime: Final = Runtime(
             lambda: embedding.process_engine(settings, tracer_provider, is_fork=os.getpid() != process),
             self._release if wraps is not None else None,
         )
+        self._ended: Final = self._runtime.ended
+        in_forked_child(self._forget)
 
     @classmethod
     def from_config(
@@ -88,71 +99,86 @@ class ScoringSpanProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is running: its trace is not scored before it ends."""
         if self._wraps is not None:
-            self._wraps.on_start(span, parent_context)
+            self._contained(self._wraps.on_start, span, parent_context)
         context = span.context
-        if context is not None and context.trace_flags.sampled and not self._is_ours(span):
-            started = (context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big"))
-            self._runtime.submit(started, urgent=False)
+        if context is not None and not self._is_ours(span):
+            self._runtime.started(context)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue a span that has ended. Neither waits nor raises."""
-        context = span.context
-        if context is None or not context.trace_flags.sampled or self._is_ours(span):
-            if self._wraps is not None:
-                self._wraps.on_end(span)
-            return
-        root = is_local_root(span)
         if self._wraps is None:
-            self._runtime.submit(span, urgent=root)
-        elif not root:
-            self._runtime.submit(span, urgent=False)
-            self._wraps.on_end(span)
+            self._ended(span)
         else:
-            self._hold(span)
+            self._pass_or_hold(span, self._wraps)
 
     def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
         """Score and send what has ended, and return whether that was done within the timeout."""
         deadline = time.monotonic() + timeout_millis / 1000
         done = self._runtime.flush(timeout_millis / 1000)
-        if self._wraps is None:
+        wrapped = self._wraps
+        if wrapped is None:
             return done
-        left_ms = max(0, int((deadline - time.monotonic()) * 1000))
-        return self._wraps.force_flush(left_ms) and done
+        left_s = max(0.0, deadline - time.monotonic())
+        return in_time(left_s, lambda: wrapped.force_flush(int(left_s * 1000))) and done
 
     def shutdown(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> None:
         """Score and send everything, open traces too, within the timeout. May be called twice."""
+        deadline = time.monotonic() + timeout_millis / 1000
         self._runtime.close(timeout_millis / 1000)
-        for trace_id in list(self._held):
-            self._pass_on(trace_id, ())
         if self._wraps is not None:
-            self._wraps.shutdown()
+            in_time(max(0.0, deadline - time.monotonic()), lambda: self._end(self._wraps))
+
+    def _forget(self) -> None:
+        """Leave the roots that wait for their scores to the parent, which passes them on."""
+        self._held.clear()
 
     def _is_ours(self, span: ReadableSpan) -> bool:
+        if get_ident() == self._runtime.thread_id or (span.parent is None and is_of_an_export()):
+            return True
         scope = span.instrumentation_scope
-        if scope is not None and scope.name == SCOPE:
-            return True
-        if threading.get_ident() == self._runtime.thread_id:
-            return True
-        # A span that an export of ours causes on another thread has no parent there.
-        return span.parent is None and bool(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+        return scope is not None and scope.name == SCOPE
+
+    def _contained(self, action: Callable[..., object], *arguments: object) -> None:
+        """Call the processor behind; what it raises must not reach the agent, and is logged once of each kind."""
+        try:
+            action(*arguments)
+        except KeyboardInterrupt:
+            raise  # it may be the user's
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is not the agent's
+            if type(error).__name__ not in self._told:
+                self._told.add(type(error).__name__)
+                _LOGGER.error("the span processor behind failed: %s", fault(error))  # noqa: TRY400 - see fault
+
+    def _end(self, wrapped: SpanProcessor | None) -> bool:
+        for trace_id in list(self._held):
+            self._pass_on(trace_id, ())
+        if wrapped is not None:
+            wrapped.shutdown()
+        return True
+
+    def _pass_or_hold(self, span: ReadableSpan, wrapped: SpanProcessor) -> None:
+        context = span.context
+        if context is None or not context.trace_flags.sampled or self._is_ours(span):
+            self._contained(wrapped.on_end, span)
+        elif is_local_root(span):
+            self._hold(span)
+        else:
+            self._runtime.ended(span)
+            self._contained(wrapped.on_end, span)
 
     def _hold(self, root: ReadableSpan) -> None:
         trace_id = root.context.trace_id
         self._held.setdefault(trace_id, []).append(root)
-        if not self._runtime.submit(root, urgent=True):
+        if not self._runtime.ended(root):
             self._pass_on(trace_id, ())
 
-    def _release(self, reports: tuple[Report, ...]) -> None:
-        by_trace: dict[int, list[Report]] = {}
-        for report in reports:
-            by_trace.setdefault(int.from_bytes(report.trajectory.trace_id, "big"), []).append(report)
-        for trace_id, found in by_trace.items():
-            self._pass_on(trace_id, found)
+    def _release(self, trace_id: bytes, reports: Sequence[Report]) -> None:
+        self._pass_on(int.from_bytes(trace_id, "big"), reports)
 
     def _pass_on(self, trace_id: int, reports: Sequence[Report]) -> None:
         for root in self._held.pop(trace_id, ()):
             if self._wraps is not None:
-                self._wraps.on_end(annotated(root, reports))
+                self._contained(self._wraps.on_end, annotated(root, reports))
 
 
 class ScoringSpanExporter(SpanExporter):
@@ -183,34 +209,61 @@ class ScoringSpanExporter(SpanExporter):
         self._delegate: Final = delegate
         settings = embedding.for_process(configured(config), root_takes_events=delegate is not None, delays=False)
         self._annotates: Final = settings.annotate == "root_event"
-        self._engine: Final = embedding.process_engine(settings)
-        self._lock: Final = threading.Lock()  # a simple span processor exports from any thread
+        process = os.getpid()
+        self._make_engine: Final[Callable[[], Engine]] = lambda: embedding.process_engine(
+            settings, is_fork=os.getpid() != process
+        )
+        self._engine: Engine | None = self._make_engine()
+        self._converted: Final = Converter()
+        self._lock = threading.Lock()  # guards the engine: a simple span processor exports from any thread
         self._closed = False
+        in_forked_child(self._forget)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Score what the spans complete and pass all of them on. A failure of ours fails no export."""
         outgoing = list(spans)
         try:
             outgoing = self._scored(outgoing)
-        except Exception:
-            _LOGGER.exception("spans could not be scored")
+        except Exception as error:  # noqa: BLE001 - as above
+            _LOGGER.error("spans could not be scored: %s", fault(error))  # noqa: TRY400 - see fault
         return SpanExportResult.SUCCESS if self._delegate is None else self._delegate.export(outgoing)
 
     def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
-        """Send the scores, and have the exporter behind send its spans."""
-        with self._lock:
-            done = self._engine.flush(timeout_millis / 1000)
-        return (self._delegate is None or self._delegate.force_flush(timeout_millis)) and done
+        """Send the scores, have the exporter behind send its spans, and return whether that was done in time."""
+        deadline = time.monotonic() + timeout_millis / 1000
+        done = self._finish(deadline, lambda engine, left_s: engine.flush(left_s))
+        delegate = self._delegate
+        if delegate is None:
+            return done
+        left_s = max(0.0, deadline - time.monotonic())
+        return in_time(left_s, lambda: delegate.force_flush(int(left_s * 1000))) and done
 
-    def shutdown(self) -> None:
+    def shutdown(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> None:
         """Score the traces that have no root yet, send everything, and shut the exporter behind down."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._engine.drain()
-                self._engine.close(DEFAULT_TIMEOUT_MS / 1000)
+        deadline = time.monotonic() + timeout_millis / 1000
+        if not self._closed:
+            self._finish(deadline, self._close)
         if self._delegate is not None:
-            self._delegate.shutdown()
+            in_time(max(0.0, deadline - time.monotonic()), self._delegate.shutdown)
+
+    def _forget(self) -> None:
+        """Leave the parent's traces to the parent; its lock may be held by a thread that is not there."""
+        self._engine = None
+        self._lock = threading.Lock()
+
+    def _finish(self, deadline: float, action: Callable[[Engine, float], bool]) -> bool:
+        if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return False
+        try:
+            engine = self._engine
+            return engine is None or action(engine, max(0.0, deadline - time.monotonic()))
+        finally:
+            self._lock.release()
+
+    def _close(self, engine: Engine, timeout_s: float) -> bool:
+        self._closed = True
+        engine.drain()
+        return engine.close(timeout_s)
 
     def _scored(self, spans: list[ReadableSpan]) -> list[ReadableSpan]:
         theirs = [
@@ -219,30 +272,30 @@ class ScoringSpanExporter(SpanExporter):
         with self._lock:
             if self._closed:
                 return spans
-            reports = (*self._engine.add([converted(span) for span in theirs]), *self._engine.expire())
+            engine = self._engine = self._engine or self._make_engine()
+            reports = (
+                *engine.add(list(map(self._converted, theirs))),
+                *engine.expire(),
+                *engine.settle_all(_ANSWERS_S),
+            )
         if not reports or not self._annotates:
             return spans
-        by_trace: dict[int, list[Report]] = {}
-        for report in reports:
-            by_trace.setdefault(int.from_bytes(report.trajectory.trace_id, "big"), []).append(report)
-        return [
-            annotated(span, by_trace[span.context.trace_id]) if span.context.trace_id in by_trace else span
-            for span in spans
-        ]
+        found = _by_trace(reports)
+        return [annotated(span, found.get(span.context.trace_id, ())) for span in spans]
 
 
-def annotated(span: ReadableSpan, reports: Sequence[Report]) -> ReadableSpan:
-    """Return the span with the events of the reports that are about it."""
-    from spanscore.emitters.span_events import span_events  # noqa: PLC0415 - only where spans are annotated
+def _by_trace(reports: Iterable[Report]) -> dict[int, list[Report]]:
+    """Return the reports by the SDK's number of their trace."""
+    found: dict[int, list[Report]] = {}
+    for report in reports:
+        found.setdefault(int.from_bytes(report.trajectory.trace_id, "big"), []).append(report)
+    return found
 
-    span_id = span.context.span_id.to_bytes(8, "big")
-    events = [
-        event
-        for report in reports
-        if report.trajectory.root_span_id == span_id
-        for event in span_events(report, span.end_time or 0)
-    ]
-    return with_events(span, events) if events else span
+
+def in_time(timeout_s: float, action: Callable[[], object]) -> bool:
+    """Run what is not ours and may hang, and return whether it ended well within the timeout."""
+    answers: list[object] = []
+    return within(timeout_s, lambda: answers.append(action())) and answers[0] is not False
 
 
 def configured(config: Config | str | os.PathLike[str] | None = None) -> Config:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 
 from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent
@@ -12,6 +13,7 @@ from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
 _KIND_OFFSET: Final = 1  # the SDK counts from INTERNAL, OTLP from UNSPECIFIED
+_PLAIN: Final = frozenset({str, bool, int, float})
 
 
 def is_local_root(span: ReadableSpan) -> bool:
@@ -19,29 +21,40 @@ def is_local_root(span: ReadableSpan) -> bool:
     return span.parent is None or span.parent.is_remote
 
 
-def converted(span: ReadableSpan) -> Span:
-    """Return a finished span of the SDK as OTLP would carry it: the same scores come out of every front door."""
-    context = span.context
-    parent = span.parent
-    scope = span.instrumentation_scope
-    flags = _HAS_IS_REMOTE | (_IS_REMOTE if parent is not None and parent.is_remote else 0)
-    return Span(
-        trace_id=context.trace_id.to_bytes(16, "big"),
-        span_id=context.span_id.to_bytes(8, "big"),
-        parent_span_id=b"" if parent is None else parent.span_id.to_bytes(8, "big"),
-        name=span.name,
-        start_ns=span.start_time or 0,
-        end_ns=span.end_time or 0,
-        kind=span.kind.value + _KIND_OFFSET,
-        status_code=span.status.status_code.value,
-        status_message=span.status.description or "",
-        attributes=_attributes(span.attributes),
-        events=tuple(SpanEvent(event.name, event.timestamp, _attributes(event.attributes)) for event in span.events),
-        scope="" if scope is None else scope.name,
-        resource=_attributes(span.resource.attributes),
-        flags=flags,
-        dropped_attributes=span.dropped_attributes,
-    )
+class Converter:
+    """Turns finished spans of the SDK into what OTLP would carry: the same scores come out of every front door.
+
+    Not thread-safe: it remembers the resource of the span before, which mostly is that of the next one too.
+    """
+
+    def __init__(self) -> None:
+        self._resource: Resource | None = None
+        self._resource_attributes: Attributes = EMPTY
+
+    def __call__(self, span: ReadableSpan) -> Span:
+        """Return the span."""
+        context, parent, scope, status = span.context, span.parent, span.instrumentation_scope, span.status
+        resource = span.resource
+        if resource is not self._resource:
+            self._resource, self._resource_attributes = resource, _attributes(resource.attributes)
+        events = span.events
+        return Span(
+            context.trace_id.to_bytes(16, "big"),
+            context.span_id.to_bytes(8, "big"),
+            b"" if parent is None else parent.span_id.to_bytes(8, "big"),
+            span.name,
+            span.start_time or 0,
+            span.end_time or 0,
+            span.kind.value + _KIND_OFFSET,
+            status.status_code.value,
+            status.description or "",
+            _attributes(span.attributes),
+            tuple(map(_event, events)) if events else (),
+            "" if scope is None else scope.name,
+            self._resource_attributes,
+            _HAS_IS_REMOTE | (_IS_REMOTE if parent is not None and parent.is_remote else 0),
+            span.dropped_attributes,
+        )
 
 
 def with_events(span: ReadableSpan, events: Sequence[Event]) -> ReadableSpan:
@@ -62,10 +75,21 @@ def with_events(span: ReadableSpan, events: Sequence[Event]) -> ReadableSpan:
     )
 
 
+def _event(event: Event) -> SpanEvent:
+    return SpanEvent(event.name, event.timestamp, _attributes(event.attributes))
+
+
 def _attributes(attributes: Mapping[str, Any] | None) -> Attributes:
     if not attributes:
         return EMPTY
-    return {key: _value(value) for key, value in attributes.items()}
+    copy: Callable[[], dict[str, Any]] | None = getattr(
+        attributes, "copy", None
+    )  # the SDK's have it: it is much faster
+    copied = dict(attributes) if copy is None else copy()
+    for key, value in copied.items():
+        if type(value) not in _PLAIN:
+            copied[key] = _value(value)
+    return copied
 
 
 def _value(value: Any) -> AttributeValue:

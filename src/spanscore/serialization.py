@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from typing import Any, assert_never
 
-from spanscore.model import NOT_RECORDED, Evaluation, Failed, Outcome, Recorded, Report, Score, Skipped, ToolCall
+from spanscore.model import (
+    NOT_RECORDED,
+    Evaluation,
+    Failed,
+    Outcome,
+    Recorded,
+    Report,
+    Score,
+    Skipped,
+    ToolCall,
+    Trajectory,
+)
 
 
 def report_line(report: Report) -> str:
     """Return a report as one line of JSON, without the line's end."""
-    return json.dumps(report_object(report), ensure_ascii=False, separators=(",", ":"), default=str)
+    return _compact(report_object(report))
 
 
 def report_object(report: Report) -> dict[str, Any]:
@@ -29,6 +40,23 @@ def report_object(report: Report) -> dict[str, Any]:
         "tool_calls": [_tool_call(call) for call in trajectory.calls],
         "outcomes": {evaluation.name: _evaluation(evaluation) for evaluation in report.evaluations},
     }
+
+
+def tool_calls_text(trajectory: Trajectory, limit: int) -> str:
+    """Return the first tool calls as a JSON array: as many as there are, or as fit into so many characters."""
+    texts: list[str] = []
+    left = limit - len("[]")
+    for call in trajectory.calls:
+        text = _compact(_tool_call(call))
+        left -= len(text) + len(",")
+        if left < 0:
+            break
+        texts.append(text)
+    return f"[{','.join(texts)}]"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config import Config
 from spanscore.model import Span, Unit
-from spanscore.pipeline import Pipeline
+from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.read.reader import DialectReader
 from spanscore.read.wanted import WantedAttributes, wanted_attributes
 
 
 def pipeline(config: Config) -> Pipeline:
     """Return the pipeline that reads and scores as configured."""
-    return Pipeline(config.evaluators, DialectReader(config.dialects), Unit(config.traces.unit))
+    return Pipeline(
+        [_limited(entry) for entry in config.evaluators],
+        DialectReader(config.dialects),
+        Unit(config.traces.unit),
+        tool_content=config.tool_content,
+    )
+
+
+def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
+    if entry.time_limit_s is None:
+        return entry
+    from spanscore.isolation.time_limit import time_limited  # noqa: PLC0415 - most configurations have no evaluator of a plug-in
+
+    return replace(entry, elsewhere=time_limited(entry.time_limit_s))
 
 
 def trace_settings(config: Config) -> TraceSettings:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -57,8 +58,8 @@ def test_no_match_matches_everything(read: Read) -> None:
     """Without `match` every trajectory is evaluated, and without `ignore_tools` every call."""
     entry = read(ORDER + "}}").evaluators[0]
 
-    assert entry.matches({})
-    assert not entry.ignores("final_answer")
+    assert entry.applies_to(Trajectory(calls=()))
+    assert entry.ignores is None
 
 
 def test_ignore_tools(read: Read) -> None:
@@ -321,3 +322,35 @@ class TestPython:
 
         with pytest.raises(spanscore.ConfigError, match="must not be nested more than 64 levels deep"):
             spanscore.evaluator("tool_call_order", {"tool_calls_order": loop})
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("", None), (", time_limit: 500ms", 0.5), (", time_limit: none", None)]
+)
+def test_a_built_in_evaluator_has_no_time_limit_unless_asked_for(
+    read: Read, written: str, seconds: float | None
+) -> None:
+    """It is bounded by construction; under a limit it runs elsewhere like any other."""
+    entry = read(f"evaluators: {{health: {{type: tool_call_trajectory{written}}}}}").evaluators[0]
+
+    assert seconds == entry.time_limit_s
+
+
+def test_time_limits_that_are_none(problems: Problems) -> None:
+    """A limit is a duration of more than nothing, or the word `none`."""
+    text = "evaluators:\n" + "".join(
+        f"  e{number}: {{type: tool_call_trajectory, time_limit: {limit}}}\n"
+        for number, limit in enumerate(["0s", "5", "never"])
+    )
+
+    duration = "must be a duration such as '2s', '500ms' or '1m30s'"
+    assert [
+        "c.yaml:2:48 evaluators.e0.time_limit: must be more than 0, not '0s'; write 'none' for no limit",
+        f"c.yaml:3:48 evaluators.e1.time_limit: {duration}, not 5; write '5s' for seconds",
+        f"c.yaml:4:48 evaluators.e2.time_limit: {duration}, not 'never'",
+    ] == problems(text)
+
+
+def test_an_entry_knows_the_version_of_its_evaluator(read: Read) -> None:
+    """It is that of the distribution the evaluator comes from; for those of spanscore itself, spanscore's."""
+    assert version("spanscore") == read(ORDER + "}}").evaluators[0].version

@@ -7,6 +7,7 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,16 @@ def test_line_of_a_trajectory_that_passed() -> None:
 
 def test_line_of_a_trajectory_that_failed() -> None:
     """The line of a trajectory that failed says what failed and why."""
-    assert [
-        f"22:13:20 ✗ {TRACE_ID.hex()} refund e1=1 e2=0.25 e3=failed  e2: 1 of 4 calls.; e3: KeyError: 'city'"
-    ] == printed(report(PASSED, NOT_PASSED, BROKEN))
+    assert [f"22:13:20 ✗ {TRACE_ID.hex()} refund e1=1 e2=0.25 e3=failed  e2: 1 of 4 calls.; e3: KeyError"] == printed(
+        report(PASSED, NOT_PASSED, BROKEN)
+    )
+
+
+def test_why_an_evaluator_failed() -> None:
+    """What its exception says may quote arguments, and is printed only where these may be told."""
+    assert [f"22:13:20 ✗ {TRACE_ID.hex()} refund e1=failed  e1: KeyError: 'city'"] == printed(
+        replace(report(BROKEN), tool_content=True)
+    )
 
 
 def test_line_of_a_trajectory_that_is_incomplete() -> None:

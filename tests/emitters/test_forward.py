@@ -285,6 +285,17 @@ def test_a_root_that_nobody_scores_goes_on_after_a_time(behind: Behind) -> None:
     assert 1 == behind.forward.counts().held
 
 
+def test_a_root_that_another_receiver_gets_too_is_not_passed_on(behind: Behind) -> None:
+    """Where a trace is given up, its root is dropped: it comes with its scores from the one that has it next."""
+    behind.take(root(1), child(1, 2), root(2))
+    behind.forward.give_up([root(1).trace_id])
+    behind.forward.emit(scored(2))
+
+    assert [root(2).span_id] == [span.span_id for span in behind.sent() if not span.parent_span_id]
+    assert {"handed_over": 1} == behind.forward.counts().dropped
+    assert 0 == behind.forward.counts().held
+
+
 def test_nobody_has_to_ask_for_a_root_that_waits_too_long() -> None:
     """The emitter looks at its clock by itself."""
     for behind in _behind(HoldLimits(hold_s=0)):
@@ -379,3 +390,25 @@ def test_our_own_requests_are_not_traced(behind: Behind) -> None:
     behind.sent()
 
     assert {True} == behind.client.suppressed
+
+
+def test_scores_in_a_span_of_their_own() -> None:
+    """Roots go on at once; the scores follow in a short span below the evaluated one, with the same id each time."""
+    behind = Behind(roots="none", child_spans=True)
+    root = simple_span(1)
+    behind.take(root)
+    assert [root] == behind.sent()
+    scored = report(PASSED, NOT_PASSED, about=trajectory(trace_id=root.trace_id, root_span_id=root.span_id))
+    behind.forward.emit(scored)
+    behind.forward.emit(scored)
+    behind.forward.emit(report(about=trajectory()))
+    _, child, again = behind.sent()
+
+    assert (child.trace_id, child.parent_span_id, child.name) == (root.trace_id, root.span_id, "evaluate refund")
+    assert [dict(event_attributes(scored, each)) for each in scored.evaluations] == [
+        {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in event.attributes}
+        for event in child.events
+    ]
+    assert child.span_id == again.span_id
+    assert ForwardCounts(received=1, sent=1) == behind.forward.counts()
+    behind.forward.close(DEADLINE_S)

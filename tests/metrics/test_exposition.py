@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import urllib.request
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from spanscore.instruments import (
     TOOL_DURATION,
     InstrumentKind,
 )
-from spanscore.metrics.exposition import Exposition, Origin, prometheus_name
+from spanscore.metrics.accumulation import Origin
+from spanscore.metrics.exposition import Exposition, prometheus_name
 
 ORIGIN = Origin({"trace_id": "ab" * 16, "span_id": "cd" * 8}, 12.5)
 
@@ -84,6 +86,21 @@ def test_counter() -> None:
 
     (found,) = [sample for (name, _), sample in samples(exposition).items() if name == "spanscore_evaluations_total"]
     assert (3, ORIGIN.labels) == (found.value, found.exemplar.labels)
+
+
+@pytest.mark.parametrize(("accept", "parsed"), [(OPENMETRICS, parsed_openmetrics), ("", parsed_classic)])
+def test_replicas_are_told_apart(accept: str, parsed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both formats say which replica this is, in one series of its own, as the resource of OTLP metrics does."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.namespace=shop,service.instance.id=replica-2,color=red")
+    _, page = Exposition().page(accept)
+
+    (found,) = (sample for family in parsed(page.decode()) for sample in family.samples if sample.name == "target_info")
+    assert {
+        "service_namespace": "shop",
+        "service_name": "spanscore",
+        "service_instance_id": "replica-2",
+        "service_version": version("spanscore"),
+    } == found.labels
 
 
 def test_looked_up_when_asked_for() -> None:

@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final
 
-from spanscore.model import Failed, Report, Score, Skipped
+from spanscore.model import Report
+from spanscore.tally import Tally
 
 _ROUNDING: Final = 1e-12
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one evaluator said of all trajectories."""
-
-    type: str
-    passed: int = 0
-    not_passed: int = 0
-    skipped: int = 0
-    failed: int = 0
-    total: float = 0.0
-
-    @property
-    def scored(self) -> int:
-        """How many trajectories have a score."""
-        return self.passed + self.not_passed
-
-    @property
-    def mean(self) -> float | None:
-        """The mean score; None when nothing was scored."""
-        return self.total / self.scored if self.scored else None
 
 
 class Summary:
@@ -52,18 +30,7 @@ class Summary:
         self.tool_calls += len(report.trajectory.calls)
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
-            tally = self.tallies[evaluation.name]
-            match evaluation.outcome:
-                case Score(value, passed):
-                    tally.total += value
-                    tally.passed += passed
-                    tally.not_passed += not passed
-                case Skipped():
-                    tally.skipped += 1
-                case Failed():
-                    tally.failed += 1
-                case _:
-                    assert_never(evaluation.outcome)
+            self.tallies[evaluation.name].add(evaluation.outcome)
 
     @property
     def passed(self) -> bool:

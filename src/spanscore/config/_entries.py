@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
+from typing import Final
 
 from spanscore.compare.globs import glob_matcher
 from spanscore.config._check import check, without_values
@@ -14,9 +16,12 @@ from spanscore.config._sections import EvaluatorKeys
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
+from spanscore.isolation.process import pickled
 from spanscore.model import Attributes, AttributeValue, Trajectory
 from spanscore.pipeline import EvaluatorEntry
-from spanscore.plugins import names
+from spanscore.plugins import is_built_in, names, version_of
+
+PLUGIN_TIME_LIMIT_S: Final = 1.0
 
 
 def build_entries(root: Node, directory: FilePath) -> Iterator[EvaluatorEntry | Problem]:
@@ -45,9 +50,15 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
     resolve = _resolver(kind, keys, root, at)
     if isinstance(resolve, list):
         return resolve
+    limit_s = _time_limit(kind, keys)
+    if limit_s is not None and (why := _not_to_be_sent(kind, resolve)):
+        limited = (*at, "time_limit") if root.find(at).has("time_limit") else at
+        return [Problem(root.key_place(limited), limited, f"{why}; with 'time_limit: none' it runs in this one")]
     return EvaluatorEntry(
         name=name,
         type=kind.name,
+        version=version_of("evaluators", kind.name),
+        time_limit_s=limit_s,
         resolve=resolve,
         matches=_attribute_matcher(keys.match) if keys.match else None,
         sample_ratio=keys.sample_ratio,
@@ -100,6 +111,21 @@ def _attributes_read(keys: EvaluatorKeys) -> Iterator[str]:
     if keys.expected_from is not None:
         named = (keys.expected_from.attribute, keys.expected_from.key)
         yield from (key for key in named if key is not None)
+
+
+def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:
+    if keys.time_limit is None:
+        return None if is_built_in("evaluators", kind.name) else PLUGIN_TIME_LIMIT_S
+    return None if math.isinf(keys.time_limit) else keys.time_limit
+
+
+def _not_to_be_sent(kind: EvaluatorType, resolve: Resolve) -> str:
+    """Return why an evaluator cannot be sent to the process that keeps its time limit; nothing where it can."""
+    try:
+        pickled((kind.evaluator, resolve(Trajectory(calls=()))))
+    except Exception as error:  # noqa: BLE001 - a plug-in's own code runs
+        return f"{kind.name!r} cannot be run under a time limit, in another process: {type(error).__name__}: {error}"
+    return ""
 
 
 def _always(evaluator: Evaluator) -> Resolve:

@@ -1,5 +1,6 @@
 """The kinds of value that a configuration has beside YAML's own: durations, sizes, endpoints, URLs, files, secrets."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,21 @@ def seconds(text: str) -> float:
         message = f"must be {DURATION}, not {text!r}{unit_hint(text, 's', 'seconds')}"
         raise ValueError(message)
     return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(_DURATION_PART, text))
+
+
+def time_limit(text: str) -> float:
+    """Return the seconds in a duration; infinitely many for `none`.
+
+    Raises:
+        ValueError: the text is neither, or the duration is zero.
+    """
+    if text == "none":
+        return math.inf
+    limit = seconds(text)
+    if not limit:
+        message = f"must be more than 0, not {text!r}; write 'none' for no limit"
+        raise ValueError(message)
+    return limit
 
 
 def size_in_bytes(text: str) -> int:
@@ -182,6 +198,7 @@ def _text(error: str) -> CoreSchema:
 
 
 Duration = Annotated[float, _Text(seconds, f"(?:{_DURATION_PART})+", "not_a_duration", "2s")]
+TimeLimit = Annotated[float, _Text(time_limit, f"(?:none|(?:{_DURATION_PART})+)", "not_a_duration", "500ms")]
 Size = Annotated[int, _Text(size_in_bytes, _SIZE, "not_a_size", "64MiB")]
 ListenAddress = Annotated[Endpoint, _Text(Endpoint.parse, _ENDPOINT, "not_an_endpoint", "localhost:4317")]
 Url = Annotated[str, _Text(_url, r"https?://\S+", "not_a_url", "http://localhost:4318")]

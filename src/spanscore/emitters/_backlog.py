@@ -73,6 +73,10 @@ class Backlog:
     def __len__(self) -> int:
         return self.arrived - self.settled
 
+    def has_room(self, items: int, size: int) -> bool:
+        """Return whether so many items more fit, with so many bytes in all."""
+        return self.size + size <= self._limits.capacity_bytes and len(self) + items <= self._limits.capacity
+
     @property
     def fullness(self) -> float:
         """How much of the room is taken, from 0 to 1."""

@@ -30,10 +30,11 @@ def encoded_events(report: Report, time_ns: int) -> bytes:
 
 @lru_cache(_ATTRIBUTES_REMEMBERED, typed=True)  # most are those of the event before
 def _attribute(key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - one of the kinds of value
-    return Span.Event(attributes=[KeyValue(key=key, value=_any(value))]).SerializeToString()
+    return Span.Event(attributes=[KeyValue(key=key, value=any_value(value))]).SerializeToString()
 
 
-def _any(value: str | bool | float) -> AnyValue:  # noqa: FBT001 - as above
+def any_value(value: str | bool | float) -> AnyValue:  # noqa: FBT001 - as above
+    """Return a value as OTLP has it."""
     match value:
         case str():
             return AnyValue(string_value=encodable(value))

@@ -41,6 +41,11 @@ class HeldRoots:
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def size(self) -> int:
+        """Bytes that they take up."""
+        return self._size
+
     def add(self, root: RootSpan, now: float) -> list[RootSpan]:
         """Hold a root, and return those that can be held no longer for it, the oldest first."""
         number = next(self._numbers)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final, TextIO, assert_never
 
+from spanscore.evaluation_event import failure_text
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.outbox import Outbox
 from spanscore.printable import printable
@@ -79,7 +80,7 @@ def line(report: Report, time_s: float) -> str:
     ]
     if not report.complete:
         words.append(f"incomplete ({report.close_reason})")
-    wrong = "; ".join(filter(None, map(_what_is_wrong, report.evaluations)))
+    wrong = "; ".join(filter(None, (_what_is_wrong(report, each) for each in report.evaluations)))
     return " ".join(words) + (f"  {wrong}\n" if wrong else "\n")
 
 
@@ -95,12 +96,12 @@ def _verdict(evaluation: Evaluation) -> str:
             assert_never(evaluation.outcome)
 
 
-def _what_is_wrong(evaluation: Evaluation) -> str:
+def _what_is_wrong(report: Report, evaluation: Evaluation) -> str:
     match evaluation.outcome:
         case Score(_, False, explanation):
             told = explanation
-        case Failed(error_type, message):
-            told = f"{error_type}: {message}"
+        case Failed() as failed:
+            told = failure_text(report, failed)
         case _:
             return ""
     return f"{printable(evaluation.name)}: {printable(told, _SENTENCE_WIDTH)}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Lock
-from typing import Final, TextIO, assert_never
+from typing import Final, TextIO
 
 from rich.console import Console as Terminal
 from rich.console import Group
@@ -16,8 +15,9 @@ from rich.text import Text
 
 from spanscore.emitters._lines import line
 from spanscore.emitters._sender import within
-from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.model import Report
 from spanscore.printable import printable
+from spanscore.tally import Tally
 
 _FAILING_SHOWN: Final = 5
 
@@ -36,7 +36,7 @@ class LiveTable:
 
     def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
-        self._tallies: Final[dict[str, _Tally]] = {}
+        self._tallies: Final[dict[str, Tally]] = {}
         self._failing: Final[deque[str]] = deque(maxlen=_FAILING_SHOWN)
         self._trajectories = 0
         self._lock: Final = Lock()  # guards the numbers while they are drawn
@@ -51,8 +51,8 @@ class LiveTable:
             for evaluation in report.evaluations:
                 tally = self._tallies.get(evaluation.name)
                 if tally is None:
-                    tally = self._tallies[evaluation.name] = _Tally(evaluation.type)
-                tally.add(evaluation)
+                    tally = self._tallies[evaluation.name] = Tally(evaluation.type)
+                tally.add(evaluation.outcome)
             if failing is not None:
                 self._failing.append(failing)
 
@@ -70,40 +70,16 @@ class LiveTable:
             table.add_column(column, justify="right")
         with self._lock:
             for name, tally in self._tallies.items():
-                table.add_row(printable(name), tally.type, *tally.cells(), style=tally.style())
+                table.add_row(printable(name), tally.type, *_cells(tally), style=_style(tally))
             failing = [Text(each, style="red") for each in self._failing]
             title = Text(f"{self._trajectories} trajectories scored", style="bold")
         return Group(title, table, *failing)
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What one evaluator has found so far."""
+def _cells(tally: Tally) -> tuple[str, ...]:
+    mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
+    return str(tally.passed), str(tally.not_passed), str(tally.skipped), str(tally.failed), mean
 
-    type: str
-    passed: int = 0
-    not_passed: int = 0
-    skipped: int = 0
-    failed: int = 0
-    total: float = 0.0
 
-    def add(self, evaluation: Evaluation) -> None:
-        match evaluation.outcome:
-            case Score(value, passed):
-                self.total += value
-                self.passed += passed
-                self.not_passed += not passed
-            case Skipped():
-                self.skipped += 1
-            case Failed():
-                self.failed += 1
-            case _:
-                assert_never(evaluation.outcome)
-
-    def cells(self) -> tuple[str, ...]:
-        scored = self.passed + self.not_passed
-        mean = f"{self.total / scored:.3f}" if scored else "-"
-        return str(self.passed), str(self.not_passed), str(self.skipped), str(self.failed), mean
-
-    def style(self) -> str:
-        return "red" if self.not_passed or self.failed else ""
+def _style(tally: Tally) -> str:
+    return "red" if tally.not_passed or tally.failed else ""

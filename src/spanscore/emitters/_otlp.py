@@ -1,4 +1,4 @@
-"""Providers of the SDK that send over OTLP, each with its own queue and thread."""
+"""What of the SDK sends over OTLP."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Final, Literal, TypeAlias
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter
 from opentelemetry.sdk.environment_variables import OTEL_METRIC_EXPORT_INTERVAL
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricExporter
 
-from spanscore.emitters._counted_exporter import CountedLogExporter, CountedMetricExporter
+from spanscore.emitters._counted_exporter import CountedLogExporter
 from spanscore.emitters._sender import Sender
 from spanscore.identity import resource
 from spanscore.outbox import Outbox
@@ -41,14 +40,13 @@ class Destination:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def meter_provider(destination: Destination) -> tuple[MeterProvider, Sender]:
-    """Return a provider whose metrics are sent every ten seconds, or as OTEL_METRIC_EXPORT_INTERVAL says."""
-    outbox = Outbox(1)
-    interval = None if OTEL_METRIC_EXPORT_INTERVAL in os.environ else _EXPORT_INTERVAL_MS
-    exporter = CountedMetricExporter(_metric_exporter(destination), outbox)
-    reader = PeriodicExportingMetricReader(exporter, interval)
-    provider = MeterProvider([reader], resource(), shutdown_on_exit=False)
-    return provider, Sender(outbox, provider.force_flush, provider.shutdown)
+def metric_interval_s() -> float:
+    """Return how often metrics are sent: every ten seconds, or as OTEL_METRIC_EXPORT_INTERVAL says."""
+    try:
+        interval_ms = float(os.environ.get(OTEL_METRIC_EXPORT_INTERVAL, _EXPORT_INTERVAL_MS))
+    except ValueError:
+        interval_ms = 0.0
+    return (interval_ms if interval_ms > 0 else _EXPORT_INTERVAL_MS) / 1000
 
 
 def logger_provider(destination: Destination) -> tuple[LoggerProvider, Sender]:
@@ -62,7 +60,8 @@ def logger_provider(destination: Destination) -> tuple[LoggerProvider, Sender]:
     )
 
 
-def _metric_exporter(destination: Destination) -> MetricExporter:
+def metric_exporter(destination: Destination) -> MetricExporter:
+    """Return what sends metrics."""
     # Only the protocol in use is loaded: each takes tens of milliseconds.
     if destination.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc  # noqa: PLC0415

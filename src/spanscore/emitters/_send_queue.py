@@ -85,9 +85,23 @@ class SendQueue:
         return len(self._backlog)
 
     @property
+    def progress(self) -> tuple[int, int]:
+        """How many items came in, and how many of them are sent or given up."""
+        return self._backlog.arrived, self._backlog.settled
+
+    @property
     def fullness(self) -> float:
         """How much of the room is taken, from 0 to 1, in items or in bytes."""
         return self._backlog.fullness
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether what waits will be sent: the thread runs."""
+        return self._thread.is_alive()
+
+    def has_room(self, items: int, size: int) -> bool:
+        """Return whether so many items more would be taken now, with so many bytes in all."""
+        return self._backlog.has_room(items, size)
 
     @property
     def failures(self) -> dict[str, int]:

@@ -53,7 +53,7 @@ def within(timeout_s: float, action: Callable[[], object]) -> bool:
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
         try:
             action()
-        except Exception:
+        except BaseException:  # a plug-in's, or that of a processor behind us
             _LOGGER.exception("what was queued could not be sent")
         else:
             ended.set()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.emitters._backlog import Outgoing, QueueLimits
+from spanscore.emitters._child_span import child_span_request
 from spanscore.emitters._encoded_events import encoded_events
 from spanscore.emitters._held_roots import HeldRoots, HoldLimits
 from spanscore.emitters._otlp import Destination
@@ -20,6 +22,7 @@ from spanscore.otlp_client import Client, Retries, connect
 
 _DELAYS: Final = 5  # so often may late children restart the delay
 _SLACK_S: Final = 5.0
+_SCORES_SIZE: Final = 2048  # of the events of one root, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +50,17 @@ class ForwardSettings:
 
     roots: Roots = "parentless"
     """The spans to hold back until their trace is scored: its roots, or `none`."""
+    child_spans: bool = False
+    """Whether scores go out as a span of their own below the evaluated one."""
     hold: HoldLimits = field(default_factory=HoldLimits)
     queue: QueueLimits = field(default_factory=QueueLimits)
     retries: Retries = field(default_factory=Retries)
 
     @classmethod
-    def for_traces(cls, settings: TraceSettings, roots: Roots) -> Self:
+    def for_traces(cls, settings: TraceSettings, roots: Roots, *, child_spans: bool = False) -> Self:
         """Return the settings for traces that are closed as these settings say."""
         delay_s = max(settings.decision_delay_s, settings.revision_delay_s)
-        return cls(roots=roots, hold=HoldLimits(hold_s=_DELAYS * delay_s + _SLACK_S))
+        return cls(roots=roots, child_spans=child_spans, hold=HoldLimits(hold_s=_DELAYS * delay_s + _SLACK_S))
 
 
 class Forward:
@@ -76,6 +81,7 @@ class Forward:
         client: sends; the queue's alone.
         settings: what is held back, and the bounds.
         timing: how time passes.
+        now_ns: the time of spans of our own, in nanoseconds since the Unix epoch.
     """
 
     def __init__(
@@ -83,13 +89,16 @@ class Forward:
         client: Client,
         settings: ForwardSettings | None = None,
         timing: Timing | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         settings = settings or ForwardSettings()
         timing = timing or Timing()
+        self._now_ns: Final = now_ns
         self._roots: Roots = settings.roots
+        self._child_spans: Final = settings.child_spans
         self._clock: Final = timing.clock
         self._held: Final = HeldRoots(settings.hold)
-        self._received = self._annotated = 0
+        self._received = self._annotated = self._handed_over = 0
         self._unannotated: Final[Counter[str]] = Counter()
         self._last_scored = b""
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
@@ -109,6 +118,11 @@ class Forward:
         """What is on its way; root spans that wait for their scores are not."""
         return self._queue
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many items were queued so far, and how many of them are sent or given up."""
+        return self._queue.progress
+
     def counts(self) -> ForwardCounts:
         """Return what became of every span so far."""
         with self._lock:
@@ -118,10 +132,19 @@ class Forward:
                 sent=spans.sent,
                 queued=spans.queued,
                 held=len(self._held),
-                dropped=spans.dropped,
+                dropped={**spans.dropped, "handed_over": self._handed_over} if self._handed_over else spans.dropped,
                 annotated=self._annotated,
                 unannotated=dict(self._unannotated),
             )
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a request of that many bytes can be taken without dropping any of it.
+
+        Roots that wait for their scores need room too, as soon as they have them.
+        """
+        with self._lock:
+            held, held_size = len(self._held), self._held.size
+        return self._queue.has_room(1 + held, size + held_size + held * _SCORES_SIZE) or not (self._queue.size + held)
 
     def take(self, request: bytes) -> None:
         """Take the accepted spans of one ExportTraceServiceRequest, in protobuf. To be called before they are scored.
@@ -144,8 +167,10 @@ class Forward:
         self._queue.put(Outgoing(signal, request))
 
     def emit(self, report: Report) -> None:
-        """Pass the evaluated root span on, with its scores."""
+        """Pass the evaluated root span on, with its scores, or send a span with the scores behind it."""
         trajectory = report.trajectory
+        if self._child_spans and (request := child_span_request(report, self._now_ns())):
+            self._queue.put(Outgoing("traces", request))
         with self._lock:
             if trajectory.trace_id != self._last_scored:
                 self._release_scored()
@@ -158,6 +183,11 @@ class Forward:
                 content = root.content + encoded_events(report, root.end_ns)
                 self._queue.put(Outgoing("traces", content, 1, root.envelope))
                 self._annotated += 1
+
+    def give_up(self, trace_ids: Iterable[bytes]) -> None:
+        """Drop the roots of traces that another receiver gets as well: it passes them on, with their scores."""
+        with self._lock:
+            self._handed_over += sum(len(self._held.take(trace_id)) for trace_id in trace_ids)
 
     def flush(self, timeout_s: float) -> bool:
         """Send what waits to be sent, and return whether all of it was. Roots that wait for their scores stay."""

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from spanscore.model import Report
-from spanscore.serialization import report_line
+from spanscore.serialization import report_line, report_object
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_LOOKED_BACK: Final = 16 * 2**20
 _OWNER_ONLY: Final = 0o600  # tool arguments and results are in the lines
+
+_Line: TypeAlias = tuple[Any, Any, Any]
 
 
 class Jsonl:
     """Appends a line of JSON for each trajectory to a file, in the form of `spanscore score --format json`.
 
     Each line is written at once and whole, so that it can be followed with `tail -f`. When the file is moved away or
-    deleted, as log rotation does, a new one is begun.
+    deleted, as log rotation does, a new one is begun. After a crash, a line that is there is not written again.
 
     Args:
         path: the file; its directory must exist.
@@ -29,7 +35,9 @@ class Jsonl:
 
     def __init__(self, path: Path) -> None:
         self._path: Final = path
-        self._torn = False
+        self._written: set[_Line] | None = None
+        self._repeated: set[bytes] = set()
+        self._torn = _ends_torn(path)
         self._file = self._open()
 
     def emit(self, report: Report) -> None:
@@ -38,6 +46,8 @@ class Jsonl:
         Raises:
             OSError: it could not be written, or not whole.
         """
+        if report.trajectory.trace_id in self._repeated and _line(report_object(report)) in self._known():
+            return
         if self._was_moved():
             moved, self._file = self._file, self._open()
             os.close(moved)
@@ -51,6 +61,10 @@ class Jsonl:
         if self._torn:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
+    def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
+        """Do not write again what was written of these traces before the process was killed."""
+        self._repeated.update(trace_ids)
+
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Do nothing: every line was written when it was emitted."""
         return True
@@ -59,6 +73,11 @@ class Jsonl:
         """Close the file."""
         os.close(self._file)
         return True
+
+    def _known(self) -> set[_Line]:
+        if self._written is None:
+            self._written = set(_lines(self._path))
+        return self._written
 
     def _open(self) -> int:
         return os.open(self._path, _FLAGS, _OWNER_ONLY)
@@ -69,3 +88,29 @@ class Jsonl:
         except FileNotFoundError:
             return True
         return not os.path.samestat(there, os.fstat(self._file))
+
+
+def _ends_torn(path: Path) -> bool:
+    """Return whether the last line is not whole: its writer was killed, or the disk was full."""
+    return _tail(path, 1) not in {b"", b"\n"}
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    for line in _tail(path, _LOOKED_BACK).splitlines():
+        with suppress(ValueError, AttributeError):  # not whole, or not ours
+            yield _line(json.loads(line))
+
+
+def _line(report: Mapping[str, Any]) -> _Line:
+    return report.get("trace_id"), report.get("root_span_id"), report.get("revision")
+
+
+def _tail(path: Path, size: int) -> bytes:
+    if not path.is_file():  # opening a pipe would wait for its reader
+        return b""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read(size)
+    except OSError:
+        return b""

@@ -49,6 +49,11 @@ class LogEvents:
         """What is on its way; None with the host's provider."""
         return None if self._sender is None else self._sender.outbox
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many events were queued so far, and how many of them are sent or given up; none with the host's."""
+        return (0, 0) if self._sender is None else self._sender.outbox.progress
+
     def emit(self, report: Report) -> None:
         """Queue an event for each evaluation. Where the queue is full, the event is left out and counted."""
         now_ns = self._clock()

@@ -1,42 +1,29 @@
-"""Scores as OpenTelemetry metrics."""
+"""Scores as metrics of the application's own meter provider."""
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final
 
-from spanscore.emitters._otlp import Destination, meter_provider
 from spanscore.emitters._scored_span import scored_context
-from spanscore.emitters._sender import Sender
 from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
 from spanscore.model import Report
-from spanscore.outbox import Outbox
 
 
 class OtelMetrics:
-    """Records scores as OpenTelemetry metrics, with exemplars that lead to the scored trace.
+    """Records scores with the application's meter provider, with exemplars that lead to the scored trace.
 
-    With the host's own meter provider, the metrics go where the host's go, and are the host's to flush.
+    The metrics go where the application's go, and are the application's to flush.
 
     Args:
         meter: records; by default with the global meter provider.
-        sender: sends what the meter's provider holds, where that is ours.
     """
 
-    def __init__(self, meter: Meter | None = None, sender: Sender | None = None) -> None:
+    def __init__(self, meter: Meter | None = None) -> None:
         self.meter: Final = meter or Meter()
-        self._sender: Final = sender
 
-    @classmethod
-    def over_otlp(cls, destination: Destination) -> Self:
-        """Return an emitter with a meter provider of its own that sends to an OTLP receiver."""
-        provider, sender = meter_provider(destination)
-        return cls(Meter(provider), sender)
-
-    @property
-    def outbox(self) -> Outbox | None:
-        """What is on its way; None with the host's provider."""
-        return None if self._sender is None else self._sender.outbox
+    at_most_once: Final = True
+    """What was counted before a crash is not counted again after it."""
 
     def emit(self, report: Report) -> None:
         """Record the report's measurements."""
@@ -44,10 +31,10 @@ class OtelMetrics:
         for instrument, value, values in measurements(report):
             self.meter.record(instrument, value, values, context)
 
-    def flush(self, timeout_s: float) -> bool:
-        """Send the metrics now."""
-        return self._sender is None or self._sender.flush(timeout_s)
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
+        """Do nothing: the measurements are with the meter provider already."""
+        return True
 
-    def close(self, timeout_s: float) -> bool:
-        """Send the metrics and stop sending."""
-        return self._sender is None or self._sender.close(timeout_s)
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+        """Do nothing: the meter provider is the application's."""
+        return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from spanscore.emitters._sender import within
-from spanscore.metrics.exposition import Exposition, MetricsServer, Origin
+from spanscore.metrics.accumulation import Origin
+from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
 
@@ -22,11 +23,12 @@ class Prometheus:
         self._exposition: Final = exposition
         self._server: Final = server
 
+    at_most_once: Final = True
+    """What was counted before a crash is not counted again after it."""
+
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        origin = Origin.of(report.trajectory)
-        for instrument, value, values in measurements(report):
-            self._exposition.record(instrument, value, values, origin)
+        self._exposition.record_all(measurements(report), Origin.of(report.trajectory))
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Do nothing: the page always shows what was emitted."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from opentelemetry.sdk.trace import Event
+from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import TracerProvider, get_tracer
 
 from spanscore.emitters._event import attributes
@@ -15,6 +15,7 @@ from spanscore.evaluation_event import NAME
 from spanscore.identity import SCOPE, scope_version
 from spanscore.model import Report
 from spanscore.printable import printable
+from spanscore.sdk_spans import with_events
 
 
 class SpanEvents:
@@ -39,9 +40,7 @@ class SpanEvents:
         if not report.evaluations or not context:
             return
         now_ns = self._clock()
-        subject = report.trajectory.agent or report.trajectory.service
-        name = f"evaluate {printable(subject)}" if subject else "evaluate"
-        span = self._tracer.start_span(name, context, start_time=now_ns)
+        span = self._tracer.start_span(child_span_name(report), context, start_time=now_ns)
         for event in span_events(report, now_ns):
             span.add_event(event.name, event.attributes, event.timestamp)
         span.end(now_ns)
@@ -55,6 +54,24 @@ class SpanEvents:
         return True
 
 
+def child_span_name(report: Report) -> str:
+    """Return what the span below the evaluated one is called."""
+    subject = report.trajectory.agent or report.trajectory.service
+    return f"evaluate {printable(subject)}" if subject else "evaluate"
+
+
 def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:
     """Return an event for each evaluation, for whoever can add them to the evaluated span itself."""
     return tuple(Event(NAME, attributes(report, evaluation), time_ns) for evaluation in report.evaluations)
+
+
+def annotated(span: ReadableSpan, reports: Iterable[Report]) -> ReadableSpan:
+    """Return a finished span with the events of the reports that are about it."""
+    span_id = span.context.span_id.to_bytes(8, "big")
+    events = [
+        event
+        for report in reports
+        if report.trajectory.root_span_id == span_id
+        for event in span_events(report, span.end_time or 0)
+    ]
+    return with_events(span, events) if events else span

@@ -2,71 +2,51 @@
 
 from __future__ import annotations
 
-import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import accumulate
-from threading import Lock, Thread
-from typing import Final, TypeAlias, assert_never
+from threading import Thread
+from typing import Final, assert_never
 from wsgiref.simple_server import WSGIServer
 
+from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_NAMESPACE, SERVICE_VERSION
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
-from spanscore.instruments import OWN_INSTRUMENTS, SCORE_INSTRUMENTS, Instrument, InstrumentKind
-from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
-from spanscore.model import Trajectory
+from spanscore.identity import resource
+from spanscore.instruments import Instrument, InstrumentKind
+from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
 
 CONTENT_TYPE_CLASSIC: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _UNITS: Final = {"s": "seconds", "By": "bytes"}
+_IDENTITY: Final = (SERVICE_NAMESPACE, SERVICE_NAME, SERVICE_INSTANCE_ID, SERVICE_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a measurement comes from: the exemplar that leads from a metric to a trace."""
-
-    labels: dict[str, str]
-    time_s: float
-
-    @classmethod
-    def of(cls, trajectory: Trajectory) -> Origin:
-        """Return the scored trace and the span in it."""
-        ids = {"trace_id": trajectory.trace_id.hex(), "span_id": trajectory.root_span_id.hex()}
-        return cls(ids, time.time())
-
-
-class Exposition(Collector):
+class Exposition(Accumulation, Collector):
     """Adds measurements up for Prometheus.
 
     A registry of its own, so that nothing of the host's is served and nothing of ours is registered with it. Not made
-    of prometheus_client's own counters and histograms: they cost ten times as much for each measurement, write into
-    the host's files where PROMETHEUS_MULTIPROC_DIR is set, and expose a `_created` series beside every other.
+    of prometheus_client's own counters and histograms: those write into the host's files where PROMETHEUS_MULTIPROC_DIR
+    is set, and expose a `_created` series beside every other.
 
     Measurements may come from any thread, and pages be asked for from any other.
     """
 
     def __init__(self) -> None:
-        limits = name_limits()
-        instruments = (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)
-        self._families: Final = {instrument.name: _Family(instrument, limits) for instrument in instruments}
-        self._lock: Final = Lock()  # guards the families: a page must not show half of a measurement
+        super().__init__()
         self._registry: Final = CollectorRegistry()
         self._registry.register(self)
-
-    def record(self, instrument: Instrument, value: float, values: Values = (), origin: Origin | None = None) -> None:
-        """Add a measurement to a counter or a histogram."""
-        with self._lock:
-            self._families[instrument.name].table.at(values).add(value, origin)
-
-    def observe(self, instrument: Instrument, read: Read) -> None:
-        """Have a counter's or a gauge's numbers looked up for each page, in place of what was looked up before."""
-        self._families[instrument.name].read = read
+        self._target: Final = _target()
 
     def page(self, accept: str | None) -> tuple[str, bytes]:
         """Return the content type and the body of the page: OpenMetrics where the Accept header allows it."""
@@ -85,10 +65,8 @@ class Exposition(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the page."""
-        for family in self._families.values():
-            with self._lock:
-                series = {labels: series.snapshot() for labels, series in family.table.series.items()}
-            yield family.metric(series)
+        yield self._target
+        yield from map(_metric, self.collected())
 
 
 class MetricsServer:
@@ -121,111 +99,65 @@ def prometheus_label(attribute: str) -> str:
     return attribute.replace(".", "_")
 
 
-_Exemplary: TypeAlias = tuple[Origin, float]
-"""What an exemplar is made of; making one for every measurement would cost more than all the rest."""
+def _target() -> Metric:
+    """Return `target_info`: which replica this is, as a metric of its own instead of a label of every series."""
+    ours = resource().attributes
+    labels = {prometheus_label(key): str(ours[key]) for key in _IDENTITY if key in ours}
+    return InfoMetricFamily("target", "The process that is measured.", value=labels)
 
 
-class _Sum:
-    __slots__ = ("origin", "value")
-
-    def __init__(self) -> None:
-        self.value = 0.0
-        self.origin: _Exemplary | None = None
-
-    def add(self, value: float, origin: Origin | None) -> None:
-        self.value += value
-        if origin is not None and value:
-            self.origin = (origin, value)
-
-    def snapshot(self) -> _Snapshot:
-        return _Snapshot(self.value, (), (self.origin,))
+def _metric(collected: Collected) -> Metric:
+    match collected.instrument.kind:
+        case InstrumentKind.HISTOGRAM:
+            return _histogram(collected)
+        case InstrumentKind.COUNTER:
+            return _counter(collected)
+        case InstrumentKind.GAUGE:
+            return _gauge(collected)
+        case _:
+            assert_never(collected.instrument.kind)
 
 
-class _Histogram:
-    __slots__ = ("boundaries", "counts", "origins", "total")
-
-    def __init__(self, boundaries: tuple[float, ...]) -> None:
-        self.boundaries = boundaries
-        self.counts = [0] * (len(boundaries) + 1)
-        self.origins: list[_Exemplary | None] = [None] * (len(boundaries) + 1)
-        self.total = 0.0
-
-    def add(self, value: float, origin: Origin | None) -> None:
-        bucket = bisect_left(self.boundaries, value)
-        self.counts[bucket] += 1
-        self.total += value
-        if origin is not None:
-            self.origins[bucket] = (origin, value)
-
-    def snapshot(self) -> _Snapshot:
-        return _Snapshot(self.total, tuple(self.counts), tuple(self.origins))
+def _histogram(collected: Collected) -> Metric:
+    name, description, labels, unit = _head(collected.instrument)
+    bounds = tuple(map(floatToGoString, (*collected.instrument.boundaries, float("inf"))))
+    metric = HistogramMetricFamily(name, description, labels=labels, unit=unit)
+    for values, snapshot in collected.series.items():
+        metric.add_metric(values, _buckets(bounds, snapshot), snapshot.total)
+    return metric
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    total: float
-    counts: tuple[int, ...]
-    origins: tuple[_Exemplary | None, ...]
+def _counter(collected: Collected) -> Metric:
+    name, description, labels, unit = _head(collected.instrument)
+    metric = CounterMetricFamily(name, description, labels=labels, unit=unit)
+    for values, snapshot in collected.series.items():
+        origin = snapshot.origins[0]
+        metric.add_metric(values, snapshot.total, exemplar=None if origin is None else _exemplar(origin))
+    for values, number in collected.numbers.items():
+        metric.add_metric(values, number)
+    return metric
 
 
-class _Family:
-    """One metric of the page."""
-
-    def __init__(self, instrument: Instrument, limits: Mapping[str, Callable[[str], str]]) -> None:
-        self._instrument: Final = instrument
-        self._name: Final = prometheus_name(instrument)
-        self._unit: Final = _UNITS.get(instrument.unit, "")
-        self._description: Final = instrument.description
-        self._label_names: Final = tuple(map(prometheus_label, instrument.attributes))
-        self._bounds: Final = tuple(map(floatToGoString, (*instrument.boundaries, float("inf"))))
-        self.table: Final[SeriesTable[_Sum | _Histogram]] = SeriesTable(instrument, self._new, limits)
-        self.read: Read = dict
-
-    def metric(self, series: Mapping[Labels, _Snapshot]) -> Metric:
-        match self._instrument.kind:
-            case InstrumentKind.HISTOGRAM:
-                return self._histogram(series)
-            case InstrumentKind.COUNTER:
-                return self._counter(series)
-            case InstrumentKind.GAUGE:
-                return self._gauge()
-            case _:
-                assert_never(self._instrument.kind)
-
-    def _histogram(self, series: Mapping[Labels, _Snapshot]) -> Metric:
-        metric = HistogramMetricFamily(self._name, self._description, labels=self._label_names, unit=self._unit)
-        for labels, snapshot in series.items():
-            metric.add_metric(labels, self._buckets(snapshot), snapshot.total)
-        return metric
-
-    def _counter(self, series: Mapping[Labels, _Snapshot]) -> Metric:
-        metric = CounterMetricFamily(self._name, self._description, labels=self._label_names, unit=self._unit)
-        for labels, snapshot in series.items():
-            origin = snapshot.origins[0]
-            metric.add_metric(labels, snapshot.total, exemplar=None if origin is None else _exemplar(origin))
-        for labels, number in looked_up(self.read).items():
-            metric.add_metric(labels, number)
-        return metric
-
-    def _gauge(self) -> Metric:
-        metric = GaugeMetricFamily(self._name, self._description, labels=self._label_names, unit=self._unit)
-        for labels, number in looked_up(self.read).items():
-            metric.add_metric(labels, number)
-        return metric
-
-    def _new(self, labels: Labels) -> _Sum | _Histogram:
-        del labels
-        boundaries = self._instrument.boundaries
-        return _Histogram(boundaries) if self._instrument.kind is InstrumentKind.HISTOGRAM else _Sum()
-
-    def _buckets(self, snapshot: _Snapshot) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
-        cumulative = zip(self._bounds, accumulate(snapshot.counts), snapshot.origins, strict=True)
-        return [
-            (bound, count) if origin is None else (bound, count, _exemplar(origin))
-            for bound, count, origin in cumulative
-        ]
+def _gauge(collected: Collected) -> Metric:
+    name, description, labels, unit = _head(collected.instrument)
+    metric = GaugeMetricFamily(name, description, labels=labels, unit=unit)
+    for values, number in collected.numbers.items():
+        metric.add_metric(values, number)
+    return metric
 
 
-def _exemplar(origin: _Exemplary) -> Exemplar:
+def _head(instrument: Instrument) -> tuple[str, str, tuple[str, ...], str]:
+    labels = tuple(map(prometheus_label, instrument.attributes))
+    return prometheus_name(instrument), instrument.description, labels, _UNITS.get(instrument.unit, "")
+
+
+def _buckets(bounds: tuple[str, ...], snapshot: Snapshot) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
+    cumulative = zip(bounds, accumulate(snapshot.counts), snapshot.origins, strict=True)
+    return [
+        (bound, count) if origin is None else (bound, count, _exemplar(origin)) for bound, count, origin in cumulative
+    ]
+
+
+def _exemplar(origin: Exemplary) -> Exemplar:
     where, value = origin
     return Exemplar(where.labels, value, where.time_s)

@@ -166,7 +166,7 @@ def _by_two(counter: Counter[tuple[str, str]]) -> Numbers:
     return {(name, reason): number for (name, reason), number in dict(counter).items()}
 
 
-def _sum(counter: Counter[str]) -> int:
+def _sum(counter: Mapping[str, int]) -> int:
     # Copied first, at once: the owner may add a reason meanwhile.
     return sum(dict(counter).values())
 

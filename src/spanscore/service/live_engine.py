@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import repeat
 from typing import Final
 
@@ -34,6 +35,7 @@ class LiveEngine:
         self._timer: asyncio.TimerHandle | None = None
         self._due = float("inf")
         self._stopped = False
+        engine.on_answer = self._tell_answer
 
     def take(self, spans: Sequence[Span], size: int) -> None:
         """Take in the spans of one request of that many bytes, which they are taken to share equally."""
@@ -43,11 +45,28 @@ class LiveEngine:
         finally:
             self._arm()
 
+    def restore(self, spans: Sequence[Span], size: int, received_at: float) -> None:
+        """Take in spans that came before a restart, at that time on the clock of now; then call `wake`."""
+        share = max(_SMALLEST_SPAN, size // len(spans))
+        self.engine.restore(spans, repeat(share, len(spans)), received_at)
+
+    def wake(self) -> None:
+        """Look at the clock, if there is a reason to."""
+        self._arm()
+
     def stop(self) -> None:
         """Look at the clock no more."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
+
+    def _tell_answer(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._settle)
+
+    def _settle(self) -> None:
+        if not self._stopped:  # from then on another thread has the engine
+            self.engine.settle()
 
     def _arm(self) -> None:
         due = self.engine.next_due()

@@ -1,4 +1,4 @@
-"""A program that forks while its spans are scored: run by test_forks.py with the number of forks."""
+"""A program that forks while its spans are scored: run by host_safety.py with the number of forks."""
 
 from __future__ import annotations
 

@@ -1,0 +1,107 @@
+"""What goes between us and the process that runs evaluators: requests as pickles of our own, answers as JSON.
+
+Nothing that an evaluator made is unpickled here: its process gets our objects, and we get text.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from spanscore.checked import MAX_MESSAGE_CHARS, checked, failure
+from spanscore.model import Failed, Outcome, Score, Skipped
+
+LARGEST_ANSWER: Final = 16 * 2**20
+
+_HEAD: Final = struct.Struct("!QdB")
+_CHUNK: Final = 2**16
+
+
+def send(connection: socket.socket, kind: int, limit_s: float, content: bytes) -> None:
+    """Send a frame.
+
+    Args:
+        connection: to the other side.
+        kind: what it asks for.
+        limit_s: how long the answer may take.
+        content: what it says.
+    """
+    connection.sendall(_HEAD.pack(len(content), limit_s, kind) + content)
+
+
+def receive(connection: socket.socket, largest: int, left_s: Callable[[], float | None]) -> tuple[int, float, bytes]:
+    """Receive a frame.
+
+    Args:
+        connection: to the other side.
+        largest: how long it may be.
+        left_s: the seconds that it may take from now on; None where it may take any time.
+
+    Raises:
+        EOFError: the other side is gone.
+        TimeoutError: it takes too long.
+    """
+    length, limit_s, kind = _HEAD.unpack(_exactly(connection, _HEAD.size, left_s))
+    if length > largest:
+        message = f"an answer of {length} bytes is too long"
+        raise EOFError(message)
+    return kind, limit_s, _exactly(connection, length, left_s)
+
+
+def encoded(outcome: object) -> bytes:
+    """Return an evaluator's answer as it is sent: checked, and what cannot be sent is a failure."""
+    try:
+        content = json.dumps(_told(checked(outcome)), default=str).encode()
+    except BaseException as error:  # noqa: BLE001 - the answer is the evaluator's, and so is what makes it text
+        content = json.dumps(_told(failure(error))).encode()
+    if len(content) > LARGEST_ANSWER:
+        return json.dumps(_told(Failed("InvalidResult", f"an answer of {len(content)} bytes is too long"))).encode()
+    return content
+
+
+def decoded(content: bytes) -> Outcome:
+    """Return an answer that was sent.
+
+    Raises:
+        ValueError: it is none.
+    """
+    match json.loads(content):
+        case {"value": float() | int() as value, "passed": passed, "explanation": explanation, "details": details}:
+            outcome: Outcome = Score(value, bool(passed), str(explanation), _mapping(details))
+        case {"reason": reason}:
+            outcome = Skipped(str(reason))
+        case {"error_type": error_type, "message": told}:
+            outcome = Failed(str(error_type), str(told)[:MAX_MESSAGE_CHARS])
+        case _:
+            message = "the answer is none of an evaluator"
+            raise ValueError(message)
+    return checked(outcome)
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Score(value, passed, explanation, details):
+            return {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
+        case Skipped(reason):
+            return {"reason": str(reason)}
+        case Failed(error_type, message):
+            return {"error_type": str(error_type), "message": str(message)}
+
+
+def _mapping(details: Any) -> Mapping[str, Any]:
+    return details if isinstance(details, dict) else {}
+
+
+def _exactly(connection: socket.socket, length: int, left_s: Callable[[], float | None]) -> bytes:
+    received = bytearray()
+    while len(received) < length:
+        connection.settimeout(left_s())
+        chunk = connection.recv(min(_CHUNK, length - len(received)))
+        if not chunk:
+            message = "the process is gone"
+            raise EOFError(message)
+        received += chunk
+    return bytes(received)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import grpc
+import pytest
+import requests
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
+
+from emitters.otlp_server import OtlpServer, serving
+from emitters.reports import (
+    NOT_PASSED,
+    PASSED,
+    ROOT_SPAN_ID,
+    TRACE_ID,
+    report,
+)
+from spanscore.emitters.otlp_metrics import OtlpMetrics
+from spanscore.instruments import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
+
+
+def test_exemplars_reach_the_receiver(otlp: OtlpServer) -> None:
+    """A score arrives over OTLP in the bucket of a tenth, with the scored trace and span as its exemplar."""
+    emitter = OtlpMetrics(otlp.destination)
+    emitter.emit(report(NOT_PASSED))
+
+    assert emitter.close(10)
+    (point,) = otlp.metrics()["gen_ai.evaluation.score"].histogram.data_points
+    (exemplar,) = point.exemplars
+    assert [step / 10 for step in range(1, 11)] == list(point.explicit_bounds)
+    assert [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0] == list(point.bucket_counts)
+    assert (0.25, TRACE_ID, ROOT_SPAN_ID) == (exemplar.as_double, exemplar.trace_id, exemplar.span_id)
+    assert {"gen_ai.evaluation.name": "e1", "gen_ai.agent.name": "refund", "service.name": "shop"} == {
+        attribute.key: attribute.value.string_value for attribute in point.attributes
+    }
+    assert "k" == otlp.headers[-1]["x-api-key"]
+
+
+def test_sends_as_itself(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent says that it comes from spanscore, and from which instance; the environment may say otherwise."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=one,host.name=h")
+    monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
+    emitter = OtlpMetrics(otlp.destination)
+    emitter.emit(report(PASSED))
+    emitter.close(10)
+
+    resource = otlp.resource()
+    assert ("spanscore", "one", "h") == (
+        resource["service.name"],
+        resource["service.instance.id"],
+        resource["host.name"],
+    )
+
+
+def test_flush_sends_what_was_emitted(otlp: OtlpServer) -> None:
+    """After a flush everything has arrived, and more can be emitted."""
+    emitter = OtlpMetrics(otlp.destination)
+    for expected in (1, 2):
+        emitter.emit(report(PASSED))
+        assert emitter.flush(10)
+        (point,) = otlp.metrics()["spanscore.evaluations"].sum.data_points
+        assert expected == point.as_int
+    assert emitter.close(10)
+
+
+def test_failed_export_is_counted(otlp: OtlpServer) -> None:
+    """A request that the receiver refuses is a failure with a reason, and the flush says so."""
+    otlp.refuses = True
+    emitter = OtlpMetrics(otlp.destination)
+    emitter.emit(report(PASSED))
+
+    assert not emitter.flush(10)
+    assert {"export_failed": 1} == emitter.outbox.failures
+    emitter.close(10)
+
+
+def test_receiver_that_does_not_answer_blocks_nothing(otlp: OtlpServer) -> None:
+    """With a hung receiver emitting goes on, and flush and close keep their timeouts."""
+    otlp.answers.clear()
+    emitter = OtlpMetrics(otlp.destination)
+    emitter.emit(report(PASSED))
+
+    began = time.monotonic()
+    assert not emitter.flush(0.2)
+    for _ in range(1_000):
+        emitter.emit(report(PASSED))
+    assert not emitter.close(0.2)
+    assert time.monotonic() - began < 5
+
+
+def test_unreachable_receiver_keeps_timeouts() -> None:
+    """Where nobody listens, closing gives up in time."""
+    with serving("http/protobuf") as gone:
+        destination = gone.destination
+    emitter = OtlpMetrics(destination)
+    emitter.emit(report(PASSED))
+
+    began = time.monotonic()
+    assert not emitter.close(0.3)
+    assert time.monotonic() - began < 5
+
+
+def test_exports_over_http_are_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instrumentations are told to leave the requests of our own exports alone, when sent and when flushed."""
+    told: list[object] = []
+    send = requests.Session.send
+
+    def instrumented(self: requests.Session, *args: Any, **kwargs: Any) -> requests.Response:
+        told.append(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+        return send(self, *args, **kwargs)
+
+    monkeypatch.setattr(requests.Session, "send", instrumented)
+    with serving("http/protobuf") as server:
+        emitter = OtlpMetrics(server.destination)
+        emitter.emit(report(PASSED))
+        assert emitter.flush(10)
+        assert emitter.close(10)
+
+    assert [True, True] == told
+
+
+def test_exports_over_grpc_are_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for gRPC, whose instrumentation intercepts the channel."""
+    told: list[object] = []
+    insecure_channel = grpc.insecure_channel
+
+    class Interceptor(grpc.UnaryUnaryClientInterceptor):
+        def intercept_unary_unary(self, proceed: Any, details: Any, request: Any) -> Any:
+            told.append(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+            return proceed(details, request)
+
+    monkeypatch.setattr(
+        "opentelemetry.exporter.otlp.proto.grpc.exporter.insecure_channel",
+        lambda *args, **kwargs: grpc.intercept_channel(insecure_channel(*args, **kwargs), Interceptor()),
+    )
+    with serving("grpc") as server:
+        emitter = OtlpMetrics(server.destination)
+        emitter.emit(report(PASSED))
+        assert emitter.close(10)
+
+    assert [True] == told
+
+
+def test_the_receiver_may_want_differences(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the environment prefers it, each request holds what was added since the one before, and when that was."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
+    emitter = OtlpMetrics(otlp.destination)
+    ends = []
+    for outcomes in ((PASSED, NOT_PASSED), (PASSED,), (PASSED, PASSED)):
+        emitter.emit(report(*outcomes))
+        assert emitter.flush(10)
+        metrics = otlp.metrics()
+        assert [1] * len(outcomes) == [point.as_int for point in metrics["spanscore.evaluations"].sum.data_points]
+        (point, *_) = metrics["gen_ai.evaluation.score"].histogram.data_points
+        assert (1, 1.0, 1) == (point.count, point.sum, len(point.exemplars))
+        ends.append((point.start_time_unix_nano, point.time_unix_nano))
+    assert ends[0][1] == ends[1][0]
+    assert ends[1][1] == ends[2][0]
+    assert emitter.close(10)
+
+
+def test_nothing_goes_on_after_an_impatient_close() -> None:
+    """Closed without any time to send, no thread goes on trying."""
+    before = set(threading.enumerate())
+    with serving("http/protobuf") as gone:
+        destination = gone.destination
+    emitter = OtlpMetrics(destination)
+    emitter.emit(report(PASSED))
+    assert not emitter.close(0)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+
+    assert not set(threading.enumerate()) - before
+
+
+def test_own_measurements_go_along(otlp: OtlpServer) -> None:
+    """What else is counted and looked up is in the same request: counters with their start, gauges without."""
+    emitter = OtlpMetrics(otlp.destination)
+    emitter.sums.observe(SPANS_RECEIVED, lambda: {(): 7})
+    emitter.sums.observe(TRACES_OPEN, lambda: {(): 3})
+    emitter.sums.record(TRACE_SPAN_COUNT, 4)
+    assert emitter.close(10)
+    metrics = otlp.metrics()
+
+    assert {"spanscore.spans.received", "spanscore.traces.open", "spanscore.trace.span_count"} == set(metrics)
+    (received,) = metrics["spanscore.spans.received"].sum.data_points
+    assert (7, True) == (received.as_int, 0 < received.start_time_unix_nano < received.time_unix_nano)
+    assert [3] == [point.as_int for point in metrics["spanscore.traces.open"].gauge.data_points]
+    assert [4.0] == [point.sum for point in metrics["spanscore.trace.span_count"].histogram.data_points]

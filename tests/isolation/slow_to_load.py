@@ -1,0 +1,19 @@
+"""A module that takes its time to load, in the process that runs evaluators."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+
+from isolation.hostile import Hostile
+
+LOADING_S = 1.2
+
+if "spanscore.isolation.time_limit" not in sys.modules:
+    time.sleep(LOADING_S)
+
+
+@dataclass(frozen=True)
+class SlowToLoad(Hostile):
+    """Answers at once."""

@@ -1,0 +1,194 @@
+"""The engine: what goes wrong stays where it is, and reports come in the order of their traces."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from dialects.spans import span
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
+from spanscore.engine import Engine
+from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Span, Trace
+from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
+from spanscore.read.reader import DialectReader
+
+PASS = Score(1.0, passed=True)
+DEADLINE_S = 30.0
+
+
+class Here:
+    """An evaluator that is never asked here."""
+
+    expectation = None
+
+    def evaluate(self, trajectory: object) -> Outcome:
+        """Fail."""
+        raise AssertionError
+
+
+class Kept:
+    """An emitter that keeps reports."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.reports: list[Report] = []
+        self.error = error
+
+    def emit(self, report: Report) -> None:
+        """Keep it, or raise."""
+        if self.error is not None:
+            raise self.error
+        self.reports.append(report)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Do nothing, or raise."""
+        if self.error is not None:
+            raise self.error
+        return True
+
+    close = flush
+
+
+class Unreadable(Pipeline):
+    """A pipeline with a fault in traces with an even number."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__((), DialectReader(()))
+        self.error = error
+
+    def begin(self, trace: Trace) -> Scoring:
+        """Raise, or score."""
+        if trace.trace_id[-1] % 2 == 0:
+            raise self.error
+        return super().begin(trace)
+
+
+def trace_of(number: int) -> Span:
+    """Return the only span of a trace."""
+    return span(1, "run")._replace(trace_id=number.to_bytes(16, "big"), parent_span_id=b"")
+
+
+def engine_with(pipeline: Pipeline, **emitters: Kept) -> Engine:
+    """Return an engine whose traces end with their root."""
+    table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
+    return Engine(table, pipeline, emitters, lambda: 1.0)
+
+
+def elsewhere(*answers: Future[Outcome]) -> Pipeline:
+    """Return a pipeline with one evaluator, whose answers come from elsewhere, one for each trace."""
+    left = iter(answers)
+    entry = EvaluatorEntry(
+        name="slow", type="test", version="2", resolve=lambda _: Here(), elsewhere=lambda *_: next(left)
+    )
+    return Pipeline([entry], DialectReader(()))
+
+
+def numbers(reports: list[Report]) -> list[int]:
+    """Return which traces the reports are about."""
+    return [report.trajectory.trace_id[-1] for report in reports]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("it holds secrets"), RecursionError(), MemoryError(), SystemExit(1)])
+def test_a_trace_that_cannot_be_read_costs_no_other(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    """The other traces of the same step are scored; the fault is counted every time, and logged once, without text."""
+    kept = Kept()
+    engine = engine_with(Unreadable(error), kept=kept)
+    engine.add([trace_of(number) for number in range(1, 6)])
+    told = type(error).__name__
+
+    assert [1, 3, 5] == numbers(kept.reports)
+    assert {("", told): 2} == dict(engine.tallies.evaluation_errors)
+    (message,) = caplog.messages
+    assert message.startswith(f"a trace could not be scored: {told} at test_engine.py:")
+    assert message.endswith("; further ones are only counted")
+
+
+@pytest.mark.parametrize("error", [OSError("full"), RecursionError(), SystemExit(1), GeneratorExit()])
+def test_an_emitter_that_raises_stops_no_other(error: BaseException) -> None:
+    """Whatever it raises is counted; the other emitters have the report, and are flushed and closed."""
+    kept = Kept()
+    engine = engine_with(Pipeline((), DialectReader(())), broken=Kept(error), kept=kept)
+    engine.add([trace_of(1)])
+
+    assert [1] == numbers(kept.reports)
+    assert (False, False) == (engine.flush(1.0), engine.close(1.0))
+    assert {("broken", type(error).__name__): 3} == dict(engine.tallies.export_failures)
+
+
+def test_the_users_interrupt_is_not_swallowed() -> None:
+    """KeyboardInterrupt on the main thread ends the program; on another thread nobody but a plug-in can raise it."""
+    engine = engine_with(Unreadable(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        engine.add([trace_of(2)])
+    other = engine_with(Unreadable(KeyboardInterrupt()))
+    thread = threading.Thread(target=lambda: other.add([trace_of(2)]))
+    thread.start()
+    thread.join()
+
+    assert {("", "KeyboardInterrupt"): 1} == dict(other.tallies.evaluation_errors)
+
+
+def test_reports_keep_the_order_of_their_traces() -> None:
+    """Nobody waits for an answer; what is answered early goes out behind what was asked before it."""
+    first, second, third = (Future[Outcome]() for _ in range(3))
+    kept = Kept()
+    engine = engine_with(elsewhere(first, second, third), kept=kept)
+    told = []
+    engine.on_answer = lambda: told.append(numbers(kept.reports))
+
+    assert () == engine.add([trace_of(1), trace_of(2), trace_of(3)])
+    assert 3 == sum(engine.counts().closed.values())
+    second.set_result(PASS)
+    assert () == engine.settle()
+    first.set_result(PASS)
+    assert [1, 2] == numbers(list(engine.settle()))
+    third.set_result(Failed("TimeLimit", "no answer within 1 s"))
+    assert [3] == numbers(list(engine.expire()))
+    assert [[], [], [1, 2]] == told
+    assert {("slow", "TimeLimit"): 1} == dict(engine.tallies.evaluation_errors)
+    assert (Evaluation(name="slow", type="test", version="2", outcome=PASS),) == kept.reports[0].evaluations
+
+
+def test_waiting_for_answers_ends_in_time() -> None:
+    """What is not answered when emitters are closed has failed, and is reported all the same."""
+    kept = Kept()
+    engine = engine_with(elsewhere(Future(), Future()), kept=kept)
+    engine.add([trace_of(1), trace_of(2)])
+
+    assert () == engine.settle_all(0.01)
+    assert not engine.flush(0.01)
+    assert not engine.close(0.01)
+    outcome = Failed("Abandoned", "there was no time left to wait for the answer")
+    assert [outcome, outcome] == [report.evaluations[0].outcome for report in kept.reports]
+
+
+def test_all_answers_can_be_waited_for() -> None:
+    """`settle_all` returns as soon as the last answer is here."""
+    answers = [Future[Outcome]() for _ in range(2)]
+    engine = engine_with(elsewhere(*answers), kept=Kept())
+    engine.add([trace_of(1), trace_of(2)])
+    thread = threading.Thread(target=lambda: [answer.set_result(PASS) for answer in reversed(answers)])
+    thread.start()
+
+    assert [1, 2] == numbers(list(engine.settle_all(DEADLINE_S)))
+    thread.join()
+
+
+def test_a_trace_is_told_as_scored_after_its_reports() -> None:
+    """Whoever keeps spans until they are scored learns it when the reports are out, also of a trace without any."""
+    answer: Future[Outcome] = Future()
+    kept = Kept()
+    engine = engine_with(elsewhere(answer), kept=kept)
+    told: list[tuple[int, int]] = []
+    engine.on_scored = lambda trace: told.append((trace.trace_id[-1], len(kept.reports)))
+    engine.add([trace_of(1)])
+    assert [] == told
+    answer.set_result(PASS)
+    engine.settle()
+    unreadable = engine_with(Unreadable(ValueError()), kept=kept)
+    unreadable.on_scored = engine.on_scored
+    unreadable.add([trace_of(2)])
+
+    assert [(1, 1), (2, 1)] == told
