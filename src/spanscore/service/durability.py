@@ -1,0 +1,313 @@
+"""Keeps what is received until it is scored, as `storage.durability` asks, and takes it in again after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol, runtime_checkable
+
+from spanscore.config import Config
+from spanscore.model import Span, Trace
+from spanscore.receivers._admission import Admission
+from spanscore.receivers._intake import Encoding, Intake
+from spanscore.receivers._narrowed import narrowed
+from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._requests import Busy
+from spanscore.service.live_engine import LiveEngine
+from spanscore.service.pages import OK
+from spanscore.service.unsent import Unsent
+from spanscore.storage.files import Directory
+from spanscore.storage.records import Kind
+from spanscore.storage.request_log import Place, Segment
+from spanscore.storage.settings import StorageSettings
+from spanscore.storage.storage import Compaction, NotKept, Storage, StoredRequest
+from spanscore.storage.syncer import Synced
+
+_SYNC_INTERVAL_S: Final = 0.1
+_LOOK_AFTER_S: Final = 1.0
+_END_S: Final = 5.0
+_NOT_SYNCED: Final = "what was sent could not be stored"
+
+_KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
+_ENCODINGS: Final = {kind: encoding for encoding, kind in _KINDS.items()}
+
+_log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class KnowsWhatItWrote(Protocol):
+    """An emitter that can look up whether it wrote a report before the process was killed."""
+
+    def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
+        """Do not write again what was written of these traces."""
+        ...
+
+
+class Durability:
+    """Stands between the receivers and the engine: a request is written down before its spans are taken.
+
+    Made in the event loop that serves. What is received is acknowledged when it is written down, or, with `power`, when
+    the disk has it. What a trace left behind is deleted when all of its reports were emitted.
+
+    Args:
+        config: what `Config.for_serve` completed, with a durability that is not `none`.
+        live: what spans go to.
+        admission: makes the answers to senders that are sent away.
+        open_directory: opens the directory, and locks it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        live: LiveEngine,
+        admission: Admission,
+        open_directory: Callable[[Path], Directory] = Directory,
+    ) -> None:
+        self._open_directory: Final = open_directory
+        self._path: Final = config.storage.directory or default_directory(os.environ)
+        self._settings: Final = StorageSettings(
+            max_size=config.storage.max_size,
+            remember=config.traces.remember_traces,
+            sync_interval_s=0.0 if config.storage.durability == "power" else _SYNC_INTERVAL_S,
+        )
+        self._live: Final = live
+        self._admission: Final = admission
+        self._loop: Final = asyncio.get_running_loop()
+        # Guards the storage: at the end, traces are scored on another thread than before.
+        self._lock: Final = threading.Lock()
+        self._directory: Directory | None = None
+        self._storage: Storage | None = None
+        self._place: Place | None = None
+        self._segment: Segment | None = None
+        self._written = self._durable = 0
+        self._unsent: Final = Unsent(live.engine.emitters.values())
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._resting = False
+        self._compacting: asyncio.Task[None] | None = None
+
+    @property
+    def storage(self) -> Storage | None:
+        """What is on disk; None before the start."""
+        return self._storage
+
+    @property
+    def readiness(self) -> str:
+        """`ok`, or why nothing can be kept."""
+        return (self._storage.trouble if self._storage is not None else "not started") or OK
+
+    async def start(self, intake: Intake) -> None:
+        """Open the directory and take in again what an earlier process did not finish.
+
+        Raises:
+            StorageError: the directory cannot be used.
+        """
+        self._directory = self._open_directory(self._path)
+        self._storage = Storage(self._directory, self._settings, self._tell)
+        self._live.engine.on_scored = self._scored
+        closed = self._closed_before(self._storage)
+        now = time.monotonic()
+        restored = 0
+        for request in self._storage.requests():
+            restored += self._restore(request, intake, now, closed)
+            await asyncio.sleep(0)  # signals are heard meanwhile
+        if restored:
+            _log.info("took %d spans of an earlier process in again", restored)
+        self._live.wake()
+        self._timer = self._loop.call_later(_LOOK_AFTER_S, self._look_after)
+
+    def put(self, body: bytes, encoding: Encoding) -> None:
+        """Write a request down, as it came.
+
+        Raises:
+            Unavailable: it is not written.
+        """
+        self._hold(())  # of a request that was written and not taken
+        with self._lock:
+            try:
+                self._place = self._opened.append(_KINDS[encoding], body)
+            except NotKept as error:
+                raise self._admission.refusal(Busy.STORAGE, str(error)) from error
+        self._written = self._place.write
+        if self._place.segment is not self._segment:
+            self._segment = self._place.segment
+            self._compact()
+
+    def take(self, spans: Sequence[Span], size: int) -> None:
+        """Hand on the spans of the request written last."""
+        try:
+            self._live.take(spans, size)
+        finally:
+            self._hold(spans)
+
+    async def stored(self) -> None:
+        """Return when all that was written before is safe enough to be acknowledged.
+
+        Raises:
+            Unavailable: the disk did not take it.
+        """
+        if self._settings.sync_interval_s or self._written <= self._durable:
+            return
+        synced: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((self._written, synced))
+        await synced
+
+    def rest(self) -> None:
+        """Close no more traces until `stop` tells whether everything was sent."""
+        self._resting = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def stop(self, *, all_sent: bool) -> None:
+        """Write no more, and let another process have the directory. What is not scored or not sent is kept for it."""
+        self.rest()
+        if self._compacting is not None:
+            with suppress(Exception):
+                await self._compacting
+        with self._lock:
+            if all_sent and self._storage is not None:
+                self._close_sent()
+            storage, directory, self._directory = self._storage, self._directory, None
+        if storage is not None:
+            in_time = await asyncio.to_thread(storage.end, _END_S)
+            if not in_time:
+                _log.warning("storage: the disk took longer than %g s", _END_S)
+        if directory is not None:
+            directory.unlock()
+
+    @property
+    def _opened(self) -> Storage:
+        assert self._storage is not None  # noqa: S101 - nothing is received before the start
+        return self._storage
+
+    def _restore(self, request: StoredRequest, intake: Intake, now: float, closed: Mapping[bytes, int]) -> int:
+        def is_wanted(trace_id: bytes) -> bool:
+            return closed.get(trace_id, 0) < request.sequence
+
+        spans: list[Span] = []
+        all_spans = 0
+        try:
+            spans, all_spans = intake.take_again(request.body, _ENCODINGS[Kind(request.kind)], is_wanted)
+            if spans:
+                self._expect_repeats({span.trace_id for span in spans})
+                self._live.restore(spans, len(request.body) * len(spans) // all_spans, now - request.age_s)
+        except MalformedRequest:
+            _log.error("storage: a request cannot be read any more")
+        except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again
+            _log.exception("a request that was stored could not be taken in again")
+        with self._lock:
+            self._opened.hold(request.place, self._needed(spans), all_spans)
+        return len(spans)
+
+    def _closed_before(self, storage: Storage) -> dict[bytes, int]:
+        """Return the traces that are closed, and the number of the last request that this concerns."""
+        closed: dict[bytes, int] = {}
+        engine = self._live.engine
+        for trace_id, sequence, is_sent, may_come_again in storage.closed_traces():
+            if not is_sent:
+                engine.counted.add(trace_id)
+                continue
+            engine.counted.discard(trace_id)
+            if sequence >= storage.first_request:
+                closed[trace_id] = sequence
+            if may_come_again:
+                engine.table.remember(trace_id)
+        return closed
+
+    def _expect_repeats(self, trace_ids: Collection[bytes]) -> None:
+        for emitter in self._live.engine.emitters.values():
+            if isinstance(emitter, KnowsWhatItWrote):
+                emitter.expect_repeats(trace_ids)
+
+    def _hold(self, spans: Sequence[Span]) -> None:
+        if self._place is not None:
+            with self._lock:
+                self._opened.hold(self._place, self._needed(spans), len(spans))
+            self._place = None
+
+    def _needed(self, spans: Iterable[Span]) -> dict[bytes, int]:
+        """Return how many of the spans are of which trace that is needed."""
+        numbers = Counter(span.trace_id for span in spans)
+        return {trace_id: number for trace_id, number in numbers.items() if self._is_needed(trace_id)}
+
+    def _scored(self, trace: Trace) -> None:
+        with self._lock:
+            if self._directory is None:  # it took too long: the trace is scored again after the next start
+                return
+            if self._unsent.add(trace.trace_id):
+                self._opened.score_trace(trace.trace_id)
+            else:
+                self._opened.close_trace(trace.trace_id)
+
+    def _close_sent(self) -> None:
+        for trace_id in self._unsent.sent():
+            self._opened.close_trace(trace_id)
+
+    def _is_needed(self, trace_id: bytes) -> bool:
+        return trace_id in self._unsent or self._live.engine.is_open(trace_id)
+
+    def _tell(self, result: Synced) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._synced, result)
+
+    def _synced(self, result: Synced) -> None:
+        with self._lock:
+            self._opened.synced(result)
+        self._durable = result.writes
+        waiting, self._waiting = self._waiting, []
+        for write, synced in waiting:
+            if write > result.writes:
+                self._waiting.append((write, synced))
+            elif synced.done():
+                continue
+            elif result.failed or result.names_failed:
+                synced.set_exception(self._admission.refusal(Busy.STORAGE, _NOT_SYNCED))
+            else:
+                synced.set_result(None)
+
+    def _look_after(self) -> None:
+        with self._lock:
+            self._close_sent()
+            self._opened.look_after()
+        self._compact()
+        self._timer = self._loop.call_later(_LOOK_AFTER_S, self._look_after)
+
+    def _compact(self) -> None:
+        if self._compacting is None:
+            self._compacting = self._loop.create_task(self._compact_all())
+
+    async def _compact_all(self) -> None:
+        try:
+            while (job := self._next_compaction()) is not None:
+                result = await asyncio.to_thread(job.run, _narrow)
+                with self._lock:
+                    self._opened.compacted(job.segment, result)
+        except OSError as error:
+            _log.warning("storage: a segment could not be written anew: %s", (error.strerror or str(error)).lower())
+        finally:
+            self._compacting = None
+
+    def _next_compaction(self) -> Compaction | None:
+        with self._lock:
+            return None if self._resting else self._opened.compaction(self._is_needed)
+
+
+def default_directory(environment: Mapping[str, str]) -> Path:
+    """Return the directory that holds where none is configured: the one of the XDG specification for states."""
+    home = environment.get("XDG_STATE_HOME", "")
+    states = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
+    return states / "spanscore"
+
+
+def _narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:
+    try:
+        return narrowed(body, _ENCODINGS[Kind(kind)], trace_ids)
+    except MalformedRequest:  # it was decoded before: kept whole, it is not lost
+        return body

@@ -1,0 +1,75 @@
+"""Writes a segment anew with what of it is still needed: one long trace must not hold 64 MiB of others on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from spanscore.storage.files import Files
+from spanscore.storage.records import FileHeader, file_header, read_record, record_header
+
+UNFINISHED = ".new"
+"""The end of the name of a file that is being written, and does not count until it is renamed."""
+
+Narrow: TypeAlias = Callable[[int, bytes, frozenset[bytes]], bytes]
+"""Returns a request of that kind with the spans of these traces only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A segment that was written anew, under a name of its own."""
+
+    size: int
+    places: Mapping[int, int]
+    """Where requests were, and where they are now."""
+
+
+def compact(files: Files, name: str, wanted: Mapping[int, frozenset[bytes]], narrow: Narrow) -> Compacted:
+    """Write a segment anew, and wait until that would survive a loss of power. May run on any thread.
+
+    Args:
+        files: what is read and written.
+        name: the segment; the new one is called the same and `UNFINISHED`.
+        wanted: the traces to keep of which request, by where it lies.
+        narrow: leaves the other spans out.
+
+    Raises:
+        OSError: it could not be written; then nothing has changed.
+    """
+    new_name = name + UNFINISHED
+    with suppress(OSError):
+        files.delete(new_name)
+    file = files.create(new_name)
+    try:
+        places = dict(_copied(files, name, file, wanted, narrow))
+        files.sync(file)
+    except BaseException:
+        with suppress(OSError):
+            files.delete(new_name)
+        raise
+    finally:
+        files.close(file)
+    return Compacted(size=files.size(new_name), places=places)
+
+
+def _copied(
+    files: Files, name: str, file: int, wanted: Mapping[int, frozenset[bytes]], narrow: Narrow
+) -> Iterator[tuple[int, int]]:
+    """Copy the requests, and yield where each was, and is."""
+    size = 0
+    for offset, trace_ids in sorted(wanted.items()):
+        found = read_record(lambda start, length: files.read(name, start, length), offset)
+        if found is None:
+            continue
+        run, entry, body = found
+        if not size:
+            header = file_header(FileHeader(run, has_gaps=True))
+            files.append(file, [header])
+            size = len(header)
+        body = narrow(entry.kind, body, trace_ids)
+        header = record_header(run, entry, body)
+        files.append(file, [header, body])
+        yield offset, size
+        size += len(header) + len(body)

@@ -1,0 +1,202 @@
+"""What the log does to files, and the one directory that it does it in."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from spanscore.errors import SpanscoreError
+
+_LOCK: Final = "lock"
+_DIRECTORY_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
+_OPEN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
+_STRANGE_LINK: Final = "it is a symbolic link of another user"
+_sync: Final = getattr(os, "fdatasync", os.fsync)  # not every system has the faster one
+_CHUNK: Final = 2**20
+
+
+class StorageError(SpanscoreError):
+    """The storage cannot be used at all. The message names the directory, and says what to do."""
+
+
+class Files(Protocol):
+    """The files of one directory. All methods raise OSError."""
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+        ...
+
+    def create(self, name: str) -> int:
+        """Create a file that is appended to, and return its number."""
+        ...
+
+    def append(self, file: int, parts: Sequence[bytes]) -> None:
+        """Write all of it at the end; on an error, some of it may be written."""
+        ...
+
+    def truncate(self, file: int, size: int) -> None:
+        """Cut the end off."""
+        ...
+
+    def sync(self, file: int) -> None:
+        """Wait until what was written survives a loss of power."""
+        ...
+
+    def close(self, file: int) -> None:
+        """Forget the number."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Return the size of a file."""
+        ...
+
+    def read(self, name: str, start: int, size: int) -> bytes:
+        """Return that part of a file; less where the file ends."""
+        ...
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a file, in place of the one that has the name."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        ...
+
+    def sync_names(self) -> None:
+        """Wait until what was created, renamed and deleted survives a loss of power."""
+        ...
+
+
+class Directory:
+    """A directory on disk, of this process alone as long as it lives: nobody else can read it, or write in it.
+
+    Args:
+        path: the directory; it is made where it does not exist.
+
+    Raises:
+        StorageError: it cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+        try:
+            if path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid()}:
+                raise self._unusable(_STRANGE_LINK)
+            path.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            self._directory: Final = os.open(path.resolve(), os.O_RDONLY | os.O_DIRECTORY | _OPEN)
+        except OSError as error:
+            raise self._unusable(_why(error)) from error
+        try:
+            self._make_private()
+            self._lock: Final = self._locked()
+        except BaseException:
+            os.close(self._directory)
+            raise
+
+    def names(self) -> list[str]:
+        """Return the names of all files but the lock."""
+        return [name for name in os.listdir(self._directory) if name != _LOCK]  # noqa: PTH208 - the path may lead elsewhere by now
+
+    def create(self, name: str) -> int:
+        """Create a file that nobody else can read."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _OPEN
+        return os.open(name, flags, _FILE_MODE, dir_fd=self._directory)
+
+    def append(self, file: int, parts: Sequence[bytes]) -> None:
+        """Write all of it at the end."""
+        left = sum(map(len, parts)) - os.writev(file, parts)
+        while left:  # the disk is full, or the request larger than one call takes: another call tells
+            rest = b"".join(parts)[-left:]
+            left -= os.write(file, rest)
+
+    def truncate(self, file: int, size: int) -> None:
+        """Cut the end off."""
+        os.ftruncate(file, size)
+
+    def sync(self, file: int) -> None:
+        """Wait until what was written survives a loss of power."""
+        _sync(file)
+
+    def close(self, file: int) -> None:
+        """Forget the number."""
+        os.close(file)
+
+    def size(self, name: str) -> int:
+        """Return the size of a file."""
+        return os.stat(name, dir_fd=self._directory, follow_symlinks=False).st_size
+
+    def read(self, name: str, start: int, size: int) -> bytes:
+        """Return that part of a file."""
+        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OPEN, dir_fd=self._directory)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise OSError(errno.EINVAL, "not a file", name)
+            parts = []
+            while size > 0 and (part := os.pread(file, min(size, _CHUNK), start)):
+                parts.append(part)
+                start += len(part)
+                size -= len(part)
+            return b"".join(parts)
+        finally:
+            os.close(file)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a file, in place of the one that has the name."""
+        os.rename(name, new_name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        os.unlink(name, dir_fd=self._directory)
+
+    def sync_names(self) -> None:
+        """Wait until what was created, renamed and deleted survives a loss of power."""
+        os.fsync(self._directory)
+
+    def unlock(self) -> None:
+        """Let another process have the directory."""
+        os.close(self._lock)
+        os.close(self._directory)
+
+    def _make_private(self) -> None:
+        found = os.fstat(self._directory)
+        if found.st_uid != os.geteuid():
+            why = f"it belongs to another user (uid {found.st_uid}, and this is uid {os.geteuid()}); name one below it"
+            raise self._unusable(why)
+        if stat.S_IMODE(found.st_mode) != _DIRECTORY_MODE:
+            try:
+                os.fchmod(self._directory, _DIRECTORY_MODE)
+            except OSError as error:
+                raise self._unusable(_why(error)) from error
+
+    def _locked(self) -> int:
+        try:
+            lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | _OPEN, _FILE_MODE, dir_fd=self._directory)
+        except OSError as error:
+            raise self._unusable(_why(error)) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
+            os.close(lock)
+            who = f" ({holder})" if holder.isdigit() else ""
+            why = f"another process{who} uses it; give each process a directory of its own"
+            raise self._unusable(why) from error
+        try:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        except OSError:  # a full disk: nobody will read who holds the lock
+            pass
+        return lock
+
+    def _unusable(self, why: str) -> StorageError:
+        return StorageError(f"storage.directory: cannot use '{self._path}': {why}")
+
+
+def _why(error: OSError) -> str:
+    return f"{(error.strerror or str(error)).lower()}; name another, or set storage.durability to none"

@@ -1,0 +1,211 @@
+"""The format of the log's files: a header, then records, each with a checksum of its own.
+
+Pure: bytes in, bytes and places out. Whatever the bytes are, reading ends, and what is damaged costs itself only.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from zlib import crc32
+
+VERSION: Final = 1
+
+_FILE_MAGIC: Final = b"\x89SPNLOG\n"
+_FILE: Final = struct.Struct("<8sBB2xQ")  # magic, version, has_gaps, run; a CRC follows
+_CRC: Final = struct.Struct("<I")
+FILE_HEADER_SIZE: Final = _FILE.size + _CRC.size
+
+_FRAME: Final = struct.Struct("<QI")  # the run, CRC of all that follows
+_REST: Final = struct.Struct("<IB3xQQQ")  # length of the body, kind, sequence, wall clock, monotonic clock
+_HEADER: Final = struct.Struct("<QIIB3xQQQ")
+RECORD_HEADER_SIZE: Final = _HEADER.size
+_RUN: Final = struct.Struct("<Q")
+
+
+class Kind(enum.IntEnum):
+    """What the body of a record is."""
+
+    PROTOBUF = 1
+    """A request, in protobuf."""
+    JSON = 2
+    """A request, in JSON."""
+    CLOSED = 3
+    """The id of a trace that is scored, and its reports are where they were to go."""
+    SCORED = 4
+    """The id of a trace that is scored, and its reports are on their way."""
+
+
+class FileHeader(NamedTuple):
+    """What stands at the start of a file."""
+
+    run: int
+    """A random number of the process that wrote the file.
+
+    Each record begins with it: no sender can guess it, so that nothing in a request passes for a record. Monotonic
+    times compare within one run only.
+    """
+    has_gaps: bool = False
+    """The numbers of its records do not follow each other, so that a gap between them means nothing."""
+
+
+class Entry(NamedTuple):
+    """What a record says about its body."""
+
+    kind: int
+    sequence: int
+    wall_ns: int
+    """When it was received, in nanoseconds since the Unix epoch: for people who look at a file."""
+    monotonic_ns: int
+    """When it was received, on a clock that does not jump."""
+
+
+class Record(NamedTuple):
+    """One record, and where it lies in its file."""
+
+    offset: int
+    entry: Entry
+    start: int
+    """Where its body begins."""
+    end: int
+
+
+class UnknownVersion(ValueError):  # noqa: N818 - says what was found
+    """A file is whole, but of another version of the format."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"format version {version}, where this spanscore knows version {VERSION}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What one file holds."""
+
+    header: FileHeader | None
+    """None where nothing can be read."""
+    records: tuple[Record, ...] = ()
+    damaged: int = 0
+    """Records that must have been there and cannot be read: at least one for each damaged place."""
+    torn: int = 0
+    """Bytes at the end that are the beginning of a record: its writer was killed, and told nobody that it was kept."""
+
+
+def file_header(header: FileHeader) -> bytes:
+    """Encode what a file starts with."""
+    encoded = _FILE.pack(_FILE_MAGIC, VERSION, header.has_gaps, header.run)
+    return encoded + _CRC.pack(crc32(encoded))
+
+
+def record_header(run: int, entry: Entry, body: bytes) -> bytes:
+    """Encode what stands before the body of a record."""
+    rest = _REST.pack(len(body), *entry)
+    return _FRAME.pack(run, crc32(body, crc32(rest))) + rest
+
+
+def scan(content: bytes) -> Scan:
+    """Find the records of a file. A damaged one is skipped: reading goes on with the next whose checksum is right.
+
+    Raises:
+        UnknownVersion: the file is of another version.
+    """
+    header = _read_file_header(content)
+    if len(content) <= FILE_HEADER_SIZE:
+        return Scan(header=header, torn=0 if header else len(content))
+    if header is None:
+        # The first record still tells the run.
+        if _record_at(content, FILE_HEADER_SIZE, content[FILE_HEADER_SIZE : FILE_HEADER_SIZE + _RUN.size]) is None:
+            return Scan(header=None, damaged=1)
+        header = FileHeader(_RUN.unpack_from(content, FILE_HEADER_SIZE)[0], has_gaps=True)
+    run = _RUN.pack(header.run)
+    position = FILE_HEADER_SIZE
+    records: list[Record] = []
+    damaged = torn = 0
+    while position < len(content):
+        record = _record_at(content, position, run)
+        if record is None:
+            if _is_torn(content, position, run):
+                torn = len(content) - position
+            record = _next(content, position + 1, run)
+            if record is None:
+                damaged += not torn
+                break
+            torn = 0
+            damaged += _missing(records, record, header)
+        records.append(record)
+        position = record.end
+    return Scan(header=header, records=tuple(records), damaged=damaged, torn=torn)
+
+
+def read_record(read: Callable[[int, int], bytes], offset: int) -> tuple[int, Entry, bytes] | None:
+    """Return the record that lies there, with its run; None where it is damaged.
+
+    Args:
+        read: returns a part of the file: where it begins, and so many bytes.
+        offset: where the record begins.
+    """
+    header = read(offset, RECORD_HEADER_SIZE)
+    if len(header) < RECORD_HEADER_SIZE:
+        return None
+    run, _, length, *_ = _HEADER.unpack(header)
+    body = read(offset + RECORD_HEADER_SIZE, length)
+    record = _record_at(header + body, 0, header[: _RUN.size])
+    return None if record is None else (run, record.entry, body)
+
+
+def began(content: bytes) -> tuple[int, int] | None:
+    """Return the run of a file and the monotonic time of its first record, from its first bytes; None without one."""
+    if len(content) < FILE_HEADER_SIZE + RECORD_HEADER_SIZE:
+        return None
+    run, *_, monotonic_ns = _HEADER.unpack_from(content, FILE_HEADER_SIZE)
+    return run, monotonic_ns
+
+
+def _read_file_header(content: bytes) -> FileHeader | None:
+    if len(content) < FILE_HEADER_SIZE:
+        return None
+    magic, version, has_gaps, run = _FILE.unpack_from(content)
+    (crc,) = _CRC.unpack_from(content, _FILE.size)
+    if magic != _FILE_MAGIC or crc != crc32(content[: _FILE.size]):
+        return None
+    if version != VERSION:
+        raise UnknownVersion(version)
+    return FileHeader(run, bool(has_gaps))
+
+
+def _record_at(content: bytes, offset: int, run: bytes) -> Record | None:
+    start = offset + RECORD_HEADER_SIZE
+    if start > len(content) or not content.startswith(run, offset):
+        return None
+    _, crc, length, kind, sequence, wall_ns, monotonic_ns = _HEADER.unpack_from(content, offset)
+    end = start + length
+    if end > len(content) or crc != crc32(memoryview(content)[offset + _FRAME.size : end]):
+        return None
+    return Record(offset, Entry(kind, sequence, wall_ns, monotonic_ns), start, end)
+
+
+def _next(content: bytes, position: int, run: bytes) -> Record | None:
+    while (offset := content.find(run, position)) >= 0:
+        record = _record_at(content, offset, run)
+        if record is not None:
+            return record
+        position = offset + 1
+    return None
+
+
+def _missing(records: list[Record], found: Record, header: FileHeader) -> int:
+    """Return how many records lie between the last one read and the one found."""
+    if not records or header.has_gaps:
+        return 1
+    return max(1, found.entry.sequence - records[-1].entry.sequence - 1)
+
+
+def _is_torn(content: bytes, offset: int, run: bytes) -> bool:
+    """Whether what is left is the beginning of one record, as a writer leaves it that is killed."""
+    left = len(content) - offset
+    if left < RECORD_HEADER_SIZE:
+        return content.startswith(run[:left], offset)
+    _, _, length, *_ = _HEADER.unpack_from(content, offset)
+    return content.startswith(run, offset) and bool(length > left - RECORD_HEADER_SIZE)

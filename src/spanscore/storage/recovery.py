@@ -1,0 +1,138 @@
+"""Finds again what an earlier process kept."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from spanscore.storage import records
+from spanscore.storage.closed_log import CLOSED, ENDED, ClosedFile
+from spanscore.storage.compaction import UNFINISHED
+from spanscore.storage.files import Files, StorageError
+from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, UnknownVersion, scan
+from spanscore.storage.request_log import REQUESTS
+
+_NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(ENDED)})")
+
+_BLOCK: Final = 2**20
+_SHOWN: Final = 5
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The files of the log that were there at the start, by kind, from old to new."""
+
+    requests: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    """Notes that a process ended as it should."""
+
+
+def find(files: Files) -> Found:
+    """Find the files of the log, and leave all others alone.
+
+    Raises:
+        StorageError: one is of another version, or the directory cannot be read; then nothing was changed.
+    """
+    try:
+        names = sorted(files.names())
+    except OSError as error:
+        message = f"storage.directory: cannot be read: {(error.strerror or str(error)).lower()}"
+        raise StorageError(message) from error
+    ours = [name for name in names if _NAME.fullmatch(name) and _is_readable(files, name)]
+    strays = [name for name in names if not _NAME.fullmatch(name.removesuffix(UNFINISHED))]
+    if strays:
+        _log.warning("storage.directory: left alone, as it is not ours: %s", ", ".join(map(repr, strays[:_SHOWN])))
+    for name in names:
+        if name.endswith(UNFINISHED) and name not in strays:
+            with suppress(OSError):
+                files.delete(name)
+    return Found(
+        requests=tuple(name for name in ours if name.endswith(REQUESTS)),
+        closed=tuple(name for name in ours if name.endswith(CLOSED)),
+        ended=tuple(name for name in ours if name.endswith(ENDED)),
+    )
+
+
+def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, bytes, int]]]:
+    """Return a file of closed traces, and of each the kind of its record, its id, and the number of the last request.
+
+    What is damaged is left out: its trace, if anything of it is left, is scored once more.
+    """
+    content = read_all(files, name)
+    entries = [record for record in scan(content).records if record.entry.kind in {Kind.CLOSED, Kind.SCORED}]
+    last = max((record.entry.sequence for record in entries), default=0)
+    closed = ClosedFile(name=name, number=number_of(name), size=len(content), last_sequence=last)
+    return closed, [(entry.entry.kind, content[entry.start : entry.end], entry.entry.sequence) for entry in entries]
+
+
+class Ages:
+    """How old requests were when the last process ended, however long ago that is.
+
+    Args:
+        files: where they are.
+        names: the files with requests, from old to new.
+    """
+
+    def __init__(self, files: Files, names: Sequence[str]) -> None:
+        began: dict[int, int] = {}
+        ended: dict[int, int] = {}
+        self._left_ns: dict[int, int] = {}
+        for name in reversed(names):
+            head = records.began(_read(files, name, 0, FILE_HEADER_SIZE + RECORD_HEADER_SIZE))
+            if head is None:
+                continue
+            run, began[run] = head
+            if run not in ended:
+                found = scan(read_all(files, name)).records
+                if found:
+                    ended[run] = found[-1].entry.monotonic_ns
+        later_ns = 0
+        for run, ended_ns in ended.items():  # from new to old
+            self._left_ns[run] = ended_ns + later_ns
+            later_ns += max(0, ended_ns - began[run])
+
+    def of(self, run: int, monotonic_ns: int) -> float:
+        """Return the age, in seconds, of a request that this run received then."""
+        return max(0, self._left_ns.get(run, monotonic_ns) - monotonic_ns) / 1e9
+
+
+def number_of(name: str) -> int:
+    """Return the number that a file is named with."""
+    return int(name.partition(".")[0], 16)
+
+
+def read_all(files: Files, name: str) -> bytes:
+    """Return a file, with zeros in place of what the disk does not give back."""
+    try:
+        size = files.size(name)
+    except OSError:
+        return b""
+    return b"".join(_read(files, name, start, min(_BLOCK, size - start)) for start in range(0, size, _BLOCK))
+
+
+def _read(files: Files, name: str, start: int, size: int) -> bytes:
+    try:
+        return files.read(name, start, size)
+    except OSError as error:
+        _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
+        return bytes(size)
+
+
+def _is_readable(files: Files, name: str) -> bool:
+    try:
+        scan(files.read(name, 0, FILE_HEADER_SIZE))
+    except UnknownVersion as error:
+        message = f"storage.directory: {name!r} is of {error}: start the spanscore that wrote it, or another directory"
+        raise StorageError(message) from error
+    except OSError as error:
+        _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
+        return error.errno == errno.EIO
+    return True

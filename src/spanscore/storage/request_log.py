@@ -1,0 +1,218 @@
+"""The requests that are kept, in segments: a segment goes when every trace with spans in it is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from spanscore.storage.log_file import Disk, LogFile
+from spanscore.storage.records import FILE_HEADER_SIZE
+from spanscore.storage.syncer import Synced
+
+REQUESTS: Final = ".requests"
+
+_PENDING: Final = b""
+"""Stands for the traces of a request that was just written: it is not known yet which of them are open."""
+_READING: Final = b"\0"
+"""Stands for the requests of a file that were not looked at yet."""
+_WORTHWHILE: Final = 0.5
+"""A segment is written anew when at most this share of it is still needed."""
+_GARBAGE: Final = 2**20
+"""A segment in which nothing is needed goes at this size, and not only when it is full."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """What a segment holds of one trace."""
+
+    offsets: list[int] = field(default_factory=list)
+    """Where the requests lie."""
+    size: float = 0.0
+    """How many bytes of them are the trace's, if all spans of a request are equal."""
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """A file of requests, and the open traces that have spans in it."""
+
+    name: str
+    number: int
+    """Of its first request."""
+    began_at: float
+    size: int = 0
+    held: dict[bytes, _Held] = field(default_factory=dict)
+    """What it holds of open traces, by trace id."""
+    needed: float = 0.0
+    """How many bytes that is."""
+    suspect: bool = False
+    """It could not be synced: what is in it must go to another file."""
+    file: LogFile | None = None
+    """None for a file of an earlier process, and for one that is synced and will not grow."""
+    full: bool = True
+    """Nothing is appended any more."""
+
+
+class Place(NamedTuple):
+    """Where a request lies."""
+
+    segment: Segment
+    offset: int
+    size: int
+    write: int = 0
+    """The number of the write, as the syncer counts."""
+
+
+class RequestLog:
+    """Appends requests, and knows which of them are still needed.
+
+    Args:
+        disk: what it is written with.
+        segment_size: a segment that reaches it is followed by a new one.
+    """
+
+    def __init__(self, disk: Disk, segment_size: int) -> None:
+        self.segments: Final[list[Segment]] = []
+        """From old to new."""
+        self.sequence = 0
+        """The number of the last request."""
+        self.size = 0
+        self._disk: Final = disk
+        self._segment_size: Final = segment_size
+        self._current: Segment | None = None
+
+    def append(self, kind: int, body: bytes) -> Place:
+        """Write a request.
+
+        Raises:
+            OSError: it is not written, and the next one will go to a new file.
+        """
+        segment, file = self._writable(len(body))
+        self.sequence += 1
+        try:
+            offset = file.append(kind, self.sequence, body)
+        except OSError:
+            self._retire(segment)
+            raise
+        self._resize(segment, file.size)
+        segment.held[_PENDING] = _Held()
+        return Place(segment, offset, file.size - offset, file.writes)
+
+    def adopt(self, segment: Segment) -> None:
+        """Take over a file of an earlier process; it stays until `read_through`, whatever is held."""
+        segment.held[_READING] = _Held()
+        self.segments.append(segment)
+        self.size += segment.size
+
+    def read_through(self, segment: Segment) -> None:
+        """Let a file of an earlier process go, if nothing in it is needed."""
+        segment.held.pop(_READING, None)
+        self.let_go(segment)
+
+    def hold(self, place: Place, spans: Mapping[bytes, int], all_spans: int) -> None:
+        """Keep a request until traces are released. To be called once for each request, maybe with no traces.
+
+        Args:
+            place: where it lies.
+            spans: how many of its spans are of which trace.
+            all_spans: how many spans it has.
+        """
+        segment = place.segment
+        for trace_id, number in spans.items():
+            held = segment.held.get(trace_id)
+            if held is None:
+                held = segment.held[trace_id] = _Held()
+            size = place.size * number / all_spans
+            held.offsets.append(place.offset)
+            held.size += size
+            segment.needed += size
+        segment.held.pop(_PENDING, None)
+        self.let_go(segment)
+
+    def release(self, trace_id: bytes) -> None:
+        """Keep nothing for this trace any more."""
+        for segment in tuple(self.segments):
+            held = segment.held.pop(trace_id, None)
+            if held is not None:
+                segment.needed -= held.size
+                self.let_go(segment)
+
+    def let_go(self, segment: Segment) -> None:
+        """Delete a segment, if nothing in it is needed and it is worth it."""
+        if not segment.held and (segment.full or segment.size >= min(_GARBAGE, self._segment_size)):
+            self._retire(segment)
+
+    def synced(self, result: Synced) -> None:
+        """Write no more to files that could not be synced, and have what is in them written to others."""
+        for segment in tuple(self.segments):
+            file = segment.file
+            if file is None:
+                continue
+            if file.file in result.failed:
+                segment.suspect = True
+                self._retire(segment)
+            if segment.full and file.writes <= result.writes:
+                segment.file = None
+
+    def worth_compacting(self, began_before: float) -> Segment | None:
+        """Return a segment, begun before then, of which most is not needed, though some is; None where there is none.
+
+        One that could not be synced is returned in any case.
+        """
+        for segment in self.segments:
+            if not segment.full or not segment.held:
+                continue
+            old = segment.began_at <= began_before and segment.size > FILE_HEADER_SIZE
+            if segment.suspect or (old and segment.needed <= segment.size * _WORTHWHILE):
+                return segment
+        return None
+
+    def moved(self, segment: Segment, size: int, places: Mapping[int, int]) -> None:
+        """Learn that a segment was written anew: its size now, and where its requests lie now."""
+        factor = size / segment.needed if segment.needed else 1.0
+        for held in segment.held.values():
+            held.offsets = [places[offset] for offset in held.offsets if offset in places]
+            held.size *= factor
+        segment.needed *= factor
+        segment.suspect = False
+        self._resize(segment, size)
+
+    def end(self) -> None:
+        """Write no more, and delete what is not needed."""
+        for segment in tuple(self.segments):
+            self._retire(segment)
+
+    def _writable(self, size: int) -> tuple[Segment, LogFile]:
+        current = self._current
+        if current is not None and current.file is not None:
+            if current.size + size <= self._segment_size or current.size == FILE_HEADER_SIZE:
+                return current, current.file
+            self._retire(current)
+        number = self.sequence + 1
+        try:
+            file = LogFile(self._disk, f"{number:016x}{REQUESTS}", has_gaps=False)
+        except OSError:
+            self.sequence = number  # the name may be taken
+            raise
+        began_at = self._disk.monotonic_ns() / 1e9
+        segment = Segment(name=file.name, number=number, began_at=began_at, file=file, full=False)
+        self.segments.append(segment)
+        self._resize(segment, file.size)
+        self._current = segment
+        return segment, file
+
+    def _retire(self, segment: Segment) -> None:
+        """Let a segment grow no more, and delete it if nothing in it is needed."""
+        if segment.file is not None and not segment.full:
+            segment.file.close()
+        segment.full = True
+        if segment is self._current:
+            self._current = None
+        if not segment.held and segment in self.segments:
+            self.segments.remove(segment)
+            self.size -= segment.size
+            self._disk.syncer.delete(segment.name)
+
+    def _resize(self, segment: Segment, size: int) -> None:
+        self.size += size - segment.size
+        segment.size = size

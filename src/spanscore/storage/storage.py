@@ -1,0 +1,295 @@
+"""Keeps requests until their traces are scored: what the receiver works with."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
+from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
+from spanscore.storage.files import Files
+from spanscore.storage.log_file import Disk
+from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
+from spanscore.storage.recovery import Ages, find, number_of, read_all, read_closed
+from spanscore.storage.request_log import REQUESTS, Place, RequestLog, Segment
+from spanscore.storage.settings import StorageSettings
+from spanscore.storage.syncer import Synced, Syncer, Tell
+
+FULL: Final = "full"
+
+_FULL: Final = "the storage is full"
+_PROBE: Final = f"{0:016x}{REQUESTS}{UNFINISHED}"
+_LARGEST_PROBE: Final = 2**20
+
+_CLOSED_SHARE: Final = 8
+_CROWDED: Final = 0.5
+_ROOM_AGAIN: Final = 0.9
+
+_log = logging.getLogger(__name__)
+
+
+class NotKept(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """A request could not be kept: it must not be acknowledged, and the sender should send it again."""
+
+
+class ClosedTrace(NamedTuple):
+    """A trace that an earlier process closed."""
+
+    trace_id: bytes
+    sequence: int
+    """The number of the last request before it was closed."""
+    is_sent: bool
+    """Its reports are where they were to go; if not, they may have to be made again."""
+    may_come_again: bool
+    """The process crashed later on: senders may not know that it had their spans."""
+
+
+class StoredRequest(NamedTuple):
+    """A request that an earlier process kept."""
+
+    kind: int
+    sequence: int
+    body: bytes
+    age_s: float
+    """How long before the last request it came. The time in which no process ran does not count: senders had to wait
+    all of it."""
+    place: Place
+
+
+class Compaction(NamedTuple):
+    """A segment to write anew; `run` may be called on any thread."""
+
+    segment: Segment
+    run: Callable[[Narrow], Compacted]
+
+
+class Storage:
+    """Keeps requests on disk until their traces are closed.
+
+    Belongs to one thread. After a restart: `closed_traces`, then `requests`, both to their end, and only then `append`.
+
+    Args:
+        files: the directory, which is this object's alone.
+        settings: how much is kept, and how surely.
+        tell: told of each round of syncing, on a thread of its own; to be passed on to `synced` on the owner's.
+
+    Raises:
+        StorageError: the directory cannot be read, or holds files of another version.
+    """
+
+    def __init__(self, files: Files, settings: StorageSettings, tell: Tell) -> None:
+        self.lost = 0
+        """Requests that were damaged when they were to be read again."""
+        self.sync_failures = 0
+        self.refused: Final[Counter[str]] = Counter()
+        """Requests that could not be kept, by why."""
+        self._files: Final = files
+        self._settings: Final = settings
+        self._found: Final = find(files)
+        self._syncer: Final = Syncer(files, settings.sync_interval_s, tell)
+        self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
+        self._log: Final = RequestLog(self._disk, settings.segment_size)
+        remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
+        self._closed: Final = ClosedLog(self._disk, max(1, remember))
+        self._trouble = ""
+        self._missing_size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._log.size + self._closed.size
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that there may be."""
+        return self._settings.max_size
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there is so little room left that `compaction` is due."""
+        return self.size > self._settings.max_size * _CROWDED
+
+    @property
+    def first_request(self) -> int:
+        """The number that the requests of earlier processes begin with."""
+        return number_of(self._found.requests[0]) if self._found.requests else self._log.sequence + 1
+
+    @property
+    def trouble(self) -> str:
+        """Why requests are refused; empty when they are not."""
+        return self._trouble
+
+    def closed_traces(self) -> Iterator[ClosedTrace]:
+        """Go through the traces that earlier processes closed, from old to new."""
+        if self._found.ended:
+            self._closed.note_end(number_of(self._found.ended[-1]))
+            self._syncer.delete(*self._found.ended[:-1])
+        for name in self._found.closed:
+            file, trace_ids = read_closed(self._files, name)
+            self._log.sequence = max(self._log.sequence, file.last_sequence)
+            self._closed.adopt(file)
+            may_come_again = file.number > self._closed.ended
+            for kind, trace_id, sequence in trace_ids:
+                yield ClosedTrace(trace_id, sequence, kind == Kind.CLOSED, may_come_again)
+
+    def requests(self) -> Iterator[StoredRequest]:
+        """Go through the requests that an earlier process kept, in the order in which they came.
+
+        For each, call `hold` before the next.
+        """
+        ages = Ages(self._files, self._found.requests)
+        for name in self._found.requests:
+            content = read_all(self._files, name)
+            found = scan(content)
+            self._lose(found.damaged, name)
+            if found.torn:
+                _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
+            segment = Segment(name=name, number=number_of(name), began_at=self._now(), size=len(content))
+            self._log.adopt(segment)
+            for record in found.records:
+                self._log.sequence = max(self._log.sequence, record.entry.sequence)
+                if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON}:
+                    body = content[record.start : record.end]
+                    age_s = ages.of(found.header.run, record.entry.monotonic_ns)
+                    place = Place(segment, record.offset, record.end - record.offset)
+                    yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place)
+            self._log.sequence = max(self._log.sequence, segment.number)
+            self._log.read_through(segment)
+
+    def append(self, kind: int, body: bytes) -> Place:
+        """Write a request down. Call `hold` for it before anything else is appended.
+
+        Raises:
+            NotKept: it is not written.
+        """
+        if self.size + RECORD_HEADER_SIZE + len(body) > self._settings.max_size:
+            raise self._refusal(FULL, _FULL)
+        try:
+            place = self._log.append(kind, body)
+        except OSError as error:
+            self._missing_size = len(body)
+            name = errno.errorcode.get(error.errno or 0, "OSError")
+            raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
+        if self._trouble:
+            self._recovered()
+        return place
+
+    def hold(self, place: Place, spans: Mapping[bytes, int], all_spans: int) -> None:
+        """Keep a request until traces are closed; where there are none, it is not needed any more.
+
+        Args:
+            place: where it lies.
+            spans: how many of its spans are of which trace that is open.
+            all_spans: how many spans it has.
+        """
+        self._log.hold(place, spans, all_spans)
+
+    def score_trace(self, trace_id: bytes) -> None:
+        """Write down that a trace is scored, but keep it: its reports are on their way."""
+        with suppress(OSError):  # it is tried again
+            self._closed.append(Kind.SCORED, trace_id, self._log.sequence)
+
+    def close_trace(self, trace_id: bytes) -> None:
+        """Write down that a trace is scored and sent, and free what is only kept for it."""
+        with suppress(OSError):  # it is tried again
+            self._closed.append(Kind.CLOSED, trace_id, self._log.sequence)
+        self._log.release(trace_id)
+
+    def synced(self, result: Synced) -> None:
+        """Take note of a round of syncing."""
+        if result.failed or result.names_failed:
+            self.sync_failures += 1
+        self._log.synced(result)
+        self._closed.synced(result)
+
+    def look_after(self) -> None:
+        """Delete what is not needed, and find out whether there is room again. To be called about every second."""
+        with suppress(OSError):
+            self._closed.catch_up()
+        first_needed = self._log.segments[0].number if self._log.segments else self._log.sequence + 1
+        self._syncer.delete(*self._closed.forget(first_needed))
+        if self._trouble == _FULL:
+            if self.size <= self._settings.max_size * _ROOM_AGAIN:
+                self._recovered()
+        elif self._trouble:
+            self._probe()
+
+    def compaction(self, is_open: Callable[[bytes], bool]) -> Compaction | None:
+        """Return what to do, on any thread, so that a few long traces do not keep what is there of others.
+
+        Args:
+            is_open: says whether a trace is open.
+        """
+        age_s = 0.0 if self.is_crowded else self._settings.compact_after_s
+        segment = self._log.worth_compacting(self._now() - age_s)
+        if segment is None:
+            return None
+        for trace_id in [trace_id for trace_id in segment.held if not is_open(trace_id)]:
+            self._log.release(trace_id)
+        wanted: dict[int, set[bytes]] = {}
+        for trace_id, held in segment.held.items():
+            for offset in held.offsets:
+                wanted.setdefault(offset, set()).add(trace_id)
+        frozen = {offset: frozenset(trace_ids) for offset, trace_ids in wanted.items()}
+        return Compaction(segment, partial(compact, self._files, segment.name, frozen))
+
+    def compacted(self, segment: Segment, result: Compacted) -> None:
+        """Put a segment that was written anew in the place of the old one.
+
+        Raises:
+            OSError: it stays as it was.
+        """
+        new_name = segment.name + UNFINISHED
+        if segment not in self._log.segments:  # all of its traces were closed meanwhile
+            self._syncer.delete(new_name)
+            return
+        self._files.rename(new_name, segment.name)
+        self._syncer.names_changed()
+        self._log.moved(segment, result.size, result.places)
+
+    def end(self, timeout_s: float) -> bool:
+        """Write no more, and have all that was written synced; False where that took too long."""
+        self._log.end()
+        with suppress(OSError):  # then it will look like a crash, which costs little
+            self._closed.end()
+        return self._syncer.end(timeout_s)
+
+    def _now(self) -> float:
+        return self._disk.monotonic_ns() / 1e9
+
+    def _lose(self, requests: int, name: str) -> None:
+        if requests:
+            self.lost += requests
+            _log.error("storage: %s is damaged; requests lost: %d", name, requests)
+
+    def _refusal(self, reason: str, why: str) -> NotKept:
+        self.refused[reason] += 1
+        if self._trouble != why:
+            self._trouble = why
+            _log.error("storage: %s: spans are refused until there is room again", why)
+        return NotKept(why)
+
+    def _recovered(self) -> None:
+        self._trouble = ""
+        _log.info("storage: there is room again")
+
+    def _probe(self) -> None:
+        """Try whether what could not be written could be written now."""
+        try:
+            file = self._files.create(_PROBE)
+            try:
+                self._files.append(file, [bytes(min(self._missing_size, _LARGEST_PROBE))])
+            finally:
+                self._files.close(file)
+        except OSError:
+            pass
+        else:
+            self._recovered()
+        with suppress(OSError):
+            self._files.delete(_PROBE)

@@ -1,0 +1,349 @@
+"""Kills `spanscore serve` again and again under load, and accounts for every span that it acknowledged.
+
+python tests/campaigns/crash.py --kills 300
+
+Clients send traces in several requests, some of them twice, and send again what was not acknowledged. Each kill is a
+SIGKILL at a random moment, also while the receiver starts. Some leave half of a record behind. At the end every
+trace must have been scored once, with all of its tool calls: none lost, none twice. After each start that is not killed
+at once, the receiver's own counts must add up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import itertools
+import json
+import multiprocessing
+import os
+import random
+import re
+import socket
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from spanscore.storage import records
+
+DEADLINE_S: Final = 60.0
+
+_CLIENTS: Final = 4
+_SENT_TWICE: Final = 0.1
+_KILLED_AT_START: Final = 0.15
+_LONGEST_LIFE_S: Final = 0.25
+_CONFIGURATION: Final = """
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{http}"}}}}}}}}
+exporters: {{jsonl: {{path: scores.jsonl}}, prometheus: {{endpoint: "127.0.0.1:{pages}"}}}}
+traces: {{decision_delay: 50ms, trace_timeout: 10m}}
+storage: {{durability: {durability}, directory: state, max_size: 64MiB}}
+telemetry: {{log_level: warning}}
+"""
+
+
+class Ports(NamedTuple):
+    """Where the receiver listens, after each start again."""
+
+    http: int
+    pages: int
+
+
+@dataclass
+class Outcome:
+    """What became of it all."""
+
+    kills: int = 0
+    torn: int = 0
+    acknowledged: int = 0
+    """Spans."""
+    sent_again: int = 0
+    """Requests that were not acknowledged at first, or sent twice."""
+    traces: int = 0
+    lost: int = 0
+    """Acknowledged spans that are in no score."""
+    repeated: int = 0
+    """Evaluations with an id that was there before."""
+    unbalanced: int = 0
+    """Starts after which the receiver's counts did not add up."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a promise was broken."""
+        return bool(self.lost or self.repeated or self.unbalanced)
+
+
+class Receiver:
+    """`spanscore serve` in a process that is forked from one that has imported everything: starting takes so less."""
+
+    def __init__(self, directory: Path, durability: str) -> None:
+        self.ports: Final = Ports(_free_port(), _free_port())
+        self.scores: Final = directory / "scores.jsonl"
+        self.state: Final = directory / "state"
+        self._log: Final = directory / "log.txt"
+        self._configuration: Final = directory / "spanscore.yaml"
+        self._configuration.write_text(_CONFIGURATION.format(**self.ports._asdict(), durability=durability))
+        self._context: Final = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
+        self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
+
+    def start(self) -> None:
+        """Start it."""
+        self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
+        self._process.start()
+
+    def wait_until_ready(self) -> None:
+        """Return when it takes requests."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            assert self._process.is_alive(), self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            try:
+                for port in self.ports:
+                    socket.create_connection(("127.0.0.1", port)).close()
+            except OSError:
+                time.sleep(0.002)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End it as the kernel does when memory is short."""
+        self._process.kill()
+        self._process.join(DEADLINE_S)
+
+    def stop(self) -> None:
+        """End it as an operator does."""
+        self._process.terminate()
+        self._process.join(DEADLINE_S)
+        assert self._process.exitcode == 0, self._log.read_text()
+
+    def counts(self) -> Counter[str]:
+        """Return the receiver's own counts of spans, reasons added up."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports.pages}/metrics", timeout=DEADLINE_S) as page:
+            text = page.read().decode()
+        counts: Counter[str] = Counter()
+        for name, number in re.findall(r"^spanscore_spans_(\w+?)(?:_total)?(?:\{.*\})? (\S+)$", text, re.MULTILINE):
+            counts[name] += int(float(number))
+        return counts
+
+
+class Clients:
+    """Send traces until they are told to finish the ones they have begun."""
+
+    def __init__(self, port: int, seed: int) -> None:
+        self.expected: Final[dict[str, int]] = {}
+        """Tool calls of each trace that is complete, by its id."""
+        self.acknowledged = 0
+        self.sent_again = 0
+        self._port: Final = port
+        self._numbers: Final = itertools.count(1)
+        self._ending: Final = threading.Event()
+        self._going: Final = threading.Event()
+        self._going.set()
+        self._lock: Final = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._run, args=(random.Random(f"{seed}-{client}"),), daemon=True)
+            for client in range(_CLIENTS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Send nothing more but what is under way."""
+        self._going.clear()
+        try:
+            yield
+        finally:
+            self._going.set()
+
+    def finish(self) -> None:
+        """Have the last requests sent."""
+        self._ending.set()
+        for thread in self._threads:
+            thread.join(DEADLINE_S)
+            assert not thread.is_alive()
+
+    def _run(self, chance: random.Random) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=DEADLINE_S)
+        while not self._ending.is_set():
+            with self._lock:
+                number = next(self._numbers)
+            calls = [chance.randint(1, 8) for _ in range(chance.randint(1, 3))]
+            for request, spans in trace(number, calls):
+                again = self._send(connection, request)
+                if chance.random() < _SENT_TWICE:
+                    again += 1 + self._send(connection, request)
+                with self._lock:
+                    self.acknowledged += spans
+                    self.sent_again += again
+            self.expected[number.to_bytes(16, "big").hex()] = sum(calls)
+        connection.close()
+
+    def _send(self, connection: http.client.HTTPConnection, request: bytes) -> int:
+        """Send a request until it is acknowledged, and return how often it was not."""
+        for attempt in itertools.count():
+            self._going.wait(DEADLINE_S)
+            try:
+                connection.request("POST", "/v1/traces", request, {"Content-Type": "application/x-protobuf"})
+                with connection.getresponse() as answer:
+                    answer.read()
+                if answer.status == http.HTTPStatus.OK:
+                    return attempt
+            except (OSError, http.client.HTTPException):
+                connection.close()
+            time.sleep(0.005)
+        raise AssertionError
+
+
+def trace(number: int, calls: Sequence[int]) -> list[tuple[bytes, int]]:
+    """Return the requests of one trace, each with its number of spans: tool calls in several of them, the root last."""
+    numbers = itertools.count(2)
+    requests = [[_span(number, next(numbers), b"\0" * 7 + b"\1") for _ in range(count)] for count in calls]
+    requests[-1].append(_span(number, 1, b""))
+    return [
+        (
+            ExportTraceServiceRequest(
+                resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])]
+            ).SerializeToString(),
+            len(spans),
+        )
+        for spans in requests
+    ]
+
+
+def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1, show: bool = False) -> Outcome:
+    """Kill a receiver so often, and return what became of what it had acknowledged.
+
+    Args:
+        kills: how often.
+        durability: as in the configuration.
+        torn: so many kills leave half of a record behind.
+        seed: makes the moments of the kills.
+        show: print how far it is.
+    """
+    chance = random.Random(seed)
+    outcome = Outcome()
+    torn_ones = set(chance.sample(range(kills), min(torn, kills)))
+    with tempfile.TemporaryDirectory() as directory:
+        receiver = Receiver(Path(directory), durability)
+        receiver.start()
+        receiver.wait_until_ready()
+        clients = Clients(receiver.ports.http, seed)
+        for kill in range(kills):
+            if chance.random() >= _KILLED_AT_START:
+                receiver.wait_until_ready()
+                with clients.paused():
+                    _check(receiver, outcome)
+            time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
+            receiver.kill()
+            outcome.kills += 1
+            if kill in torn_ones:
+                outcome.torn += _tear(receiver.state, chance)
+            receiver.start()
+            if show and kill % 100 == 99:
+                print(f"{kill + 1} kills, {clients.acknowledged} spans acknowledged", flush=True)
+        receiver.wait_until_ready()
+        clients.finish()
+        _check(receiver, outcome)
+        receiver.stop()
+        outcome.acknowledged, outcome.sent_again = clients.acknowledged, clients.sent_again
+        outcome.traces = len(clients.expected)
+        _account(receiver.scores, clients.expected, outcome)
+    return outcome
+
+
+def _check(receiver: Receiver, outcome: Outcome) -> None:
+    before, counts = Counter[str](), receiver.counts()
+    while counts != before:  # the page is made while the receiver works: it adds up when nothing happens
+        before, counts = counts, receiver.counts()
+    parts = sum(counts[name] for name in ("closed", "live", "late", "refused", "dropped"))
+    outcome.unbalanced += counts["received"] != parts
+
+
+def _account(scores: Path, expected: dict[str, int], outcome: Outcome) -> None:
+    scored: Counter[str] = Counter()
+    ids: Counter[tuple[str, ...]] = Counter()
+    for line in scores.read_text().splitlines():
+        try:
+            report = json.loads(line)
+        except ValueError:  # the writer was killed; it is written again
+            continue
+        scored[report["trace_id"]] = max(scored[report["trace_id"]], len(report["tool_calls"]))
+        for name in report["outcomes"]:
+            ids[report["trace_id"], report["root_span_id"], name] += 1
+    outcome.lost = sum(
+        max(0, calls - scored[trace_id]) + (trace_id not in scored) for trace_id, calls in expected.items()
+    )
+    outcome.repeated = sum(count - 1 for count in ids.values())
+
+
+def _tear(state: Path, chance: random.Random) -> bool:
+    """Append the beginning of a record to the newest file, as if the kill had hit the write."""
+    newest = max(state.glob("*.requests"), default=None)
+    if newest is None or newest.stat().st_size < records.FILE_HEADER_SIZE:
+        return False
+    header = records.scan(newest.read_bytes()).header
+    if header is None:
+        return False
+    body = trace(2**64, [3])[0][0]
+    record = records.record_header(header.run, records.Entry(records.Kind.PROTOBUF, 2**62, 0, 0), body) + body
+    with newest.open("ab") as file:
+        file.write(record[: chance.randrange(1, len(record))])
+    return True
+
+
+def _span(trace_number: int, number: int, parent: bytes) -> Span:
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool_{number}"} if parent else {}
+    return Span(
+        trace_id=trace_number.to_bytes(16, "big"),
+        span_id=number.to_bytes(8, "big"),
+        parent_span_id=parent,
+        name=f"execute_tool tool_{number}" if parent else "invoke_agent shop",
+        start_time_unix_nano=number,
+        end_time_unix_nano=number + 1,
+        attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()],
+    )
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _serve(configuration: Path, log: Path) -> None:
+    """Run the command in a process that was just forked."""
+    from spanscore import cli  # noqa: PLC0415 - in the child
+
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(file, 2)
+    os.chdir(configuration.parent)
+    sys.exit(cli.main(["serve", "--config", str(configuration)]))
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=300, help="how often to kill (default: 300)")
+    parser.add_argument("--torn", type=int, default=20, help="so many leave half of a record behind (default: 20)")
+    parser.add_argument("--durability", choices=["crash", "power"], default="crash")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    outcome = run(arguments.kills, durability=arguments.durability, torn=arguments.torn, seed=arguments.seed, show=True)
+    print(outcome)
+    return int(outcome.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""The campaigns that end in seconds; each is a command of its own for longer ones."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from campaigns import crash, power_loss
+
+
+def test_kills_lose_nothing_and_repeat_nothing() -> None:
+    """Whenever the receiver is killed, every span that it acknowledged is in one score, and its counts add up."""
+    outcome = crash.run(12, torn=4, seed=7)
+
+    assert (12, 0, 0, 0) == (outcome.kills, outcome.lost, outcome.repeated, outcome.unbalanced)
+    assert outcome.acknowledged > outcome.kills
+
+
+@pytest.mark.parametrize("durability", ["power", "crash"])
+def test_a_loss_of_power_loses_what_is_stated(durability: str, caplog: pytest.LogCaptureFixture) -> None:
+    """With `power` nothing that was acknowledged is lost, with `crash` what was acknowledged within the window."""
+    caplog.set_level(logging.CRITICAL)
+    outcome = power_loss.run(300, durability)
+
+    assert (300, False) == (outcome.states, outcome.failed)
+    assert outcome.acknowledged > outcome.states

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+import pytest
+
+from receivers.otlp_requests import request_of, simple_span
+from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
+from spanscore import config, wiring
+from spanscore.collect.table import TraceTable
+from spanscore.engine import Engine
+from spanscore.model import CloseReason
+from spanscore.receivers._admission import Admission, Unavailable
+from spanscore.receivers._intake import Encoding, Intake
+from spanscore.service.durability import Durability, default_directory
+from spanscore.service.live_engine import LiveEngine
+from spanscore.storage.files import Directory, StorageError
+from spanscore.storage.records import Kind
+from spanscore.storage.settings import StorageSettings
+from spanscore.storage.storage import Storage
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+PROTOBUF = "application/x-protobuf"
+_Result = TypeVar("_Result")
+
+PARENT = b"\0\0\0\0\0\0\0\1"
+CHILD = request_of(simple_span(1, 2, parent_span_id=PARENT)).SerializeToString()
+ROOT = request_of(simple_span(1)).SerializeToString()
+
+
+def configuration(directory: Path, more: str = "traces: {decision_delay: 0s}", **storage: str) -> str:
+    """Return the configuration of a receiver that stores there."""
+    keys = {"durability": "crash", "directory": str(directory / "state"), **storage}
+    section = ", ".join(f"{key}: {value}" for key, value in keys.items())
+    return f"{ON_ANY_PORT.replace('storage: {durability: none}', f'storage: {{{section}}}')}\n{more}"
+
+
+def post(running: Running, body: bytes, content_type: str = PROTOBUF) -> None:
+    """Send a request over HTTP; the answer is no error."""
+    request = urllib.request.Request(f"{running.http}/v1/traces", body, {"Content-Type": content_type})
+    urllib.request.urlopen(request, timeout=DEADLINE_S).close()
+
+
+def was_taken(running: Running, body: bytes) -> bool:
+    """Send a request, and return whether it is not to be sent again."""
+    try:
+        post(running, body)
+    except urllib.error.HTTPError as error:
+        error.close()
+        assert 503 == error.code  # noqa: PT017 - the other answer is as good
+        return False
+    return True
+
+
+def readiness(running: Running) -> tuple[int, dict[str, Any]]:
+    """Return the page that says whether requests are taken."""
+    try:
+        with urllib.request.urlopen(f"{running.pages}/readyz", timeout=DEADLINE_S) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+@contextmanager
+def killed(directory: Path, text: str, *requests: tuple[bytes, str]) -> Iterator[None]:
+    """Have a receiver in a process of its own acknowledge requests, and kill it."""
+    path = directory / "killed.yaml"
+    path.write_text(text)
+    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            lines = iter(process.stderr)
+            url = next(found[1] for line in lines if (found := re.search(r"TRACES_ENDPOINT=(\S+)", line)))
+            for body, content_type in requests:
+                request = urllib.request.Request(url, body, {"Content-Type": content_type})
+                urllib.request.urlopen(request, timeout=DEADLINE_S).close()
+        finally:
+            process.send_signal(signal.SIGKILL)
+    yield
+
+
+@pytest.mark.parametrize("durability", ["crash", "power"])
+def test_a_trace_before_and_after_a_kill_is_scored_once(tmp_path: Path, durability: str) -> None:
+    """Half of it was acknowledged by a process that was killed, in both encodings; all of it is in one score."""
+    text = configuration(tmp_path, durability=durability)
+    span = {"traceId": f"{1:032x}", "spanId": f"{3:016x}", "parentSpanId": PARENT.hex(), "name": "work"}
+    span |= {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    as_json = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (as_json, "application/json")), serving(text) as running:
+        assert 2 == running.service.engine.counts().live
+        post(running, ROOT)
+        post(running, CHILD)
+
+        (report,) = running.reports.wait_for(1)
+        assert (CloseReason.ROOT_ENDED, 0) == (report.close_reason, report.revision)
+        counts = running.service.engine.counts()
+        assert (4, 3, 0) == (counts.received, counts.in_closed, counts.live)
+        assert {"duplicate": 1} == dict(counts.dropped)
+
+
+def test_what_was_scored_before_a_kill_is_not_scored_again(tmp_path: Path) -> None:
+    """A request that comes again after the kill is recognised."""
+    text = configuration(tmp_path)
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)), serving(text) as running:
+        post(running, ROOT)
+        post(running, request_of(simple_span(2)).SerializeToString())
+
+        running.reports.wait_for(1)
+        assert [2] == [report.trajectory.trace_id[-1] for report in running.reports.emitted]
+        assert {"not_kept": 1} == dict(running.service.engine.counts().late)
+
+
+def test_what_was_scored_and_not_sent_is_sent_after_a_kill(tmp_path: Path) -> None:
+    """Spans and scores that waited for a receiver that did not answer reach it, and no metric counts them again."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    onward = f'{{endpoint: "http://127.0.0.1:{port}", signals: [traces]}}'
+    text = configuration(tmp_path).replace("exporters: {", f"exporters: {{otlp: {onward}, ")
+    behind = f'receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}'
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)), serving(behind) as receiver:
+        with serving(text) as running:
+            running.reports.wait_for(1)
+            eventually(lambda: receiver.service.engine.counts().received == 2)
+            with urllib.request.urlopen(f"{running.pages}/metrics", timeout=DEADLINE_S) as answer:
+                assert "spanscore_evaluations_total{" not in answer.read().decode()
+        eventually(lambda: receiver.service.engine.counts().received == 2)
+    with serving(text) as running:
+        assert 0 == running.service.engine.counts().received
+
+
+def test_a_line_that_was_written_before_a_kill_is_not_written_again(tmp_path: Path) -> None:
+    """The file of scores has each line once, though the kill came before the trace was noted as scored."""
+    scores = tmp_path / "scores.jsonl"
+    text = configuration(tmp_path, f"traces: {{decision_delay: 0s}}\nexporters: {{jsonl: {{path: {scores}}}}}")
+    text = text.replace('exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n', "")
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)):
+        written = scores.read_text()
+        for closed in (tmp_path / "state").glob("*.closed"):
+            closed.unlink()
+        scores.write_text(written + '{"trace_id":"torn')
+        with serving(text) as running:
+            post(running, request_of(simple_span(2)).SerializeToString())
+            running.reports.wait_for(2)
+
+    lines = scores.read_text().splitlines()
+    assert (written.strip(), '{"trace_id":"torn', 3) == (lines[0], lines[1], len(lines))
+    assert f"{2:032x}" == json.loads(lines[2])["trace_id"]
+
+
+def test_the_end_scores_what_is_complete_and_keeps_the_rest(tmp_path: Path) -> None:
+    """A trace whose root has ended is scored; one that waits for its root waits on in the next process."""
+    text = configuration(tmp_path, "traces: {decision_delay: 1h}")
+    with serving(text) as running:
+        post(running, CHILD)
+        post(running, request_of(simple_span(2)).SerializeToString())
+        running.stop()
+        assert [2] == [report.trajectory.trace_id[-1] for report in running.reports.emitted]
+    with serving(text) as running:
+        assert 1 == running.service.engine.counts().live
+        post(running, ROOT)
+        running.stop()
+        (report,) = running.reports.emitted
+        assert (1, CloseReason.ROOT_ENDED) == (report.trajectory.trace_id[-1], report.close_reason)
+    assert [] == list((tmp_path / "state").glob("*.requests"))
+
+
+def test_what_waited_goes_on_waiting(tmp_path: Path) -> None:
+    """A trace without a root is closed when its time is over, also where most of it was in another process."""
+    text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 50ms}")
+    patient = configuration(tmp_path, "traces: {trace_timeout: 1h}")
+    with killed(tmp_path, patient, (CHILD, PROTOBUF)), serving(text) as running:
+        (report,) = running.reports.wait_for(1)
+        assert CloseReason.TIMED_OUT == report.close_reason
+
+
+def test_a_long_trace_does_not_fill_the_storage(tmp_path: Path) -> None:
+    """While it is open, others come and go, three times as much as there is room for; in the end all of it is there."""
+    text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="64KiB")
+    with serving(text) as running:
+        for number in range(2, 200):
+            long = simple_span(1, number, parent_span_id=PARENT, name="n" * 20)
+            body = request_of(long, simple_span(number, name="n" * 1_000)).SerializeToString()
+            eventually(lambda: was_taken(running, body))  # noqa: B023 - used in this round only
+        running.reports.wait_for(198)
+    with serving(text) as running:
+        assert 198 == running.service.engine.counts().live
+
+
+def test_a_full_storage_asks_senders_to_retry(tmp_path: Path) -> None:
+    """What cannot be stored is not acknowledged on either protocol, which the readiness tells; room makes it end."""
+    text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="20KiB")
+    with serving(text) as running:
+        big = request_of(simple_span(1, 2, parent_span_id=PARENT, name="n" * 12_000)).SerializeToString()
+        post(running, big)
+        other = big.replace(PARENT, b"87654321")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            post(running, other)
+        with refused.value as answer:
+            assert (503, True) == (answer.code, int(answer.headers["Retry-After"]) >= 1)
+        with grpc.insecure_channel(running.grpc) as channel, pytest.raises(grpc.RpcError) as error:
+            channel.unary_unary(EXPORT)(other, timeout=DEADLINE_S)
+        details = dict(error.value.trailing_metadata())
+        assert (grpc.StatusCode.UNAVAILABLE, True) == (
+            error.value.code(),
+            b"RetryInfo" in details["grpc-status-details-bin"],
+        )
+        assert (503, {"otlp": "ok", "storage": "the storage is full"}) == readiness(running)
+        assert 1 == running.service.engine.counts().received
+        post(running, ROOT)
+        running.reports.wait_for(1)
+        eventually(lambda: readiness(running)[0] == 200)
+        post(running, other)
+
+
+def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
+    """Where the system refuses to write, nothing is acknowledged; requests are taken again when it does not."""
+    with serving(configuration(tmp_path, "traces: {trace_timeout: 1h}")) as running:
+        post(running, CHILD)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+        try:
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                post(running, CHILD)
+            refused.value.close()
+            assert (503, {"otlp": "ok", "storage": "cannot write: file too large"}) == readiness(running)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        eventually(lambda: readiness(running)[0] == 200)
+        post(running, CHILD)
+        assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+
+
+@pytest.mark.parametrize(("durability", "waits"), [("power", True), ("crash", False)])
+def test_the_answer_waits_for_the_disk(tmp_path: Path, durability: str, waits: bool) -> None:  # noqa: FBT001 - a case of the test
+    """With `power` a request is not acknowledged before the disk has it, and others are taken meanwhile."""
+    begun, synced = threading.Event(), threading.Event()
+
+    class Slow(Directory):
+        def sync(self, file: int) -> None:
+            begun.set()
+            assert synced.wait(DEADLINE_S)
+            super().sync(file)
+
+    async def run(intake: Intake) -> bool:
+        intake.traces(CHILD, Encoding.PROTOBUF)
+        answers = [asyncio.ensure_future(intake.stored())]
+        intake.traces(ROOT, Encoding.PROTOBUF)
+        answers.append(asyncio.ensure_future(intake.stored()))
+        assert await asyncio.to_thread(begun.wait, DEADLINE_S)
+        waited = not any(answer.done() for answer in answers)
+        synced.set()
+        await asyncio.gather(*answers)
+        return waited
+
+    assert waits is with_directory(configuration(tmp_path, durability=durability), Slow, run)
+
+
+def test_what_the_disk_did_not_take_is_not_acknowledged(tmp_path: Path) -> None:
+    """When a sync fails, all who wait for it are asked to retry; the next request goes to another file, and is fine."""
+    failures = iter([True])
+
+    class Failing(Directory):
+        def sync(self, file: int) -> None:
+            if next(failures, False):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().sync(file)
+
+    async def run(intake: Intake) -> list[bool]:
+        intake.traces(CHILD, Encoding.PROTOBUF)
+        with pytest.raises(Unavailable):
+            await intake.stored()
+        intake.traces(CHILD, Encoding.PROTOBUF)
+        await intake.stored()
+        return [file.stat().st_size > len(CHILD) for file in (tmp_path / "state").glob("*.requests")]
+
+    assert [True, True] == with_directory(configuration(tmp_path, durability="power"), Failing, run)
+
+
+def with_directory(
+    text: str, directory: type[Directory], run: Callable[[Intake], Coroutine[Any, Any, _Result]]
+) -> _Result:
+    """Run something with an intake that stores in such a directory, and return its result."""
+
+    async def main() -> _Result:
+        loaded = config.loads(text, "test.yaml", Path()).for_serve()
+        pipeline = wiring.pipeline(loaded)
+        table = TraceTable(wiring.trace_settings(loaded), wiring.root_condition(loaded, pipeline.reader))
+        live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
+        durability = Durability(loaded, live, Admission(), directory)
+        intake = Intake(durability.take)
+        intake.keep = durability
+        await durability.start(intake)
+        try:
+            return await run(intake)
+        finally:
+            live.stop()
+            await durability.stop(all_sent=True)
+
+    return asyncio.run(main())
+
+
+def test_its_metrics_tell_how_it_is(tmp_path: Path) -> None:
+    """The size, the bound, and what went wrong are on the page."""
+    with serving(configuration(tmp_path, max_size="1MiB")) as running:
+        post(running, CHILD)
+        found = storage_metrics(running)
+
+    assert len(CHILD) < float(found["size_bytes"]) < 10 * len(CHILD)
+    assert ("1.048576e+06", "0.0", "0.0") == (
+        found["capacity_bytes"],
+        found["lost_total"],
+        found["sync_failures_total"],
+    )
+
+
+def storage_metrics(running: Running) -> dict[str, str]:
+    """Return what the page says of the storage."""
+    with urllib.request.urlopen(f"{running.pages}/metrics", timeout=DEADLINE_S) as answer:
+        text = answer.read().decode()
+    return dict(re.findall(r"^spanscore_storage_(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE))
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    """Two receivers do not share a directory, and the second one says so before it listens."""
+    text = configuration(tmp_path)
+    with serving(text), pytest.raises(StorageError, match=r"another process \(\d+\) uses it"), serving(text):
+        pass
+    with serving(text):
+        pass
+
+
+def test_a_request_that_cannot_be_read_any_more_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A stored request that this version refuses keeps nobody from starting, and its content stays out of the log."""
+    directory = Directory(tmp_path / "state")
+    storage = Storage(directory, StorageSettings(), lambda _: None)
+    for kind, body in ((Kind.JSON, b"{canary"), (Kind.PROTOBUF, CHILD)):
+        storage.hold(storage.append(kind, body), {b"\1" * 16: 1}, 1)
+    assert storage.end(DEADLINE_S)
+    directory.unlock()
+    with serving(configuration(tmp_path)) as running:
+        assert 1 == running.service.engine.counts().live
+
+    assert "storage: a request cannot be read any more" in caplog.text
+    assert "canary" not in caplog.text
+
+
+def test_the_default_directory_is_the_users() -> None:
+    """It is the one of the XDG specification for what outlives a process."""
+    assert Path("/states/spanscore") == default_directory({"XDG_STATE_HOME": "/states"})
+    for home in ({}, {"XDG_STATE_HOME": "relative"}):
+        assert Path("~/.local/state/spanscore").expanduser() == default_directory(home)

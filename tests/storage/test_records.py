@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanscore.storage.records import (
+    FILE_HEADER_SIZE,
+    RECORD_HEADER_SIZE,
+    Entry,
+    FileHeader,
+    Kind,
+    UnknownVersion,
+    file_header,
+    record_header,
+    scan,
+)
+
+RUN = 0x0123456789ABCDEF
+BODIES = [b"first", b"", b"x" * 3_000, b"last"]
+
+
+def record(sequence: int, body: bytes, run: int = RUN) -> bytes:
+    """Return a record as it is written."""
+    return record_header(run, Entry(Kind.PROTOBUF, sequence, 10 * sequence, 20 * sequence), body) + body
+
+
+def content_of(bodies: Sequence[bytes], *, compacted: bool = False) -> bytes:
+    """Return a file with these requests, numbered from 1."""
+    records = [record(number, body) for number, body in enumerate(bodies, 1)]
+    return file_header(FileHeader(RUN, compacted)) + b"".join(records)
+
+
+def bodies_in(content: bytes) -> list[bytes]:
+    """Return the requests that are found in a file."""
+    return [content[found.start : found.end] for found in scan(content).records]
+
+
+def test_what_is_written_is_read() -> None:
+    """A file gives back its header, and each record's place, numbers and body."""
+    content = content_of(BODIES)
+    found = scan(content)
+
+    assert (FileHeader(RUN, has_gaps=False), 0, 0) == (found.header, found.damaged, found.torn)
+    assert BODIES == bodies_in(content)
+    assert [Entry(Kind.PROTOBUF, n, 10 * n, 20 * n) for n in (1, 2, 3, 4)] == [each.entry for each in found.records]
+    assert FILE_HEADER_SIZE == found.records[0].offset
+
+
+@pytest.mark.parametrize("size", range(FILE_HEADER_SIZE + 1, len(content_of(BODIES)), 7))
+def test_a_torn_end_is_no_damage(size: int) -> None:
+    """Wherever a write is cut off, the whole records before are read, and what is left of the last one is only torn."""
+    content = content_of(BODIES)[:size]
+    found = scan(content)
+    whole = bodies_in(content)
+
+    assert (BODIES[: len(whole)], 0) == (whole, found.damaged)
+    assert size == FILE_HEADER_SIZE + found.torn + sum(RECORD_HEADER_SIZE + len(body) for body in whole)
+
+
+@pytest.mark.parametrize("size", range(FILE_HEADER_SIZE + 1))
+def test_a_file_without_records_is_empty(size: int) -> None:
+    """A file that ends within its header, or behind it, holds nothing and lacks nothing."""
+    found = scan(content_of(BODIES)[:size])
+
+    assert ((), 0) == (found.records, found.damaged)
+
+
+@pytest.mark.parametrize("offset", range(FILE_HEADER_SIZE, len(content_of(BODIES)), 11))
+def test_a_damaged_record_costs_itself_only(offset: int) -> None:
+    """Whichever byte of a record is wrong, that record is counted as damaged, and all others are read."""
+    content = bytearray(content_of(BODIES))
+    hit = next(i for i, each in enumerate(scan(content).records) if offset < each.end)
+    content[offset] ^= 0xFF
+    found = scan(bytes(content))
+
+    assert BODIES[:hit] + BODIES[hit + 1 :] == bodies_in(bytes(content))
+    # A last record whose length is wrong looks like one that is cut off.
+    assert found.damaged == 1 or (hit == len(BODIES) - 1 and found.torn)
+
+
+def test_neighbours_that_are_damaged_are_all_counted() -> None:
+    """The numbers of the records around a damaged place tell how many were there."""
+    content = bytearray(content_of(BODIES))
+    records = scan(bytes(content)).records
+    content[records[1].offset : records[2].end] = bytes(records[2].end - records[1].offset)
+
+    assert 2 == scan(bytes(content)).damaged
+
+
+def test_gaps_in_a_compacted_file_are_no_damage() -> None:
+    """Where records were left out on purpose, a damaged place counts as one."""
+    content = bytearray(
+        file_header(FileHeader(RUN, has_gaps=True)) + record(1, b"a") + record(90, b"b") + record(99, b"c")
+    )
+    damaged = scan(bytes(content)).records[1]
+    content[damaged.start] ^= 0xFF
+
+    assert 1 == scan(bytes(content)).damaged
+
+
+@pytest.mark.parametrize("offset", range(FILE_HEADER_SIZE))
+def test_a_damaged_header_costs_nothing(offset: int) -> None:
+    """The records behind a damaged header are read all the same."""
+    content = bytearray(content_of(BODIES))
+    content[offset] ^= 0xFF
+
+    assert BODIES == bodies_in(bytes(content))
+
+
+def test_another_version_is_refused() -> None:
+    """A whole header of another version is not guessed at."""
+    from zlib import crc32  # noqa: PLC0415 - to make a header that is right but for its version
+
+    content = bytearray(content_of(BODIES))
+    content[8] = 2
+    content[FILE_HEADER_SIZE - 4 : FILE_HEADER_SIZE] = crc32(content[: FILE_HEADER_SIZE - 4]).to_bytes(4, "little")
+
+    with pytest.raises(UnknownVersion, match=r"^format version 2, where this spanscore knows version 1$"):
+        scan(bytes(content))
+
+
+def test_a_request_cannot_pass_for_a_record() -> None:
+    """A sender that puts whole records into a request, and is lucky enough to have it damaged, gains nothing."""
+    forged = record(5, b"forged", run=RUN ^ 1)
+    content = bytearray(content_of([b"a", forged, b"b"]))
+    content[scan(bytes(content)).records[1].offset + 8] ^= 0xFF
+
+    assert [b"a", b"b"] == bodies_in(bytes(content))
+
+
+def test_a_file_of_zeros_is_read_at_once() -> None:
+    """What a file system leaves of a file it lost is no log, and takes no time."""
+    assert 1 == scan(bytes(64 * 2**20)).damaged
+
+
+@given(st.binary(max_size=300), st.lists(st.tuples(st.integers(0, 3_200), st.integers(0, 255)), max_size=20))
+def test_whatever_is_there_is_read(end: bytes, changes: list[tuple[int, int]]) -> None:
+    """Any bytes give records that lie inside the file, one behind the other."""
+    content = bytearray(content_of(BODIES) + end)
+    for offset, byte in changes:
+        content[offset % len(content)] = byte
+    try:
+        found = scan(bytes(content))
+    except UnknownVersion:
+        return
+    places = [(each.offset, each.end) for each in found.records]
+    assert places == sorted(places)
+    assert all(start < end for start, end in places)
+    assert not places or places[-1][1] <= len(content)

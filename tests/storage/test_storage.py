@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from spanscore.storage.files import StorageError
+from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, file_header
+from spanscore.storage.settings import StorageSettings
+from spanscore.storage.syncer import Synced
+from storage.disks import FailingDisk, MemoryDisk
+from storage.storing import DEADLINE_S, Kept, kept, names, request, sizes
+
+SMALL = StorageSettings(max_size=2**20, sync_interval_s=0)
+IMPATIENT = StorageSettings(max_size=2**20, sync_interval_s=0, compact_after_s=0)
+SEGMENT = SMALL.segment_size
+
+
+def test_what_was_not_scored_is_there_after_a_kill() -> None:
+    """Requests come back in their order, as far as their traces are open."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1, 2)
+        before.put(3)
+        before.put(2)
+        before.close(2, 3)
+        killed = disk.after_kill()
+    with kept(killed) as after:
+        assert [(1,)] == after.restored
+        after.put(1)
+        again = killed.after_kill()
+    with kept(again) as last:
+        assert [(1,), (1,)] == last.restored
+
+
+def test_a_clean_end_keeps_what_is_open_and_nothing_else() -> None:
+    """Without open traces, only a note is left of it all, and it goes with the next start."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        before.put(2)
+        before.close(1)
+    assert 1 == len(names(disk, ".requests"))
+    with kept(disk) as after:
+        assert [(2,)] == after.restored
+        after.close(2)
+    assert [] == names(disk, ".requests")
+
+
+def test_closed_traces_are_remembered_after_a_crash_only() -> None:
+    """After a crash requests may come again; a process that ended as it should had answered all of them."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        before.close(1)
+        killed = disk.after_kill()
+    assert [(1, True)] == remembered(killed)
+    assert [(1, False)] == remembered(disk)
+
+
+def test_a_crash_after_a_clean_end_is_a_crash() -> None:
+    """What was closed since the last clean end may come again, though nothing else is left of before."""
+    disk = MemoryDisk()
+    with kept(disk) as first:
+        first.put(1)
+        first.close(1)
+    with kept(disk) as second:
+        second.storage.look_after()
+    with kept(disk) as third:
+        third.put(2)
+        third.close(2)
+        killed = disk.after_kill()
+    assert [(2, True)] == remembered(killed)
+
+
+def remembered(disk: MemoryDisk) -> list[tuple[int, bool]]:
+    """Return the closed traces that a start finds, and whether they may come again."""
+    with kept(disk.after_kill()) as found:
+        return [(int.from_bytes(each.trace_id, "big"), each.may_come_again) for each in found.storage.closed_traces()]
+
+
+def test_a_trace_that_is_sent_again_after_a_clean_end_is_a_new_one() -> None:
+    """What was closed before does not hide what came after."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1, 2)
+        before.close(1)
+    with kept(disk) as after:
+        assert [(2,)] == after.restored
+        after.put(1)
+        killed = disk.after_kill()
+    with kept(killed) as last:
+        assert [(2,), (1,)] == last.restored
+
+
+def test_the_time_without_a_process_does_not_count() -> None:
+    """A request is as old as it was when the last one came, whatever the clocks say now."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        before.put(1)
+        killed = disk.after_kill()
+    with kept(killed) as after:
+        first, second = after.ages_s
+        assert (0.0, True) == (second, 0 < first < DEADLINE_S)
+        after.put(1)
+        again = killed.after_kill()
+    with kept(again) as last:
+        assert (0.0, 3, True) == (last.ages_s[2], len(last.ages_s), last.ages_s[0] >= first)
+
+
+def test_segments_go_with_their_last_trace() -> None:
+    """What is stored stays bounded while traces are closed, however much comes."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        for number in range(2_000):
+            assert storing.put(number)
+            storing.close(number)
+            storing.storage.look_after()
+        assert storing.storage.size < SMALL.max_size
+    assert 2_000 * len(request(1)) > SMALL.max_size
+    assert [] == names(disk, ".requests")
+
+
+def test_a_long_trace_does_not_hold_the_others() -> None:
+    """Where most of a segment is not needed, it is written anew with what is, and comes back after a kill."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        storing.put(0, 1)
+        for number in range(2, 900):
+            storing.put(number)
+        before = sizes(disk)[names(disk, ".requests")[0]]
+        storing.close(*range(1, 900))
+        storing.put(900)
+        storing.put(0, 901)
+        storing.close(900)
+        while storing.compact():
+            pass
+        after = sizes(disk)[names(disk, ".requests")[0]]
+        assert (SEGMENT // 2 < before, after) == (True, FILE_HEADER_SIZE + 44 + len(request(0)))
+        killed = disk.after_kill()
+    with kept(killed, SMALL) as found:
+        assert [(0,), (0, 901)] == found.restored
+
+
+def test_a_trace_that_is_closed_while_its_segment_is_written_anew_is_gone() -> None:
+    """What was decided meanwhile counts."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        storing.put(0)
+        for number in range(1, 900):
+            storing.put(number)
+        storing.close(*range(1, 900))
+        job = storing.storage.compaction(lambda _: True)
+        assert job is not None
+        result = job.run(lambda kind, body, ids: body)
+        storing.close(0)
+        storing.storage.compacted(job.segment, result)
+    assert ([], []) == (names(disk, ".requests"), names(disk, ".new"))
+
+
+def test_when_it_is_full_requests_are_refused_until_there_is_room() -> None:
+    """A refused request is not there after a kill; when traces are closed, requests are taken again."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        taken = [number for number in range(2_000) if storing.put(number)]
+        assert 0.9 * SMALL.max_size < storing.storage.size <= SMALL.max_size
+        assert ("the storage is full", 2_000 - len(taken)) == (
+            storing.storage.trouble,
+            storing.storage.refused.total(),
+        )
+        with kept(disk.after_kill(), SMALL) as killed:
+            assert [(number,) for number in taken] == killed.restored
+        storing.close(*taken)
+        storing.storage.look_after()
+        assert ("", True) == (storing.storage.trouble, storing.put(9_999))
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EFBIG])
+@pytest.mark.parametrize("method", ["create", "append", "truncate", "sync", "sync_names", "delete", "rename"])
+def test_no_fault_loses_what_was_acknowledged(method: str, error: int) -> None:
+    """Wherever an operation fails, once or from then on for a while, nothing that was acknowledged is lost."""
+    for first in range(1, 9):
+        for last in (first, first + 3):
+            disk = MemoryDisk()
+            failing = FailingDisk(disk, lambda name, call: error if name == method and first <= call <= last else None)  # noqa: B023 - used in this round only
+            with kept(failing, IMPATIENT) as storing:
+                acknowledged = [number for number in range(80) if storing.put_safely(number)]
+                closed = [number for number in acknowledged if number % 5]
+                storing.close(*closed)
+                storing.storage.look_after()
+                while storing.compact_if_possible():
+                    pass
+                failing.fault = lambda name, call: None
+                storing.storage.look_after()
+                assert ("", True) == (storing.storage.trouble, storing.put_safely(99))
+                killed = disk.after_power_loss(random.Random(first))
+            with kept(killed, SMALL) as found:
+                there = {trace for traces in found.restored for trace in traces}
+                assert set(acknowledged) - set(closed) | {99} <= there
+
+
+def test_a_file_that_cannot_be_synced_is_left_and_its_requests_move() -> None:
+    """The sync is not tried again; open requests are written to another file, which is synced."""
+    disk = MemoryDisk()
+    failing = FailingDisk(disk, lambda name, call: errno.EIO if (name, call) == ("sync", 2) else None)
+    with kept(failing) as storing:
+        assert (True, False, True) == (storing.put_safely(1), storing.put_safely(2), storing.put_safely(3))
+        assert (1, 2) == (storing.storage.sync_failures, len(names(disk, ".requests")))
+        assert (True, True) == (storing.compact(), storing.put_safely(4))
+        for seed in range(50):
+            with kept(disk.after_power_loss(random.Random(seed))) as found:
+                assert {1, 2, 3, 4} == {trace for traces in found.restored for trace in traces}
+
+
+def test_a_closed_trace_is_written_down_later_where_the_disk_is_full() -> None:
+    """The receiver scores on; what could not be written is, as soon as there is room."""
+    disk = MemoryDisk()
+    failing = FailingDisk(disk, lambda name, call: None)
+    with kept(failing) as storing:
+        storing.put(1, 2)
+        failing.fault = lambda name, call: errno.ENOSPC if name in {"create", "append"} else None
+        storing.close(1)
+        failing.fault = lambda name, call: None
+        storing.storage.look_after()
+        killed = disk.after_kill()
+    with kept(killed) as found:
+        assert [(2,)] == found.restored
+
+
+def test_damage_costs_the_record_and_is_counted() -> None:
+    """What comes before and behind a damaged record is there."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        for number in (1, 2, 3):
+            before.put(number)
+        killed = disk.after_kill()
+    (name,) = names(killed, ".requests")
+    killed.flip(name, killed.size(name) // 2)
+    with kept(killed) as found:
+        assert ([(1,), (3,)], 1) == (found.restored, found.storage.lost)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89SPN", file_header(FileHeader(1))], ids=["empty", "short", "header"])
+def test_files_without_requests_do_no_harm(content: bytes) -> None:
+    """What a crash leaves that early is deleted, and counts as nothing lost."""
+    disk = MemoryDisk()
+    disk.write("0000000000000001.requests", content)
+    disk.write("0000000000000001.closed", content)
+    with kept(disk) as found:
+        assert ([], 0, True) == (found.restored, found.storage.lost, found.put(1))
+    with kept(disk) as again:
+        assert [(1,)] == again.restored
+
+
+def test_strange_files_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """What is not ours is named and not touched; what a rewriting left behind is deleted."""
+    disk = MemoryDisk()
+    disk.write("notes.txt", b"mine")
+    disk.write("0000000000000007.requests.new", b"half")
+    with kept(disk):
+        pass
+
+    assert {"notes.txt": 4} == {name: size for name, size in sizes(disk).items() if not name.endswith(".ended")}
+    assert ["storage.directory: left alone, as it is not ours: 'notes.txt'"] == caplog.messages
+
+
+def test_another_version_is_refused_and_nothing_is_changed() -> None:
+    """A newer spanscore's files are not guessed at, and not deleted."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        before.put(2)
+        killed = disk.after_kill()
+    (name,) = names(killed, ".requests")
+    killed.write(name, with_version(killed.read(name, 0, 10_000), 9))
+    expected = sizes(killed)
+    with pytest.raises(StorageError, match=rf"^storage.directory: '{name}' is of format version 9, where this .* 1: "):
+        Kept(killed)
+    assert expected == sizes(killed)
+
+
+def with_version(content: bytes, version: int) -> bytes:
+    """Return a file with another version in its header."""
+    from zlib import crc32  # noqa: PLC0415 - to make a header that is right but for its version
+
+    header = bytearray(content[: FILE_HEADER_SIZE - 4])
+    header[8] = version
+    return bytes(header) + crc32(header).to_bytes(4, "little") + content[FILE_HEADER_SIZE:]
+
+
+def test_a_file_that_cannot_be_read_costs_itself_only() -> None:
+    """A disk that fails when it is read does not keep the process from starting."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        killed = disk.after_kill()
+    failing = FailingDisk(killed, lambda name, call: errno.EIO if name == "read" else None)
+    with kept(failing) as found:
+        assert ([], 1, True) == (found.restored, found.storage.lost, found.put_safely(2))
+
+
+def test_senders_that_wait_share_a_sync() -> None:
+    """What is written while the disk syncs is synced in one round."""
+    disk = MemoryDisk()
+    with kept(disk, StorageSettings(sync_interval_s=0.05)) as storing:
+        for number in range(100):
+            storing.put(number)
+        result = storing.wait_for(100)
+        assert (Synced(100), True) == (result, len(storing.rounds) <= 3)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    """Check that each storage ends its thread."""
+    import threading  # noqa: PLC0415 - for this check only
+
+    before = threading.active_count()
+    yield
+    assert threading.active_count() <= before + 1
