@@ -4,29 +4,63 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Final
+import traceback
+from types import TracebackType
+from typing import Final, TypeAlias
 
 LOGGER: Final = "spanscore"
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_MOST_CAUSES: Final = 8
+
+_ErrorInfo: TypeAlias = "tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]"
 
 
 class OneLine(logging.Formatter):
-    """Writes a record, its traceback too, as one line in which nothing moves the cursor."""
+    """Writes a record, its traceback too, as one line in which nothing moves the cursor.
+
+    Args:
+        tool_content: whether to write what errors say, which may quote what was received; without it their types are
+            written, and where they were raised.
+    """
+
+    def __init__(self, *, tool_content: bool = False) -> None:
+        super().__init__(_FORMAT)
+        self._tool_content = tool_content
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
+        record.exc_text = None  # another handler may have written what the error says
         text = super().format(record)
         if text.isprintable():
             return text
         return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
+    def formatException(self, ei: _ErrorInfo) -> str:  # noqa: N802 - the name is of the standard library
+        """Return the traceback of an error, with what the error says only where that may be told."""
+        if self._tool_content or ei[1] is None:
+            return super().formatException(ei)
+        error: BaseException | None = ei[1]
+        lines: list[str] = []
+        for _ in range(_MOST_CAUSES):
+            if error is None:
+                break
+            where = "".join(traceback.format_tb(error.__traceback__))
+            lines.insert(0, f"{where}{type(error).__name__}{_safe_words(error)}")
+            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        return "\n".join(lines)
 
-def log_to_standard_error(level: str) -> None:
+
+def log_to_standard_error(level: str, *, tool_content: bool = False) -> None:
     """Log from this level on; of other libraries warnings only."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine(_FORMAT))
+    handler.setFormatter(OneLine(tool_content=tool_content))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(LOGGER).setLevel(level.upper())
     # With a traceback for each client that went away before its answer; our own faults are logged by us.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
+
+
+def _safe_words(error: BaseException) -> str:
+    """Return what the operating system says about an error: it has not seen what was received."""
+    return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def _check(arguments: argparse.Namespace) -> int:
     config = configuration.load(arguments.config)
+    config.for_serve()
+    for warning in config.exposed_secrets():
+        print(f"warning: {warning}", file=sys.stderr)
     count = len(config.evaluators)
     print(f"{arguments.config}: right, {count} evaluator{'' if count == 1 else 's'}")
     return OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,8 @@ from spanscore.model import JSON
 Model = TypeVar("Model", bound=BaseModel)
 
 _TEXTS: Final = frozenset(WANTS_TEXT.values())
+_SECRETS: Final = "headers"
+"""The key below which no message shows a value."""
 _ABOUT_THE_KEY: Final = frozenset({"missing", "extra_forbidden", "key"})
 
 
@@ -90,6 +93,8 @@ def _follows_from_another(mistake: Mistake, node: Node) -> bool:
 def _problem(mistake: Mistake, model: type[BaseModel], root: Node, at: Path) -> Problem:
     path = (*at, *mistake.path)
     node = root.find(path)
+    if _SECRETS in path:
+        node = replace(node, written="***")
     place = root.key_place(path) if mistake.type in _ABOUT_THE_KEY and path else node.place
     text = message(mistake, node, _keys(model, mistake.path[:-1]))
     named = path if mistake.missing is None else (*path, mistake.missing)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -15,7 +15,9 @@ from spanscore.config._exporters import ConsoleExporter, Exporters, PrometheusEx
 from spanscore.config._receivers import OtlpReceiver, Receivers
 from spanscore.config._section import Section
 from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Storage, Telemetry, Traces
+from spanscore.config._server_files import is_readable_by_all, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
+from spanscore.config._tree import Path as KeyPath
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.errors import ConfigError
@@ -26,6 +28,9 @@ Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 Filled = TypeVar("Filled", bound=Section)
 
 _MOST_SHOWN: Final = 100
+
+_HEADERS: Final[KeyPath] = ("exporters", "otlp", "headers")
+_SECRETS: Final = (_HEADERS, ("receivers", "kafka", "settings"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +46,26 @@ class Config:
     storage: Storage
     exporters: Exporters | None
     annotate: Annotate | None
+    tool_content: bool
     telemetry: Telemetry
+    source: str = ""
+    """What messages call the file."""
+    file: Path | None = None
+    """The file, where it was read from one."""
+    inline_secrets: tuple[str, ...] = ()
+    """The keys whose secrets stand in the file itself, and not in variables of the environment."""
+    places: Mapping[KeyPath, Place] = field(default_factory=dict, repr=False, compare=False)
+    """Where the keys of the receivers stand."""
 
     def for_serve(self) -> Config:
-        """Return the configuration of a standalone receiver: what was left out is its default there."""
+        """Return the configuration of a standalone receiver: what was left out is its default there.
+
+        Raises:
+            ConfigError: a file that serving needs, a certificate or the bearer tokens, cannot be used.
+        """
+        unusable = [Problem(self._place(at), at, why) for at, why in unusable_files(self.receivers or Receivers())]
+        if unusable:
+            raise _error(unusable, self.source)
         exporters = self.exporters or Exporters(prometheus=PrometheusExporter(), console=ConsoleExporter())
         forwards = exporters.otlp is not None and "traces" in exporters.otlp.signals
         return replace(
@@ -78,6 +99,18 @@ class Config:
             annotate="none",
         )
 
+    def exposed_secrets(self) -> Iterator[str]:
+        """Yield a warning for each file with secrets that every user of this machine can read."""
+        if self.inline_secrets and self.file is not None and is_readable_by_all(self.file):
+            yield _readable(self.file, f"holds {', '.join(self.inline_secrets)}, and")
+        for at, file in secret_files(self.receivers or Receivers()):
+            if is_readable_by_all(file):
+                yield _readable(file, f"({dotted(at)})")
+
+    def _place(self, path: KeyPath) -> Place:
+        """Return where a key stands, or else the nearest one above it."""
+        return next((place for end in range(len(path), 0, -1) if (place := self.places.get(path[:end]))), Place(1, 1))
+
 
 def load(path: str | os.PathLike[str]) -> Config:
     """Read a configuration file.
@@ -101,7 +134,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         place = place_in(content[: error.start].decode(), error.start)
         message = f"{path}:{place.line}:{place.column}: must be UTF-8, but has the byte 0x{content[error.start]:02x}"
         raise ConfigError(message) from None
-    return loads(text, str(path), path.parent)
+    return replace(loads(text, str(path), path.parent), file=path)
 
 
 def loads(text: str, source: str, directory: Path, environment: Mapping[str, str] = os.environ) -> Config:
@@ -137,13 +170,39 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         storage=document.storage,
         exporters=document.exporters,
         annotate=document.annotate,
+        tool_content=document.tool_content,
         telemetry=document.telemetry,
+        source=source,
+        inline_secrets=tuple(_inline_secrets(root)),
+        places=dict(_places(root.find(("receivers",)), ("receivers",))),
     )
 
 
 def default() -> Config:
     """Return the configuration that holds without a file."""
     return loads("", "default configuration", Path())
+
+
+def _inline_secrets(root: Node) -> Iterator[str]:
+    for at in _SECRETS:
+        section = root.find(at).value if root.find(at[:-1]).has(at[-1]) else None
+        for name, node in section.items() if isinstance(section, dict) else ():
+            if node.written is None and node.value and _is_secret(at, name):
+                yield dotted((*at, name))
+
+
+def _is_secret(at: KeyPath, name: str) -> bool:
+    return at == _HEADERS or any(word in name for word in ("password", "secret", ".pem"))
+
+
+def _places(node: Node, at: KeyPath) -> Iterator[tuple[KeyPath, Place]]:
+    yield at, node.place
+    for key, below in node.value.items() if isinstance(node.value, dict) else ():
+        yield from _places(below, (*at, key))
+
+
+def _readable(file: Path, what: str) -> str:
+    return f"{file} {what} can be read by every user of this machine; take that from them with chmod o-r"
 
 
 def _filled(section: Filled, **defaults: object) -> Filled:

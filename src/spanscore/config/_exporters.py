@@ -33,7 +33,7 @@ class PrometheusExporter(Section):
 
 
 class JsonlExporter(Section):
-    """Appends one JSON object for each trajectory to a file."""
+    """Appends one JSON object for each trajectory to a file, with the arguments and results of its tool calls."""
 
     path: FilePath = Field(examples=["scores.jsonl"])
     """The file."""

@@ -8,11 +8,9 @@ from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
-from typing import Final
 
 from spanscore.errors import ConfigError
-
-_LOOK_AGAIN_S: Final = 1.0
+from spanscore.receivers._watched_files import WatchedFiles
 
 _log = logging.getLogger(__name__)
 
@@ -30,10 +28,8 @@ class BearerTokens:
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
-        self._clock = clock
+        self._file = WatchedFiles([path], clock)
         self._digests = _read(path)
-        self._version = _version(path)
-        self._looked_at = clock()
 
     def accept(self, authorization: str | bytes | None) -> bool:
         """Return whether the value of an Authorization header holds one of the tokens."""
@@ -50,14 +46,8 @@ class BearerTokens:
         return sum(compare_digest(digest, known) for known in self._digests) > 0
 
     def _look_again(self) -> None:
-        now = self._clock()
-        if now - self._looked_at < _LOOK_AGAIN_S:
+        if not self._file.changed():
             return
-        self._looked_at = now
-        version = _version(self._path)
-        if version == self._version:
-            return
-        self._version = version
         try:
             self._digests = _read(self._path)
         except ConfigError as error:
@@ -82,11 +72,3 @@ def _read(path: Path) -> tuple[bytes, ...]:
 
 def _digest(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogateescape")).digest()
-
-
-def _version(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-
-import grpc
+from typing import Any, Self
 
 from spanscore.errors import ConfigError
+from spanscore.receivers._watched_files import WatchedFiles
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The files that TLS needs, PEM."""
+    """The files that TLS needs, PEM. Connections made after they have changed use them as they are then."""
 
     cert_file: Path
     """The server's certificate chain."""
@@ -21,8 +24,13 @@ class Tls:
     client_ca_file: Path | None = None
     """Demand a client certificate signed by one of these."""
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them."""
+        return tuple(path for path in (self.cert_file, self.key_file, self.client_ca_file) if path is not None)
+
     def context(self) -> ssl.SSLContext:
-        """Return TLS for sockets, 1.2 or newer.
+        """Return TLS for sockets, 1.2 or newer, as the files have it now.
 
         Raises:
             ConfigError: a file cannot be used.
@@ -43,16 +51,49 @@ class Tls:
                 raise ConfigError(message) from error
         return context
 
-    def credentials(self) -> grpc.ServerCredentials:
-        """Return TLS for gRPC, which takes 1.2 or newer.
+    def reloading_context(self) -> ssl.SSLContext:
+        """Return TLS for the sockets of asyncio, each new connection of which is made as the files have it then.
 
         Raises:
             ConfigError: a file cannot be used.
         """
-        self.context()  # gRPC itself only says that the port cannot be bound
-        pair = (self.key_file.read_bytes(), self.cert_file.read_bytes())
-        authorities = None if self.client_ca_file is None else self.client_ca_file.read_bytes()
-        return grpc.ssl_server_credentials([pair], authorities, require_client_auth=authorities is not None)
+        return _ReloadingContext(self)
+
+
+class _ReloadingContext(ssl.SSLContext):
+    """Leaves each connection to a context made of the files: a context cannot forget what it has loaded."""
+
+    def __new__(cls, _tls: Tls) -> Self:
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self, tls: Tls) -> None:
+        super().__init__()
+        self._tls = tls
+        self._files = WatchedFiles(tls.files)
+        self._current = tls.context()
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        if self._files.changed():
+            self._load()
+        return self._current.wrap_bio(*args, **kwargs)
+
+    def _load(self) -> None:
+        try:
+            self._current = self._tls.context()
+        except ConfigError as error:
+            log_not_reloaded(error)
+        else:
+            log_reloaded(self._tls)
+
+
+def log_reloaded(tls: Tls) -> None:
+    """Log that the files were read again."""
+    _log.info("read the files of TLS again: %s", ", ".join(map(str, tls.files)))
+
+
+def log_not_reloaded(error: Exception) -> None:
+    """Log that the files have changed but cannot be used: replaced one by one, they do not fit for a moment."""
+    _log.warning("the certificates stay as they were: %s", error)
 
 
 def _reason(error: OSError) -> str:

@@ -1,0 +1,78 @@
+"""The files that serving needs: whether they can be used, and whether others can read what is secret."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from spanscore.config._receivers import Receivers, ServerTls
+from spanscore.config._tree import Path
+from spanscore.errors import ConfigError
+from spanscore.receivers._bearer import BearerTokens
+from spanscore.receivers._tls import Tls
+
+_OTLP: Path = ("receivers", "otlp")
+
+
+def unusable_files(receivers: Receivers) -> Iterator[tuple[Path, str]]:
+    """Yield the keys whose files cannot be used, and why."""
+    for at, tls in _tls_sections(receivers):
+        unreadable = [(key, why) for key, file in _files(tls) if (why := _unreadable(file))]
+        yield from (((*at, key), why) for key, why in unreadable)
+        if not unreadable and tls.cert_file is not None and tls.key_file is not None:
+            files = Tls(cert_file=tls.cert_file, key_file=tls.key_file, client_ca_file=tls.client_ca_file)
+            try:
+                files.context()
+            except ConfigError as error:
+                yield at, str(error)
+    for at, tokens in _token_files(receivers):
+        try:
+            BearerTokens(tokens)
+        except ConfigError as error:
+            yield at, str(error)
+
+
+def secret_files(receivers: Receivers) -> Iterator[tuple[Path, FilePath]]:
+    """Yield the keys that name files which nobody else should read, and the files."""
+    for at, tls in _tls_sections(receivers):
+        if tls.key_file is not None:
+            yield (*at, "key_file"), tls.key_file
+    yield from _token_files(receivers)
+
+
+def is_readable_by_all(file: FilePath) -> bool:
+    """Return whether every user of this machine can read a file; False where it is not there."""
+    try:
+        return bool(file.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
+
+
+def _tls_sections(receivers: Receivers) -> Iterator[tuple[Path, ServerTls]]:
+    protocols = receivers.otlp.protocols if receivers.otlp is not None else None
+    for name in ("grpc", "http"):
+        server = getattr(protocols, name, None)
+        if server is not None and server.tls is not None:
+            yield (*_OTLP, "protocols", name, "tls"), server.tls
+
+
+def _files(tls: ServerTls) -> Iterator[tuple[str, FilePath]]:
+    for key in ("cert_file", "key_file", "client_ca_file"):
+        file = getattr(tls, key)
+        if file is not None:
+            yield key, file
+
+
+def _token_files(receivers: Receivers) -> Iterator[tuple[Path, FilePath]]:
+    if receivers.otlp is not None and receivers.otlp.auth is not None:
+        yield (*_OTLP, "auth", "bearer_token_file"), receivers.otlp.auth.bearer_token_file
+
+
+def _unreadable(file: FilePath) -> str:
+    try:
+        with file.open("rb") as opened:
+            opened.read(1)
+    except OSError as error:
+        return f"{file}: cannot be read: {error.strerror or error}"
+    return ""

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spanscore.cli import main
+
+CONFIGURATION = """\
+receivers:
+  otlp:
+    auth: {bearer_token_file: tokens.txt}
+exporters:
+  otlp: {headers: {x-api-key: abc}}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a configuration with a secret in it, that everybody can read."""
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(CONFIGURATION)
+    path.chmod(0o644)
+    return path
+
+
+def test_files_that_serving_needs_are_checked(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of tokens that is not there is a mistake, told with its place."""
+    assert 2 == main(["check", str(path)])
+    told = capsys.readouterr().err
+    assert told.startswith(
+        f"{path}:3:31 receivers.otlp.auth.bearer_token_file: {path.parent}/tokens.txt: cannot be read"
+    )
+
+
+def test_secrets_that_everybody_can_read_are_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are no mistake, but worth a warning."""
+    (path.parent / "tokens.txt").write_text("abc")
+    (path.parent / "tokens.txt").chmod(0o600)
+    assert 0 == main(["check", str(path)])
+    told = capsys.readouterr()
+    assert f"{path}: right, 1 evaluator\n" == told.out
+    assert told.err.startswith(f"warning: {path} holds exporters.otlp.headers.x-api-key, and can be read by every user")

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spanscore import config
+from spanscore.errors import ConfigError
+
+FILES = Path(__file__).parents[1] / "tls"
+
+WITH_FILES = """\
+receivers:
+  otlp:
+    protocols:
+      grpc:
+        tls: {cert_file: server.crt, key_file: server.key, client_ca_file: ca.crt}
+    auth:
+      bearer_token_file: tokens.txt
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """Return a configuration that can be served, with all the files it names, which nobody else can read."""
+    for name in ("server.crt", "server.key", "ca.crt"):
+        shutil.copy(FILES / name, tmp_path / name)
+    (tmp_path / "tokens.txt").write_text("secret\n")
+    (tmp_path / "spanscore.yaml").write_text(WITH_FILES)
+    for file in tmp_path.iterdir():
+        file.chmod(0o640)
+    return tmp_path / "spanscore.yaml"
+
+
+def refused(path: Path) -> list[str]:
+    """Return the errors that serving a configuration would meet, one a line."""
+    loaded = config.load(path)
+    with pytest.raises(ConfigError) as raised:
+        loaded.for_serve()
+    return str(raised.value).splitlines()
+
+
+def test_files_that_can_be_used_are_no_error(written: Path) -> None:
+    """Certificate, key, authority and tokens are read when serving is prepared."""
+    assert config.load(written).for_serve().receivers == config.load(written).receivers
+
+
+def test_missing_files_are_told_all_at_once_with_their_places(written: Path) -> None:
+    """Every key that names a file that is not there is in the message, with file, line and column."""
+    for name in ("server.key", "ca.crt", "tokens.txt"):
+        (written.parent / name).unlink()
+    gone = "cannot be read: No such file or directory"
+    tls = "receivers.otlp.protocols.grpc.tls"
+
+    assert [
+        f"{written}:5:48 {tls}.key_file: {written.parent}/server.key: {gone}",
+        f"{written}:5:76 {tls}.client_ca_file: {written.parent}/ca.crt: {gone}",
+        f"{written}:7:26 receivers.otlp.auth.bearer_token_file: {written.parent}/tokens.txt: {gone}",
+    ] == refused(written)
+
+
+def test_files_that_do_not_fit_are_told(written: Path) -> None:
+    """A key of another certificate, and a file of tokens without one."""
+    shutil.copy(FILES / "client.key", written.parent / "server.key")
+    (written.parent / "tokens.txt").write_text("# none\n")
+
+    tls, tokens = refused(written)
+    assert tls.startswith(f"{written}:5:14 receivers.otlp.protocols.grpc.tls: TLS: ")
+    assert tls.endswith("cannot be used: key values mismatch")
+    assert tokens.endswith("bearer_token_file: " + f"{written.parent}/tokens.txt: has no token; write one a line")
+
+
+def test_elsewhere_the_files_need_not_be_there(written: Path) -> None:
+    """One configuration may serve in one place and score in an agent's process, or recordings, in another."""
+    (written.parent / "tokens.txt").unlink()
+    loaded = config.load(written)
+
+    assert (None, None) == (loaded.for_process().receivers.otlp, loaded.for_files().receivers.otlp)
+
+
+def test_secrets_that_everybody_can_read_are_told(written: Path) -> None:
+    """There is a warning for the private key, the tokens, and a configuration with a secret in it."""
+    assert [] == list(config.load(written).exposed_secrets())
+
+    written.write_text(WITH_FILES + "exporters: {otlp: {headers: {x-api-key: abc, x-tenant: '${env:HOME}'}}}\n")
+    for file in written.parent.iterdir():
+        file.chmod(0o644)
+    take_away = "can be read by every user of this machine; take that from them with chmod o-r"
+    assert [
+        f"{written} holds exporters.otlp.headers.x-api-key, and {take_away}",
+        f"{written.parent}/server.key (receivers.otlp.protocols.grpc.tls.key_file) {take_away}",
+        f"{written.parent}/tokens.txt (receivers.otlp.auth.bearer_token_file) {take_away}",
+    ] == list(config.load(written).exposed_secrets())
+
+
+@pytest.mark.parametrize("headers", ["canary", "[canary]", "{x-api-key: {a: canary}}", "{x-api-key: [canary]}"])
+def test_what_stands_under_headers_is_never_shown(headers: str) -> None:
+    """Written the wrong way, a secret is a secret still."""
+    with pytest.raises(ConfigError) as raised:
+        config.loads(f"exporters: {{otlp: {{headers: {headers}}}}}", "c.yaml", Path())
+    assert "exporters.otlp.headers" in str(raised.value)
+    assert "canary" not in str(raised.value)
