@@ -1,6 +1,6 @@
 """How long a recording of 100 MB takes to score, and whether memory grows with the number of closed traces.
 
-Run: .venv/bin/python bench/recordings.py
+Run: python -m bench.recordings
 """
 
 from __future__ import annotations

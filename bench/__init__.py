@@ -1,0 +1,1 @@
+"""Benchmarks of spanscore, measured beside their yardsticks and peers: `python -m bench`."""

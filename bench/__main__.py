@@ -1,0 +1,74 @@
+"""Runs the benchmarks and prints their table."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from bench.goals import GOALS, Row, Run
+from bench.table import HEADER, machine, markdown, update_readme
+
+BENCHES: Final = (
+    (("P1", "P2"), "decode"),
+    (("P3", "P4", "P5"), "servers"),
+    (("P6", "P9"), "in_process"),
+    (("P7",), "memory"),
+    (("P8",), "latency"),
+    (("P10",), "evaluators"),
+    (("P11",), "growth"),
+    (("P12",), "forwarding"),
+    (("P13",), "durability"),
+    (("P14",), "imports"),
+)
+"""The goals, and the module that measures them."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for; the status says only whether it could be measured, never whether a goal was reached."""
+    parsed = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers are stopped
+    wanted, run = parsed.only, Run(quick=parsed.quick, write=parsed.write)
+    found: list[Row] = []
+    failed = False
+    print(machine(), "", *HEADER, sep="\n", flush=True)
+    for goals, name in BENCHES:
+        if not wanted & set(goals):
+            continue
+        began = time.perf_counter()
+        try:
+            for row in importlib.import_module(f"bench.{name}").rows(run):
+                print(markdown(row), flush=True)
+                found.append(row)
+        except Exception as error:  # noqa: BLE001 - the other benchmarks are still worth running
+            failed = True
+            print(f"{', '.join(goals)} could not be measured: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    if parsed.write:
+        update_readme(found, run)
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", type=_goals, default=_goals(""), metavar="P3,P4", help="only these goals")
+    parser.add_argument("--quick", action="store_true", help="less load and fewer rounds: figures swing more")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
+    return parser
+
+
+def _goals(text: str) -> set[str]:
+    known = {number.split()[0] for number in GOALS}
+    wanted = {part.strip().upper() for part in text.split(",") if part.strip()} or known
+    if unknown := wanted - known:
+        message = f"no such goal: {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+        raise argparse.ArgumentTypeError(message)
+    return wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""P14: what `import spanscore` costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from statistics import median
+
+from bench.goals import Row, Run, judged
+
+
+def rows(run: Run) -> Iterator[Row]:
+    """Measure the CPU time of an interpreter that imports, less that of one that does not."""
+    more: dict[str, list[float]] = {"import spanscore": [], "from spanscore import ScoringSpanProcessor": []}
+    for _ in range(5 if run.quick else 25):
+        bare = _cpu_s("pass")
+        for statement, found in more.items():
+            found.append((_cpu_s(statement) - bare) * 1000)
+    typical = {statement: median(found) for statement, found in more.items()}
+    processor = typical.pop("from spanscore import ScoringSpanProcessor")
+    (own,) = typical.values()
+    yield judged("P14", own, figure=f"{own:.0f} ms of CPU", yardstick="an interpreter that imports nothing")
+    yield Row(goal="", what="import ScoringSpanProcessor, with the SDK", figure=f"{processor:.0f} ms of CPU")
+
+
+def _cpu_s(statement: str) -> float:
+    process = subprocess.Popen([sys.executable, "-c", statement])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        message = f"{statement!r} failed"
+        raise RuntimeError(message)
+    return usage.ru_utime + usage.ru_stime

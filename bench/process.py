@@ -1,0 +1,87 @@
+"""A server in a process of its own, and the CPU time it takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+_ROOT: Final = Path(__file__).parents[1]
+_START_S: Final = 60.0
+_STOP_S: Final = 20.0
+_CPU_CLOCK: Final = 2
+
+
+class Process:
+    """Starts a command and waits until it says that it is ready.
+
+    Args:
+        command: the program and its arguments.
+        ready: what it then has written, on any of its two outputs.
+        environment: variables beside our own.
+    """
+
+    def __init__(self, command: Sequence[str], ready: str, environment: Mapping[str, str] | None = None) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
+        self._process = subprocess.Popen(
+            command, stdout=self._log, stderr=self._log, cwd=_ROOT, env={**os.environ, **(environment or {})}
+        )
+        try:
+            self.greeting: Final = self._wait_for(ready)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that the process has taken so far, on all its threads."""
+        # What clock_getcpuclockid(3) computes; Python has it for threads only.
+        return time.clock_gettime((~self.pid << 3) | _CPU_CLOCK)
+
+    def memory(self) -> int:
+        """Return the bytes of physical memory that the process holds."""
+        pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def _wait_for(self, ready: str) -> str:
+        deadline = time.monotonic() + _START_S
+        while True:
+            self._log.seek(0)
+            said = self._log.read().decode(errors="replace")
+            if re.search(ready, said):
+                return said
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                message = f"{self._process.args!r} did not start: {said[-2_000:]}"
+                raise RuntimeError(message)
+            time.sleep(0.02)
+
+
+def python(module: str, *arguments: str, ready: str) -> Process:
+    """Start a Python module of the project with the interpreter that runs the benchmarks."""
+    return Process([sys.executable, "-m", module, *arguments], ready)

@@ -1,0 +1,38 @@
+"""The configurations that are measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from bench.workload import TOOLS
+from spanscore import config as configuration
+from spanscore.collect.table import TraceTable
+from spanscore.config import Config
+from spanscore.engine import Clock, Engine
+from spanscore.wiring import pipeline, root_condition, trace_settings
+
+FOUR_EVALUATORS: Final = f"""
+evaluators:
+  health: {{type: tool_call_trajectory}}
+  order: {{type: tool_call_order, tool_calls_order: [{", ".join(TOOLS)}]}}
+  refunded: {{type: tool_call_args, tool_calls: [{{name: issue_refund, args: {{order_id: A-1}}}}]}}
+  allowed: {{type: tool_policy, max_calls: 20, must_precede: [[check_policy, issue_refund]]}}
+"""
+AT_ONCE: Final = "traces: {decision_delay: 0s}\n"
+
+
+def loaded(text: str) -> Config:
+    """Read a configuration."""
+    return configuration.loads(text, "bench", Path())
+
+
+def engine(config: Config, clock: Clock) -> Engine:
+    """Return an engine that scores as configured and sends nothing."""
+    scoring = pipeline(config)
+    return Engine(table(config), scoring, {}, clock)
+
+
+def table(config: Config) -> TraceTable:
+    """Return a trace table as configured."""
+    return TraceTable(trace_settings(config), root_condition(config, pipeline(config).reader))

@@ -1,0 +1,115 @@
+"""Runs `spanscore serve` and others, sends them the same load, and compares what they take of the CPU."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final, Protocol
+
+from bench import workload
+from bench.measure import Samples
+from bench.process import Process, python
+
+RECEIVER: Final = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:0"}
+      http: {endpoint: "127.0.0.1:0"}
+evaluators: {health: {type: tool_call_trajectory}}
+"""
+PROMETHEUS: Final = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'
+NOT_DURABLE: Final = "storage: {durability: none}\n"
+
+_generations: Final = count(1)  # a server that is asked twice must not find the traces of the first time
+_SETTLE_S: Final = 2.5
+"""How long traces wait for late spans, and a little more."""
+_LOOK_S: Final = 0.25
+_STILL: Final = 0.01
+"""Of a CPU: what a server takes that has nothing left to do."""
+
+
+class Client(Protocol):
+    """Sends requests to one server."""
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        """Send, and return when all are answered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server, and what sends to it."""
+
+    process: Process
+    client: Client
+
+
+@contextmanager
+def spanscore(config: str) -> Iterator[Process]:
+    """Run `spanscore serve`."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "bench.yaml"
+        path.write_text(config, encoding="utf-8")
+        with python("spanscore", "serve", "--config", str(path), ready="Let an agent send") as process:
+            yield process
+
+
+def http_port(server: Process) -> int:
+    """Return where `spanscore serve` takes OTLP over HTTP."""
+    return _told_port(server, r"OTLP over HTTP +http://localhost:(\d+)")
+
+
+def grpc_port(server: Process) -> int:
+    """Return where `spanscore serve` takes OTLP over gRPC."""
+    return _told_port(server, r"OTLP over gRPC +http://localhost:(\d+)")
+
+
+def yardstick_port(server: Process) -> int:
+    """Return the port of a yardstick."""
+    return _told_port(server, r"(?:http|grpc) (\d+)\n")
+
+
+def cpu_of(targets: Mapping[str, Target], load: Sequence[bytes], rounds: int) -> Samples:
+    """Send each server the load in turn, with new traces in each round, and return the CPU seconds that it took.
+
+    A round ends when the servers have come to rest, so that what they do later is counted. The first round does not
+    count.
+    """
+    samples: Samples = {name: [] for name in targets}
+    for number in range(rounds + 1):
+        bodies = workload.renewed(load, next(_generations))
+        before = {name: target.process.cpu_s() for name, target in targets.items()}
+        for target in targets.values():
+            target.client.send(bodies)
+        time.sleep(_SETTLE_S)
+        for name, target in targets.items():
+            taken = at_rest(target.process) - before[name]
+            if number:
+                samples[name].append(taken)
+    return samples
+
+
+def at_rest(process: Process) -> float:
+    """Wait until a server has nothing left to do, and return the CPU time that it has taken."""
+    taken = process.cpu_s()
+    while True:
+        time.sleep(_LOOK_S)
+        later = process.cpu_s()
+        if later - taken < _STILL * _LOOK_S:
+            return later
+        taken = later
+
+
+def _told_port(server: Process, pattern: str) -> int:
+    found = re.search(pattern, server.greeting)
+    if found is None:
+        message = f"no port in {server.greeting!r}"
+        raise RuntimeError(message)
+    return int(found[1])
