@@ -10,10 +10,10 @@ from spanscore.compare.effort import MAX_COMPARISONS, Effort, TooMuchWorkError
 from spanscore.compare.matching import (
     common_subsequence,
     containing,
+    doubts,
     json_equal,
     json_key,
     member_keys,
-    python_equality_suffices,
 )
 from spanscore.model import NOT_RECORDED
 
@@ -94,10 +94,22 @@ class TestJsonEquality:
 
     @settings(max_examples=300, deadline=None)
     @given(value=JSON_VALUES, other=JSON_VALUES)
-    def test_python_equality_suffices(self, value: Any, other: Any) -> None:
-        """Where it is said to be as good, `==` is as good."""
-        if python_equality_suffices(value):
-            assert (value == other) == json_equal(value, other)
+    def test_python_equality_and_its_doubts(self, value: Any, other: Any) -> None:
+        """`==` is as good as JSON equality where the doubts that it leaves are settled."""
+        where = doubts(value)
+        if where is not None:
+            told = value == other and all(doubt.is_settled(other) for doubt in where)
+            assert told == json_equal(value, other)
+
+    @pytest.mark.parametrize(
+        ("value", "other"),
+        [(True, 1), (0, False), ({"a": [1.0]}, {"a": [True]}), ({"a": {"b": False}}, {"a": {"b": 0}})],
+    )
+    def test_doubts_tell_booleans_from_numbers(self, value: Any, other: Any) -> None:
+        """What Python takes for equal and JSON does not is found at the places in doubt."""
+        assert value == other
+        assert [False] == [doubt.is_settled(other) for doubt in doubts(value) or ()]
+        assert [True] == [doubt.is_settled(value) for doubt in doubts(value) or ()]
 
     def test_nothing_is_too_deep(self) -> None:
         """Values of any depth can be compared: the stack does not limit them."""

@@ -113,7 +113,7 @@ def test_what_became_of_spans_and_traces() -> None:
         *numbers["spanscore_spans_refused_total"].values(),
     ]
     assert 10 == numbers["spanscore_spans_received_total"][()] == sum(parts)
-    assert {("duplicate",): 1, ("conflict",): 0, ("queue_full",): 1} == dropped
+    assert {("duplicate",): 1, ("conflict",): 0, ("handed_over",): 0, ("queue_full",): 1} == dropped
     assert {("rescored",), ("ignored",), ("over_limit",), ("not_kept",)} == late.keys()
     assert {"root_ended", "timed_out", "span_limit", "size_limit", "evicted", "shutdown"} == {
         reason for (reason,) in numbers["spanscore_traces_closed_total"]

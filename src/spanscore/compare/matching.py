@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED, Recorded
@@ -56,20 +56,42 @@ def json_equal(left: Recorded, right: Recorded) -> bool:
     return json_key(left) == json_key(right)
 
 
-def python_equality_suffices(value: Any, levels: int = _DEEP) -> bool:
-    """Return whether `==` with this value, far faster than keys, cannot differ from JSON equality.
+class Doubt(NamedTuple):
+    """A place in a value where Python's `==` does not tell a boolean from a number."""
 
-    Python tells apart all that JSON does but `True` and 1, `False` and 0.
+    path: tuple[Any, ...]
+    is_boolean: bool
+
+    def is_settled(self, value: Any) -> bool:
+        """Return whether a value that is equal by `==` is of the same kind at this place."""
+        for step in self.path:
+            value = value[step]
+        return (type(value) is bool) is self.is_boolean
+
+
+def doubts(value: Any) -> tuple[Doubt, ...] | None:
+    """Return where `==` with this value, far faster than keys, may take for equal what is not equal as JSON.
+
+    None when it cannot be used at all: it would exhaust the stack, or the value is no JSON.
     """
+    try:
+        return tuple(_doubts(value, (), _DEEP))
+    except ValueError:
+        return None
+
+
+def _doubts(value: Any, path: tuple[Any, ...], levels: int) -> Iterator[Doubt]:
     kind = type(value)
-    if kind is str or value is None:
-        return True
-    if kind is int or kind is float:
-        return value not in (0, 1)
     if kind is dict or kind is list:
-        inner = value.values() if kind is dict else value
-        return levels > 0 and all(python_equality_suffices(item, levels - 1) for item in inner)
-    return False
+        if not levels:
+            raise ValueError(path)
+        for step, item in value.items() if kind is dict else enumerate(value):
+            yield from _doubts(item, (*path, step), levels - 1)
+    elif kind is bool or kind is int or kind is float:
+        if value in (0, 1):
+            yield Doubt(path, kind is bool)
+    elif kind is not str and value is not None:
+        raise ValueError(path)
 
 
 def member_keys(value: Recorded) -> frozenset[Hashable]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from spanscore.compare.matching import Pairs, json_key, python_equality_suffices
+from spanscore.compare.matching import Doubt, Pairs, doubts, json_key
 from spanscore.model import Recorded, ToolCall
 
 UNKNOWN: Final = -1
@@ -21,17 +21,19 @@ class Wanted(NamedTuple):
     name: str
     arguments: Recorded
     key: Hashable
-    is_plain: bool
-    """Python's `==` with the arguments is as good as comparing keys."""
+    doubts: tuple[Doubt, ...] | None
+    """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
 
     @classmethod
     def of(cls, name: str, arguments: Recorded) -> Wanted:
         """Get the arguments ready to be compared."""
-        return cls(name, arguments, json_key(arguments), python_equality_suffices(arguments))
+        return cls(name, arguments, json_key(arguments), doubts(arguments))
 
     def has_arguments(self, arguments: Recorded) -> bool:
         """Return whether these arguments are equal."""
-        return bool(self.arguments == arguments) if self.is_plain else self.key == json_key(arguments)
+        if self.doubts is None:
+            return self.key == json_key(arguments)
+        return bool(self.arguments == arguments) and all(doubt.is_settled(arguments) for doubt in self.doubts)
 
 
 class Reference:
@@ -48,7 +50,7 @@ class Reference:
         self._names: Final = tuple(call.name for call in wanted)
         self._tools: Final = frozenset(self._names)
         self._arguments: Final = [call.arguments for call in wanted]
-        self._is_plain: Final = all(call.is_plain for call in wanted)
+        self._doubts: Final = None if any(call.doubts is None for call in wanted) else _all_doubts(wanted)
         self._places: Final[dict[tuple[str, Hashable], int]] = {}
         self.numbers: Final = [
             self._places.setdefault((call.name, key(call.name, call.arguments)), place)
@@ -58,7 +60,10 @@ class Reference:
 
     def is_run(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
         """Return whether a run consists of exactly these calls. False may also mean that it takes more to find out."""
-        return self._is_plain and self._names == names and self._arguments == [call.arguments for call in calls]
+        if self._doubts is None or self._names != names:
+            return False
+        arguments = [call.arguments for call in calls]
+        return self._arguments == arguments and all(doubt.is_settled(arguments) for doubt in self._doubts)
 
     def recognised(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[int]:
         """Return the number of each call of a run, UNKNOWN for those not expected.
@@ -73,7 +78,7 @@ class Reference:
         for name, call in zip(names, calls, strict=True):
             if place < end:
                 wanted = self._wanted[place]
-                if wanted.is_plain and wanted.name == name and wanted.arguments == call.arguments:
+                if wanted.name == name and wanted.doubts is not None and wanted.has_arguments(call.arguments):
                     found.append(self.numbers[place])
                     place += 1
                     continue
@@ -97,6 +102,14 @@ class Reference:
         if name not in self._tools:
             return UNKNOWN
         return self._places.get((name, self._key(name, arguments)), UNKNOWN)
+
+
+def _all_doubts(wanted: Sequence[Wanted]) -> list[Doubt]:
+    return [
+        Doubt((place, *doubt.path), doubt.is_boolean)
+        for place, call in enumerate(wanted)
+        for doubt in call.doubts or ()
+    ]
 
 
 def _following(numbers: Sequence[int]) -> list[int]:

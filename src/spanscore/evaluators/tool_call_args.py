@@ -11,7 +11,7 @@ from annotated_types import MinLen
 
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
-from spanscore.compare.matching import member_keys, positions, python_equality_suffices
+from spanscore.compare.matching import Doubt, doubts, member_keys, positions
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, Skipped, ToolCall, Trajectory
@@ -98,21 +98,22 @@ class _Wanted(NamedTuple):
     members: frozenset[Hashable]
     mark: Hashable
     """What a call that fits has: the member that is rarest among the expected ones, or else all members."""
-    is_plain: bool
-    """Python's `==` with the arguments is as good as comparing members."""
+    doubts: tuple[Doubt, ...] | None
+    """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
     subset: bool
 
     def fits(self, arguments: Recorded) -> bool:
-        if not self.is_plain:
+        if self.doubts is None:
             return self.fit(member_keys(arguments))
-        if not self.subset:
-            return arguments == self.arguments or (arguments is NOT_RECORDED and not self.arguments)
         if not isinstance(arguments, dict):
-            return not self.members
-        for name, value in self.arguments.items():  # noqa: SIM110 - all() takes three times as long
-            if name not in arguments or arguments[name] != value:
-                return False
-        return True
+            return not self.arguments if arguments is NOT_RECORDED or self.subset else False
+        if self.subset:
+            for name, value in self.arguments.items():
+                if name not in arguments or arguments[name] != value:
+                    return False
+        elif arguments != self.arguments:
+            return False
+        return all(doubt.is_settled(arguments) for doubt in self.doubts)
 
     def fit(self, members: frozenset[Hashable]) -> bool:
         return self.members <= members if self.subset else self.members == members
@@ -129,8 +130,8 @@ def _wanted(calls: Sequence[tuple[str, Mapping[str, Any]]], *, subset: bool) -> 
     frequency = Counter((tool, member) for (tool, _), held in zip(calls, members, strict=True) for member in held)
     for (tool, arguments), held in zip(calls, members, strict=True):
         rarest = min(held, key=lambda member: frequency[tool, member], default=None)
-        plain = python_equality_suffices(dict(arguments))
-        yield _Wanted(tool, dict(arguments), held, rarest if subset else held, plain, subset)
+        where = doubts(dict(arguments))
+        yield _Wanted(tool, dict(arguments), held, rarest if subset else held, where, subset)
 
 
 class _Unused:
