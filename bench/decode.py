@@ -12,6 +12,7 @@ from bench.goals import Row, Run, judged
 from bench.measure import Samples, collect_rarely, interleaved, ratio, typical
 from spanscore.receivers._otlp_json import decode_json
 from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.wiring import wanted
 
 _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS
 
@@ -36,6 +37,7 @@ def measured(traces: int, rounds: int) -> Samples:
     bodies = workload.requests(traces)
     in_json = workload.json_requests(traces)
     config = scoring.loaded(_CONFIG)
+    keys = wanted(config)
 
     def parsed() -> None:
         for body in bodies:
@@ -43,21 +45,21 @@ def measured(traces: int, rounds: int) -> Samples:
 
     def decoded() -> None:
         for body in bodies:
-            decode_protobuf(body)
+            decode_protobuf(body, wanted=keys)
 
     def grouped() -> None:
         table = scoring.table(config)
-        closed = sum(len(table.add(decode_protobuf(body).spans, 0.0)) for body in bodies)
+        closed = sum(len(table.add(decode_protobuf(body, wanted=keys).spans, 0.0)) for body in bodies)
         _check(closed, traces)
 
     def grouped_from_json() -> None:
         table = scoring.table(config)
-        closed = sum(len(table.add(decode_json(body).spans, 0.0)) for body in in_json)
+        closed = sum(len(table.add(decode_json(body, wanted=keys).spans, 0.0)) for body in in_json)
         _check(closed, traces)
 
     def scored() -> None:
         engine = scoring.engine(config, time.monotonic)
-        reports = sum(len(engine.add(decode_protobuf(body).spans)) for body in bodies)
+        reports = sum(len(engine.add(decode_protobuf(body, wanted=keys).spans)) for body in bodies)
         _check(reports, traces)
 
     functions = {

@@ -17,6 +17,7 @@ from bench.goals import Row, Run, judged
 from bench.measure import collect_rarely, interleaved
 from bench.memory import with_open_traces
 from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.wiring import wanted
 
 PLOT: Final = Path(__file__).with_name("growth.png")
 
@@ -82,6 +83,7 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
     """Return the CPU seconds of a trace by its number of calls: decoded, grouped and scored."""
     collect_rarely()
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
+    keys = wanted(config)
     found = []
     for calls in sizes:
         traces = max(1, 10_000 // calls)
@@ -90,7 +92,7 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
         def scored(bodies: Sequence[bytes] = bodies) -> None:
             engine = scoring.engine(config, time.monotonic)
             for body in bodies:
-                engine.add(decode_protobuf(body).spans)
+                engine.add(decode_protobuf(body, wanted=keys).spans)
 
         found.append((calls, median(interleaved({"": scored}, rounds)[""]) / traces))
     return found

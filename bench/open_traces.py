@@ -13,12 +13,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench import scoring, workload
 from bench.measure import collect_rarely, percentile
 from spanscore.engine import Engine
+from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.wiring import wanted
 
 _AT_ONCE: Final = 1_000
 _WARM_UP: Final = 200
@@ -30,24 +32,34 @@ _GENERATIONS_MEASURED: Final = 10
 _SETTINGS: Final = "traces: {decision_delay: 0s, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
 
 
+class _Receiver(NamedTuple):
+    engine: Engine
+    wanted: WantedAttributes
+
+    def take(self, bodies: list[bytes]) -> int:
+        """Take requests in, and return how many trajectories that completed."""
+        return sum(len(self.engine.add(decode_protobuf(body, wanted=self.wanted).spans)) for body in bodies)
+
+
 def main() -> None:
     """Open traces, then measure."""
     thousands = int(sys.argv[1]) // _AT_ONCE
-    engine = scoring.engine(scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS), time.monotonic)
+    config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
+    receiver = _Receiver(scoring.engine(config, time.monotonic), wanted(config))
     load = workload.requests(_AT_ONCE, concurrent=_AT_ONCE, roots=False)
-    _take(engine, workload.requests(_WARM_UP, seed=1, roots=False))
+    receiver.take(workload.requests(_WARM_UP, seed=1, roots=False))
     collect_rarely()
-    memory_before, spans_before = _memory(), engine.counts().live
+    memory_before, spans_before = _memory(), receiver.engine.counts().live
     for generation in range(thousands):
         for body in load[:_KEPT_REQUESTS]:  # one at a time: what many took would be found in the process afterwards
-            _take(engine, workload.renewed([body], generation))
+            receiver.take(workload.renewed([body], generation))
     gc.collect()
-    spans = engine.counts().live - spans_before
+    spans = receiver.engine.counts().live - spans_before
     memory = _memory() - memory_before
-    cost = _cost_of_more(engine, load, thousands)
-    latencies = list(_latencies(engine))
+    cost = _cost_of_more(receiver, load, thousands)
+    latencies = list(_latencies(receiver))
     result = {
-        "open traces": engine.counts().open_traces,
+        "open traces": receiver.engine.counts().open_traces,
         "open spans": spans,
         "bytes a span": memory / spans,
         "µs a span": cost,
@@ -57,29 +69,24 @@ def main() -> None:
     print(json.dumps(result))
 
 
-def _cost_of_more(engine: Engine, load: list[bytes], thousands: int) -> float:
+def _cost_of_more(receiver: _Receiver, load: list[bytes], thousands: int) -> float:
     """Return the CPU time of a span that joins an open trace, in microseconds."""
     bodies = []
     for generation in range(thousands)[-_GENERATIONS_MEASURED:]:
         bodies += workload.renewed(load[_KEPT_REQUESTS : _KEPT_REQUESTS + _MEASURED_REQUESTS], generation)
-    live = engine.counts().live
+    live = receiver.engine.counts().live
     began = time.process_time()
-    _take(engine, bodies)
-    return (time.process_time() - began) / (engine.counts().live - live) * 1e6
+    receiver.take(bodies)
+    return (time.process_time() - began) / (receiver.engine.counts().live - live) * 1e6
 
 
-def _latencies(engine: Engine) -> Iterator[float]:
+def _latencies(receiver: _Receiver) -> Iterator[float]:
     """Yield how long each request took that completed traces, from its bytes to the reports, in milliseconds."""
     for body in workload.requests(500, seed=2):
         began = time.perf_counter()
-        reports = engine.add(decode_protobuf(body).spans)
+        reports = receiver.take([body])
         if reports:
             yield (time.perf_counter() - began) * 1e3
-
-
-def _take(engine: Engine, bodies: list[bytes]) -> None:
-    for body in bodies:
-        engine.add(decode_protobuf(body).spans)
 
 
 def _memory() -> int:

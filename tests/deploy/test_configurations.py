@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,8 +22,12 @@ COLLECTOR = [
     "collector/in-line.yaml",
     "collector/side.yaml",
     "compose/collector.yaml",
+    "compose/scaled/collector-kafka.yaml",
     "kubernetes/gateway/collector-config.yaml",
+    "kubernetes/kafka/collector-config.yaml",
+    "systemd/several/collector.yaml",
 ]
+SCALED = ["load-balanced", "kafka"]
 
 
 def compose() -> dict[str, Any]:
@@ -71,6 +77,38 @@ def test_compose_takes_its_file() -> None:
 
     assert (0, "") == (done.returncode, done.stderr)
     assert compose().keys() == yaml.safe_load(done.stdout)["services"].keys()
+
+
+@pytest.mark.skipif(
+    shutil.which("compose-go") is None, reason="compose-go is not there (deploy/prove --install DIR builds it)"
+)
+@pytest.mark.parametrize("form", SCALED)
+def test_compose_takes_the_files_for_several(form: str) -> None:
+    """Beside the stack's own file, what Compose itself reads with makes three replicas that share no volume."""
+    directory = DEPLOY / "compose"
+    command = ["compose-go", directory / "compose.yaml", directory / "scaled" / f"{form}.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (0, "") == (done.returncode, done.stderr)
+    service = yaml.safe_load(done.stdout)["services"]["spanscore"]
+
+    assert 3 == service["deploy"]["replicas"]
+    assert [True] == [
+        volume["type"] == "volume" and "source" not in volume
+        for volume in service["volumes"]
+        if volume["target"] == "/var/lib/spanscore"
+    ]
+
+
+@pytest.mark.parametrize("form", SCALED)
+def test_files_for_several_are_there(form: str) -> None:
+    """Every file of ours that a container reads is in the repository, and every image has a version."""
+    services = yaml.safe_load((DEPLOY / "compose" / "scaled" / f"{form}.yaml").read_text(encoding="utf-8"))["services"]
+    mounts = [volume for service in services.values() for volume in service.get("volumes", ()) if volume[0] == "."]
+    images = [service["image"] for service in services.values() if "image" in service]
+
+    assert mounts
+    assert [] == [mount for mount in mounts if not (DEPLOY / "compose" / mount.partition(":")[0]).exists()]
+    assert [] == [image for image in images if not re.fullmatch(r".+:\d+\.\d+\.\d+", image)]
 
 
 def test_compose_publishes_to_this_machine_alone() -> None:
@@ -143,3 +181,29 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
     assert (0, "") == (verified.returncode, verified.stderr)
     assert 0 == secure.returncode, secure.stdout
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not there")
+def test_systemd_takes_the_unit_for_several(tmp_path: Path) -> None:
+    """The same unit is right as a template, with what is different for each instance beside it."""
+    text = (DEPLOY / "systemd" / "spanscore.service").read_text(encoding="utf-8")
+    (tmp_path / "spanscore@.service").write_text(text.replace("/opt/spanscore/bin/spanscore", "/bin/true"))
+    (tmp_path / "spanscore@.service.d").mkdir()
+    shutil.copy(DEPLOY / "systemd" / "several" / "instance.conf", tmp_path / "spanscore@.service.d")
+    command = ["systemd-analyze", "verify", "spanscore@1.service"]
+    verified = subprocess.run(
+        command, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}, capture_output=True, text=True, check=False
+    )
+
+    assert (0, "") == (verified.returncode, verified.stderr)
+
+
+def test_several_on_one_machine_are_where_the_collector_looks() -> None:
+    """The Collector beside the systemd units names the addresses that their configuration gives them."""
+    several = DEPLOY / "systemd" / "several"
+    text = (several / "collector.yaml").read_text(encoding="utf-8")
+    named = yaml.safe_load(text)["exporters"]["loadbalancing"]["resolver"]["static"]["hostnames"]
+    receivers = yaml.safe_load((several / "spanscore.yaml").read_text(encoding="utf-8"))["receivers"]
+    listens = receivers["otlp"]["protocols"]["grpc"]["endpoint"]
+
+    assert [listens.replace("${env:SPANSCORE_INSTANCE:-1}", instance) for instance in ("1", "2")] == named

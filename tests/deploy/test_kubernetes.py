@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
-FORMS = ["base", "gateway", "sidecar", "monitoring"]
+FORMS = ["base", "gateway", "kafka", "sidecar", "monitoring"]
 OPERATORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
 OLDEST_AND_NEWEST = ["1.29", "1.35"]
 
@@ -56,7 +56,7 @@ def test_manifests_fit_the_schemas(form: str, version: str) -> None:
     assert checked
 
 
-@pytest.mark.parametrize("form", ["base", "gateway", "sidecar"])
+@pytest.mark.parametrize("form", ["base", "gateway", "kafka", "sidecar"])
 def test_containers_have_no_rights_and_bounds(form: str) -> None:
     """No container runs as root, gains rights, or writes to its image; each has bounds and a version."""
     for pod in pod_specs(form):
@@ -71,7 +71,7 @@ def test_containers_have_no_rights_and_bounds(form: str) -> None:
         assert re.fullmatch(r".+:\d+\.\d+\.\d+", container["image"])
 
 
-@pytest.mark.parametrize("form", ["base", "gateway", "sidecar"])
+@pytest.mark.parametrize("form", ["base", "gateway", "kafka", "sidecar"])
 def test_what_a_pod_names_is_there(form: str) -> None:
     """Config maps that pods mount are made, services and budgets select pods, and probes ask ports that are open."""
     made = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in built(form)}
@@ -104,3 +104,33 @@ def test_operator_scrapes_ports_that_are_there() -> None:
     assert monitors["ServiceMonitor"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitors["ServiceMonitor"]["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
     assert monitors["PodMonitor"]["selector"]["matchLabels"].items() <= agent.items()
+
+
+def test_nothing_can_be_sent_to_what_reads_from_kafka() -> None:
+    """Its pods have no port but that of the metrics, no token, and no volume: Kafka keeps what is not scored yet."""
+    (replicas,) = (each["spec"] for each in built("kafka") if each["kind"] == "StatefulSet")
+    (service,) = (
+        each["spec"]
+        for each in built("kafka")
+        if each["metadata"]["name"] == "spanscore" and "ports" in each.get("spec", {})
+    )
+    (container,) = replicas["template"]["spec"]["containers"]
+
+    assert ["metrics"] == [port["name"] for port in container["ports"]] == [port["name"] for port in service["ports"]]
+    assert ["config"] == [mount["name"] for mount in container["volumeMounts"]]
+    assert "--insecure" not in container["args"]
+    assert "volumeClaimTemplates" not in replicas
+
+
+def test_the_autoscaler_decides_alone() -> None:
+    """What is scaled is there, asks for CPU, and does not say itself how many there are to be."""
+    (scaler,) = (each["spec"] for each in built("kafka") if each["kind"] == "HorizontalPodAutoscaler")
+    target = scaler["scaleTargetRef"]
+    (scaled,) = (
+        each["spec"]
+        for each in built("kafka")
+        if (each["kind"], each["metadata"]["name"]) == (target["kind"], target["name"])
+    )
+
+    assert "replicas" not in scaled
+    assert "cpu" in scaled["template"]["spec"]["containers"][0]["resources"]["requests"]
