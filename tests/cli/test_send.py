@@ -201,6 +201,38 @@ def test_shift_time_needs_files(receiver: Capture, capsys: pytest.CaptureFixture
     assert "save it to a file" in capsys.readouterr().err
 
 
+def test_to_kafka(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each trace of a request becomes a record with its id as key, so that all of a trace go to one partition."""
+    pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+    from receivers.kafka_cluster import cluster  # noqa: PLC0415 - it needs the package
+
+    names = ("strands", "agno-oi")
+    expected = spans_of([from_json(line).SerializeToString() for name in names for line in corpus_lines(name)])
+    with cluster() as brokers:
+        to = ["--kafka", ",".join(brokers.brokers), "--topic", "recorded"]
+        assert 0 == main(["send", *(str(CORPUS / f"{name}.jsonl.gz") for name in names), *to])
+        records = brokers.read("recorded")
+
+    keys = {message.key() for message in records}
+    assert {span.trace_id.hex().encode() for span in expected} == keys
+    assert len(keys) == len({(message.key(), message.partition()) for message in records})
+    for message in records:
+        assert {message.key()} == {span.trace_id.hex().encode() for span in spans_of([message.value() or b""])}
+    sent = spans_of([message.value() or b"" for message in records])
+    assert sorted(span.SerializeToString() for span in expected) == sorted(span.SerializeToString() for span in sent)
+    assert capsys.readouterr().out.startswith(f"sent {len(expected)} spans in {len(records)} records to recorded at ")
+
+
+def test_kafka_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be written is told, and the exit status says so."""
+    pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+
+    assert 1 == main(["send", RECORDING, "--kafka", "127.0.0.1:1", "--setting", "message.timeout.ms=200"])
+    told = capsys.readouterr()
+    assert "a record could not be written: Local: Message timed out" in told.err
+    assert told.out.startswith("sent 0 spans in 0 records, ")
+
+
 def test_the_pace_of_the_recording() -> None:
     """Requests are as far apart as they were, divided by the speed; being late delays nothing behind it."""
     now = 50.0

@@ -609,6 +609,42 @@ class TestAnnouncedSpans:
         assert 2 == traces.counts().open_traces
 
 
+class TestGiveUp:
+    def test_a_trace_that_is_given_up_is_not_scored(self) -> None:
+        """It leaves the table without being closed, and its spans are counted as handed over."""
+        traces = table(decision_delay_s=2)
+        traces.add([child(A, 1), root(A), child(B, 1)], now=0, sizes=[10, 20, 5])
+        traces.give_up([A, C])
+
+        expected = Counts(
+            received=3, live=1, dropped={DropReason.HANDED_OVER: 2}, open_traces=1, closed={}, held_bytes=5
+        )
+        assert expected == traces.counts()
+        assert [closed(CloseReason.TIMED_OUT, child(B, 1))] == traces.expire(100)
+
+    def test_it_may_come_again(self) -> None:
+        """A trace that was given up is a new one when its spans come again, the same spans included."""
+        traces = table(decision_delay_s=2)
+        traces.add([child(A, 1), root(A)], now=0)
+        traces.give_up([A])
+        traces.add([child(A, 1), root(A)], now=10)
+
+        assert [closed(CloseReason.ROOT_ENDED, child(A, 1), root(A))] == traces.expire(12)
+
+    def test_what_was_scored_of_it_stays_scored(self) -> None:
+        """Where late spans had opened a trace again, only these are handed over; later ones count as late."""
+        traces = table(decision_delay_s=2)
+        traces.add([root(A)], now=0)
+        traces.expire(2)
+        traces.add([child(A, 1)], now=3)
+        traces.give_up([A])
+        traces.add([child(A, 1)], now=4)
+
+        counts = traces.counts()
+        assert (1, 0, {LateReason.NOT_KEPT: 1}) == (counts.in_closed, counts.live, counts.late)
+        assert {DropReason.HANDED_OVER: 1} == counts.dropped
+
+
 def test_counts() -> None:
     """Every span is counted under exactly one of closed, live, late and dropped."""
     traces = table(decision_delay_s=2)

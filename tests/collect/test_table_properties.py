@@ -236,6 +236,12 @@ class Model:
             self.close(entry, CloseReason.SHUTDOWN)
         return self.taken()
 
+    def give_up(self, trace_ids: list[bytes]) -> None:
+        """Forget open traces."""
+        for entry in [entry for entry in self.open if entry.trace_id in trace_ids]:
+            self.open.remove(entry)
+            self.counts["handed_over"] += len(entry.spans) - entry.scored
+
     def close_one(self, trace_id: bytes) -> Trace | None:
         """Close one trace."""
         for entry in list(self.open):
@@ -293,6 +299,13 @@ class TraceTableMachine(RuleBasedStateMachine):
         """Time passes, or jumps."""
         self.now += seconds
 
+    @rule(traces=st.lists(st.integers(0, 7), max_size=3))
+    def give_up(self, traces: list[int]) -> None:
+        """Traces go to somebody else."""
+        trace_ids = [bytes([trace]) * 16 for trace in traces]
+        self.model.give_up(trace_ids)
+        self.table.give_up(trace_ids)
+
     @rule()
     def expire(self) -> None:
         """The caller looks for due traces."""
@@ -336,7 +349,7 @@ class TraceTableMachine(RuleBasedStateMachine):
             model.counts["in_closed"],
             live,
             late,
-            model.counts["duplicate"],
+            model.counts["duplicate"] + model.counts["handed_over"],
             model.counts["conflicts"],
             len(model.open),
             sum(sum(entry.sizes) for entry in model.open + model.held),

@@ -1,4 +1,4 @@
-"""`spanscore send`: recorded spans sent again over OTLP."""
+"""`spanscore send`: recorded spans sent again, over OTLP or by way of Kafka."""
 
 from __future__ import annotations
 
@@ -8,37 +8,51 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final, get_args
 
 from spanscore.cli import FAILED, OK
+from spanscore.cli._kafka_replay import KafkaReplay
 from spanscore.cli._recordings import progress, tell_problems
-from spanscore.cli._replay import Pace, Request, Rewriting, moments_ns, requests
+from spanscore.cli._replay import Pace, Request, Rewriting, counted, moments_ns, requests
 from spanscore.errors import InputError
 from spanscore.otlp_client import Delivery, Protocol, Refused, Retries, TryAgain, connect
 from spanscore.receivers.files import STDIN, Recording
 
 _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
 _KEY_SIZE: Final = 32
+_TOPIC: Final = "otlp_spans"
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "send",
-        help="send recorded spans to an OTLP receiver",
+        help="send recorded spans to an OTLP receiver, or to a Kafka topic",
         description=(
-            "Replay recorded OTLP: send its requests again, in their order. Reads JSON, JSON Lines or protobuf, plain "
-            "or gzip; directories are read recursively, - is standard input. "
+            "Replay recorded OTLP: send its requests again, in their order; to Kafka as the Collector's exporter does, "
+            "one record for each trace of a request, with the trace id as key. "
+            "Reads JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, - is standard input. "
             "Exit status: 0 all was taken, 1 something was refused or could not be read, 2 usage."
         ),
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
-    parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--endpoint", metavar="URL", help="such as http://localhost:4318")
+    to.add_argument("--kafka", metavar="BROKERS", help="such as localhost:9092; several with commas between them")
+    parser.add_argument("--topic", default=_TOPIC, help="with --kafka (default: %(default)s)")
+    parser.add_argument(
+        "--setting",
+        action="append",
+        type=_pair,
+        default=[],
+        metavar="NAME=VALUE",
+        help="with --kafka: a setting of librdkafka, such as security.protocol=SASL_SSL",
+    )
     parser.add_argument("--protocol", choices=get_args(Protocol), default="http/protobuf", help="default: %(default)s")
     parser.add_argument(
-        "--header", action="append", type=_header, default=[], metavar="NAME=VALUE", help="sent with every request"
+        "--header", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="sent with every request"
     )
     parser.add_argument(
         "--speed",
@@ -60,22 +74,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Send the files and return the exit status."""
     if arguments.shift_time:
         _check_readable_twice(arguments.files)
-    client = connect(arguments.endpoint, arguments.protocol, dict(arguments.header))
     pace = Pace(arguments.speed)
-    replay = _Replay(Delivery(client, _pause, _RETRIES), pace)
     began = time.monotonic()
-    with progress("sending") as shown, closing(client):
+    with progress("sending") as shown, ExitStack() as stack:
+        replay = _replay(arguments, pace, stack)
         recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
         shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
         id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
         replay.send(requests(recording), Rewriting(id_key, shift_ns))
     tell_problems(recording)
     if recording.other_signals:
-        left_out = _count(recording.other_signals, "request")
+        left_out = counted(recording.other_signals, "request")
         print(f"{left_out} with other signals than traces left out", file=sys.stderr)
-    print(f"{replay} to {arguments.endpoint} in {time.monotonic() - began:.1f} s")
-    fine = replay.sent and not replay.refused and not replay.stopped and not recording.problem_count
-    return OK if fine else FAILED
+    to = arguments.endpoint or f"{arguments.topic} at {arguments.kafka}"
+    print(f"{replay} to {to} in {time.monotonic() - began:.1f} s")
+    return OK if replay.sent and not replay.refused and not recording.problem_count else FAILED
+
+
+def _replay(arguments: argparse.Namespace, pace: Pace, stack: ExitStack) -> _Replay | KafkaReplay:
+    if arguments.kafka is not None:
+        return KafkaReplay(arguments.kafka.split(","), arguments.topic, pace, dict(arguments.setting))
+    client = stack.enter_context(closing(connect(arguments.endpoint, arguments.protocol, dict(arguments.header))))
+    return _Replay(Delivery(client, _pause, _RETRIES), pace)
 
 
 class _Replay:
@@ -89,12 +109,10 @@ class _Replay:
         """Spans taken."""
         self.refused = 0
         """Spans refused."""
-        self.stopped = False
-        """Whether it was of no use to go on."""
 
     def __str__(self) -> str:
         refused = f", {self.refused} refused" if self.refused else ""
-        return f"sent {_count(self.sent, 'span')} in {_count(self._requests, 'request')}{refused}"
+        return f"sent {counted(self.sent, 'span')} in {counted(self._requests, 'request')}{refused}"
 
     def send(self, recorded: Iterable[Request], rewriting: Rewriting) -> None:
         """Send all, unless one fails for a reason that the others will share."""
@@ -108,11 +126,10 @@ class _Replay:
             self.sent += request.spans - rejected
             if rejected:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
-                what = f"request {self._requests}: {_count(rejected, 'span')} refused ({reason})"
+                what = f"request {self._requests}: {counted(rejected, 'span')} refused ({reason})"
                 print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
             if isinstance(answer, Refused) and not answer.about_content:
-                self.stopped = True
-                return
+                return  # it is of no use to go on
 
 
 def _pause(seconds: float, answer: TryAgain) -> bool:
@@ -137,11 +154,7 @@ def _check_readable_twice(paths: Iterable[str]) -> None:
             raise InputError(message)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _header(text: str) -> tuple[str, str]:
+def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         message = "must be NAME=VALUE"

@@ -23,6 +23,8 @@ class DropReason(enum.StrEnum):
     """It has an equal span: the client sent it again."""
     CONFLICT = "conflict"
     """It has eight different spans with this id."""
+    HANDED_OVER = "handed_over"
+    """It was given up while it was open: somebody else gets its spans."""
 
 
 @dataclass(slots=True, eq=False)

@@ -165,6 +165,23 @@ class TraceTable:
             self._close(trace, _reason(trace, CloseReason.SHUTDOWN))
         return next(iter(self._taken()), None)
 
+    def give_up(self, trace_ids: Iterable[bytes]) -> None:
+        """Let go of open traces without closing them: somebody else will. They are as unknown then as new ones."""
+        for trace in filter(None, map(self._find, trace_ids)):
+            self._take_out(trace)
+            added = len(trace.spans) - trace.scored
+            self._live -= added
+            self._live_bytes -= trace.size
+            self._dropped[DropReason.HANDED_OVER] += added
+
+    def is_open(self, trace_id: bytes) -> bool:
+        """Return whether a trace is open."""
+        return self._find(trace_id) is not None
+
+    def ended(self) -> list[bytes]:
+        """Return the open traces whose root has ended, the oldest first."""
+        return [trace.trace_id for trace in self._deadlines if trace.root_ended_at is not None]
+
     def drain(self) -> list[Trace]:
         """Close every trace, the oldest first: as `root_ended` where the root has ended, else as `shutdown`."""
         for trace in list(self._deadlines):
@@ -279,10 +296,13 @@ class TraceTable:
         full = len(trace.spans) >= self._settings.span_limit
         self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT)
 
-    def _close(self, trace: HeldTrace, reason: CloseReason) -> None:
+    def _take_out(self, trace: HeldTrace) -> None:
         self._deadlines.remove(trace)
         if self._established.pop(trace.trace_id, None) is None:
             del self._probation[trace.trace_id]
+
+    def _close(self, trace: HeldTrace, reason: CloseReason) -> None:
+        self._take_out(trace)
         if not trace.spans:  # it was only announced: nothing to score, and nothing that could be late
             return
         spans = tuple(trace.spans.values())

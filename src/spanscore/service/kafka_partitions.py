@@ -1,0 +1,220 @@
+"""What this process owes to the Kafka partitions it reads: which traces are open, and up to where all are scored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from binascii import hexlify
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, runtime_checkable
+
+from spanscore.collect.held_offsets import HeldOffsets
+from spanscore.collect.scored_traces import ScoredTraces
+from spanscore.model import Span, Trace
+from spanscore.receivers._intake import Encoding, Intake, NoRoom, NoValidSpan, Take
+from spanscore.receivers._kafka_records import Commit, PoisonRecord, Record
+from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers.kafka import Taken
+from spanscore.service.live_engine import LiveEngine
+from spanscore.service.unsent import Unsent
+
+EMPTY: Final = "empty"
+MALFORMED: Final = "malformed"
+NO_VALID_SPAN: Final = "no_valid_span"
+FAULT: Final = "internal_error"
+
+NO_KEY: Final = "no_key"
+FOREIGN_KEY: Final = "foreign_key"
+
+_LET_OTHERS_RUN: Final = 16
+_NO_ROOM_S: Final = 0.2
+
+_REMEDY: Final = (
+    "its traces may be spread over partitions, and several consumers then score parts of them. In the Collector's "
+    "Kafka exporter set 'partition_traces_by_id: true'; further ones are only counted"
+)
+_WRONG_KEYS: Final[Mapping[str, str]] = {
+    NO_KEY: "a record has no key",
+    FOREIGN_KEY: "a record's key is not the trace id of its spans, in 32 hex digits",
+}
+
+_log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class HoldsSpansBack(Protocol):
+    """An emitter that passes spans on, some of them only when their trace is scored."""
+
+    def give_up(self, trace_ids: Iterable[bytes]) -> None:
+        """Do not pass on what is held back of these traces: another receiver will."""
+        ...
+
+
+class KafkaPartitions:
+    """Hands the records of partitions to the engine, and knows what may be committed.
+
+    A record is finished with when every trace in it is scored, and its reports are sent. A trace that is given up is
+    not, so that the next owner reads it from its first record on. Beside the offset go the traces scored last, which
+    the next owner does not score again.
+
+    Belongs to one event loop.
+
+    Args:
+        live: what spans go to.
+        intake: makes what decodes records and hands on their spans.
+        encoding: how records are written.
+    """
+
+    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
+        self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
+        """Records whose key is not their trace id, by what is wrong with it."""
+        self.intake: Final = intake(self._take_spans)
+        self._live: Final = live
+        self._engine: Final = live.engine
+        self._encoding: Final = encoding
+        self._partitions: Final[dict[int, _Partition]] = {}
+        self._unsent: Final = Unsent(live.engine.emitters.values())
+        self._is_sending = True
+        self._reading = _Partition()
+        self._trace_ids: Collection[bytes] = frozenset()
+
+    def watch(self) -> None:
+        """Learn from now on which traces are scored."""
+        tell = self._engine.on_scored
+
+        def scored(trace: Trace) -> None:
+            tell(trace)
+            self._scored(trace.trace_id)
+
+        self._engine.on_scored = scored
+
+    async def take(self, records: Sequence[Record]) -> Taken:
+        """Take records, in their order, as many as there is room for."""
+        poison: list[PoisonRecord] = []
+        for number, record in enumerate(records):
+            if number % _LET_OTHERS_RUN == 0:
+                await asyncio.sleep(0)
+            partition = self._partitions.get(record.partition)
+            if partition is None:  # it was handed over meanwhile
+                continue
+            try:
+                reason = self._take(record, partition)
+            except NoRoom:
+                await asyncio.sleep(_NO_ROOM_S)
+                return Taken(number, tuple(poison))
+            if reason is not None:
+                poison.append(PoisonRecord(record, reason))
+        return Taken(len(records), tuple(poison))
+
+    def assigned(self, texts: Mapping[int, str]) -> None:
+        """Begin with partitions, beside which the owners before committed these texts."""
+        for number, text in texts.items():
+            self._partitions[number] = _Partition(scored=ScoredTraces(text), before=ScoredTraces(text))
+
+    def give_up(self, partitions: Sequence[int]) -> None:
+        """Let go of open traces, unscored; those that are in another partition of ours too are scored here."""
+        gone = [self._partitions[number].held for number in partitions if number in self._partitions]
+        kept = [each.held for number, each in self._partitions.items() if number not in partitions]
+        trace_ids = [
+            trace_id for held in gone for trace_id in held.trace_ids if not any(trace_id in other for other in kept)
+        ]
+        self._engine.table.give_up(trace_ids)
+        for emitter in self._engine.emitters.values():
+            if isinstance(emitter, HoldsSpansBack):
+                emitter.give_up(trace_ids)
+
+    def forget(self, partitions: Sequence[int]) -> None:
+        """Know nothing more of partitions: they are somebody else's."""
+        for number in partitions:
+            self._partitions.pop(number, None)
+
+    def keep_unsent(self) -> None:
+        """Hold from now on what is scored and not sent yet: it will not be sent any more."""
+        self._is_sending = False
+
+    def committable(self) -> Mapping[int, Commit]:
+        """Return up to where each partition is finished with."""
+        for trace_id in self._unsent.sent() if self._is_sending else ():
+            self._release(trace_id)
+        return {
+            number: Commit(offset, each.scored.text)
+            for number, each in self._partitions.items()
+            if (offset := each.held.committable) is not None
+        }
+
+    def _take(self, record: Record, partition: _Partition) -> str | None:
+        """Take a record, and return what is wrong with it where it cannot be used at all."""
+        self._reading, self._trace_ids = partition, frozenset()
+        reason = self._decoded(record.value)
+        self._check_key(record)
+        needed = {trace_id for trace_id in self._trace_ids if self._is_needed(trace_id)}
+        partition.held.read(record.offset, needed)
+        if reason is None:
+            for trace_id in self._trace_ids:
+                if trace_id not in needed:
+                    partition.scored.add(trace_id)
+        return reason
+
+    def _decoded(self, value: bytes | None) -> str | None:
+        if not value:
+            return EMPTY
+        try:
+            self.intake.traces(value, self._encoding)
+        except NoRoom:
+            raise
+        except NoValidSpan:
+            return NO_VALID_SPAN
+        except MalformedRequest:
+            return MALFORMED
+        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
+            _log.exception("kafka: a record could not be taken")
+            return FAULT
+        return None
+
+    def _take_spans(self, spans: Sequence[Span], size: int) -> None:
+        self._trace_ids = {span.trace_id for span in spans}
+        self._recall(self._reading)
+        self._live.take(spans, size)
+
+    def _recall(self, partition: _Partition) -> None:
+        """Know again the traces that an owner before has scored: what comes of them is late."""
+        for trace_id in self._trace_ids:
+            if trace_id in partition.before and not self._is_needed(trace_id):
+                partition.before.forget(trace_id)
+                self._engine.table.remember(trace_id)
+
+    def _check_key(self, record: Record) -> None:
+        if not self._trace_ids:
+            return
+        key = (record.key or b"").lower()
+        if all(hexlify(trace_id) == key for trace_id in self._trace_ids):
+            return
+        wrong = FOREIGN_KEY if key else NO_KEY
+        self.wrong_keys[wrong] += 1
+        if self.wrong_keys[wrong] == 1:
+            _log.warning("kafka: %s: %s", _WRONG_KEYS[wrong], _REMEDY)
+
+    def _is_needed(self, trace_id: bytes) -> bool:
+        return trace_id in self._unsent or self._engine.is_open(trace_id)
+
+    def _scored(self, trace_id: bytes) -> None:
+        if not self._unsent.add(trace_id):
+            self._release(trace_id)
+
+    def _release(self, trace_id: bytes) -> None:
+        if self._is_needed(trace_id):  # late spans have opened it again
+            return
+        for partition in self._partitions.values():
+            if partition.held.release(trace_id):
+                partition.scored.add(trace_id)
+
+
+@dataclass(slots=True)
+class _Partition:
+    held: HeldOffsets = field(default_factory=HeldOffsets)
+    scored: ScoredTraces = field(default_factory=ScoredTraces)
+    """What the next owner is told."""
+    before: ScoredTraces = field(default_factory=ScoredTraces)
+    """What the owners before have told and was not met yet."""

@@ -1,0 +1,113 @@
+"""A real Kafka for a campaign: one broker in KRaft mode, from Maven, run with a JDK of 17 or newer."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+VERSION: Final = "4.1.0"
+
+_DEADLINE_S: Final = 120.0
+_POM: Final = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId><artifactId>kafka-for-a-campaign</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+_PROPERTIES: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={logs}
+num.partitions={partitions}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.min.session.timeout.ms=1000
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class NoKafka(Exception):  # noqa: N818 - what is missing, and no error of ours
+    """Kafka cannot be run here; the message says what is missing."""
+
+
+def fetched(directory: Path) -> Path:
+    """Return where the jars are, and have Maven fetch them first where they are not there yet.
+
+    Raises:
+        NoKafka: there is no Java or no Maven, or Maven cannot fetch them.
+    """
+    missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    if missing:
+        message = f"a real Kafka needs a JDK of 17 or newer and Maven; not found: {', '.join(missing)}"
+        raise NoKafka(message)
+    jars = directory / f"kafka-{VERSION}"
+    if not any(jars.glob("kafka_2.13-*.jar")):
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "pom.xml").write_text(_POM)
+        command = ["mvn", "-B", "-q", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+        if done.returncode:
+            message = f"Maven could not fetch Kafka {VERSION}: {(done.stdout or done.stderr)[-500:]}"
+            raise NoKafka(message)
+    return jars
+
+
+@contextmanager
+def real_kafka(jars: Path, directory: Path, partitions: int) -> Iterator[str]:
+    """Run a broker that makes topics as they are asked for, and give its address."""
+    ports = {"broker": _free_port(), "controller": _free_port()}
+    properties = directory / "server.properties"
+    properties.write_text(_PROPERTIES.format(**ports, logs=directory / "logs", partitions=partitions))
+    java = ["java", "-Xmx512m", "-cp", f"{jars}/*"]
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    formatting = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+    subprocess.run(formatting, check=True, capture_output=True, timeout=_DEADLINE_S)
+    with (directory / "kafka.log").open("wb") as log:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
+        try:
+            _wait(process, ports["broker"], directory / "kafka.log")
+            yield f"127.0.0.1:{ports['broker']}"
+        finally:
+            process.kill()
+            process.wait(_DEADLINE_S)
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    while True:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port

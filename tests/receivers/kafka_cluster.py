@@ -1,0 +1,75 @@
+"""A Kafka cluster for tests: librdkafka's own, in this process, for this and other processes. It keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+TOPIC = "otlp_spans"
+PARTITIONS = 4
+DEADLINE_S = 20.0
+
+
+class Cluster:
+    """Brokers that run, and a producer that partitions as the Collector does."""
+
+    def __init__(self, producer: Producer) -> None:
+        """Learn where the brokers are."""
+        self._producer = producer
+        found = producer.list_topics(timeout=DEADLINE_S)
+        self.brokers = [f"{broker.host}:{broker.port}" for broker in found.brokers.values()]
+        producer.list_topics(TOPIC, timeout=DEADLINE_S)  # makes the topic
+
+    def send(self, value: bytes | None, key: bytes | None = None, partition: int = -1, topic: str = TOPIC) -> None:
+        """Write a record; by default to the partition that belongs to its key."""
+        self._producer.produce(topic, value, key, partition)
+
+    def wait(self) -> None:
+        """Return when all records are written."""
+        assert 0 == self._producer.flush(DEADLINE_S)
+
+    def committed(self, group: str, partitions: Iterable[int] = range(PARTITIONS)) -> dict[int, int]:
+        """Return the offsets that a group has committed, where there are any."""
+        with self._consumer(group) as consumer:
+            places = [TopicPartition(TOPIC, number) for number in partitions]
+            found = consumer.committed(places, timeout=DEADLINE_S)
+            return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def ends(self, topic: str = TOPIC) -> dict[int, int]:
+        """Return the offset behind the last record of each partition that has any."""
+        with self._consumer() as consumer:
+            found = {
+                number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=DEADLINE_S)[1]
+                for number in range(PARTITIONS)
+            }
+            return {number: end for number, end in found.items() if end}
+
+    def read(self, topic: str) -> list[Message[bytes, bytes]]:
+        """Return all records of a topic."""
+        ends = self.ends(topic)
+        with self._consumer() as consumer:
+            consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+            return consumer.consume(sum(ends.values()), DEADLINE_S)
+
+    @contextmanager
+    def _consumer(self, group: str = "tests") -> Iterator[Consumer]:
+        consumer = Consumer({"bootstrap.servers": ",".join(self.brokers), "group.id": group})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """Run a cluster of three brokers."""
+    settings = {"test.mock.num.brokers": 3, "partitioner": "fnv1a_random", "log_level": 0}
+    producer = Producer(settings)
+    try:
+        yield Cluster(producer)
+    finally:
+        producer.purge()
+        producer.flush(1)
+        del producer

@@ -1,0 +1,93 @@
+"""The Kafka receiver with an owner that takes records when it likes to, and librdkafka's own cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+
+from serving import LoopThread, eventually, loop_thread
+
+pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+
+from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
+from spanscore.receivers._kafka_records import Commit, KafkaSettings, Record
+from spanscore.receivers.kafka import Kafka, Taken
+
+
+class Slow:
+    """An owner that takes few records at a time, and none at all at first."""
+
+    def __init__(self) -> None:
+        self.taken: list[Record] = []
+        self.refusals = 0
+        self.is_open = False
+        self.events: list[tuple[str, tuple[int, ...]]] = []
+
+    async def take(self, records: Sequence[Record]) -> Taken:
+        """Take three."""
+        if not self.is_open:
+            self.refusals += 1
+            return Taken(0)
+        self.taken += records[:3]
+        return Taken(len(records[:3]))
+
+    def assigned(self, texts: Mapping[int, str]) -> None:
+        """Note it."""
+        self.events.append(("assigned", tuple(texts)))
+
+    def give_up(self, partitions: Sequence[int]) -> None:
+        """Note it."""
+        self.events.append(("given up", tuple(partitions)))
+
+    def forget(self, partitions: Sequence[int]) -> None:
+        """Note it."""
+        self.events.append(("forgotten", tuple(partitions)))
+
+    def committable(self) -> Mapping[int, Commit]:
+        """Hold nothing back."""
+        return {record.partition: Commit(record.offset + 1, "told on") for record in self.taken}
+
+
+@pytest.fixture
+def brokers() -> Iterator[Cluster]:
+    """A cluster with records in every partition."""
+    with cluster() as running:
+        for number in range(40):
+            running.send(str(number).encode(), b"key", number % PARTITIONS)
+        running.wait()
+        yield running
+
+
+@pytest.fixture
+def thread() -> Iterator[LoopThread]:
+    """An event loop."""
+    with loop_thread() as running:
+        yield running
+
+
+def test_records_wait_until_they_are_taken(brokers: Cluster, thread: LoopThread) -> None:
+    """While the owner takes none, nothing is lost and the group is kept; then it gets each record once, in order."""
+    owner = Slow()
+    settings = KafkaSettings(brokers=tuple(brokers.brokers), topic=TOPIC, group_id="slow")
+    kafka = thread.call(lambda: Kafka(settings, owner))
+    thread.call(kafka.start)
+    eventually(lambda: owner.refusals > 3)
+    assert ("ok", [], {}) == (kafka.state, owner.taken, brokers.committed("slow"))
+
+    owner.is_open = True
+    eventually(lambda: len(owner.taken) >= 40)
+    brokers.send(b"40", b"key", 0)
+    brokers.wait()
+    eventually(lambda: len(owner.taken) == 41)
+    thread.run(kafka.rest())
+    thread.run(kafka.stop(5))
+
+    for partition in range(PARTITIONS):
+        expected = [str(number).encode() for number in range(41) if number % PARTITIONS == partition]
+        assert expected == [record.value for record in owner.taken if record.partition == partition]
+    assert {0: 11, 1: 10, 2: 10, 3: 10} == brokers.committed("slow")
+    everything = tuple(range(PARTITIONS))
+    assert [("assigned", everything), *((what, everything) for what in ("given up", "given up", "forgotten"))] == [
+        (what, tuple(sorted(partitions))) for what, partitions in owner.events
+    ]

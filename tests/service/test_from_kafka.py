@@ -1,0 +1,192 @@
+"""The standalone receiver as a member of a consumer group, with librdkafka's own cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from receivers.otlp_requests import request_of, simple_span, span_id, to_json
+from serving import DEADLINE_S, Running, eventually, serving
+from spanscore.errors import ConfigError
+
+pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+
+from receivers.kafka_cluster import TOPIC, Cluster, cluster
+
+REBALANCES_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[Cluster]:
+    """A cluster for all tests; each has a group of its own."""
+    with cluster() as running:
+        yield running
+
+
+def configuration(brokers: list[str], group: str, more: str = "") -> str:
+    """Return the configuration of a member of a group."""
+    settings = '{session.timeout.ms: "3500", heartbeat.interval.ms: "200"}'
+    return f"""
+receivers:
+  kafka: {{brokers: {json.dumps(brokers)}, group_id: {group}, settings: {settings}{more}}}
+exporters: {{prometheus: {{endpoint: "127.0.0.1:0"}}}}
+traces: {{decision_delay: 0s, trace_timeout: 10m}}
+"""
+
+
+def rebalanced(check: Callable[[], bool]) -> None:
+    """Ask again and again until the answer is yes: the cluster takes some 5 s, or twice that, for each change."""
+    deadline = time.monotonic() + REBALANCES_S
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def key(trace: int) -> bytes:
+    """Return the key of a trace's records."""
+    return f"{trace:032x}".encode()
+
+
+def send(cluster: Cluster, *traces: int, span: int = 1, topic: str = TOPIC) -> None:
+    """Write one record with one span for each trace: the root, or else a child of it."""
+    for trace in traces:
+        parent = b"" if span == 1 else span_id(1)
+        body = request_of(simple_span(trace, span, parent_span_id=parent)).SerializeToString()
+        cluster.send(body, key(trace), topic=topic)
+    cluster.wait()
+
+
+def traces_of(running: Running) -> list[int]:
+    """Return the traces that were scored."""
+    return sorted(int.from_bytes(report.trajectory.trace_id, "big") for report in running.reports.emitted)
+
+
+def metrics(running: Running) -> dict[str, float]:
+    """Return the metrics of the Kafka receiver."""
+    with urllib.request.urlopen(f"{running.pages}/metrics", timeout=DEADLINE_S) as page:
+        lines = [line for line in page.read().decode().splitlines() if line.startswith("spanscore_kafka_")]
+    return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines)}
+
+
+def readiness(running: Running) -> tuple[int, dict[str, Any]]:
+    """Return the page that says whether records are read."""
+    try:
+        with urllib.request.urlopen(f"{running.pages}/readyz", timeout=DEADLINE_S) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_partitions_change_hands_while_traces_are_open(brokers: Cluster) -> None:
+    """Offsets are held for open traces; a second member that joins, and one that ends, get whole traces, once each.
+
+    What was scored before a hand-over is not scored again, though its records are read again.
+    """
+    everything = range(1, 25)
+    scored_first, open_for_long, rest = everything[:8], everything[8:16], everything[16:]
+    send(brokers, *open_for_long, span=2)
+    send(brokers, *scored_first, span=2)
+    send(brokers, *scored_first)
+    text = configuration(brokers.brokers, "changing")
+    with serving(text) as first:
+        first.reports.wait_for(len(scored_first))
+        rebalanced(lambda: brokers.committed("changing").keys() == brokers.ends().keys())
+        assert all(offset < brokers.ends()[number] for number, offset in brokers.committed("changing").items())
+        with serving(text) as second:
+            rebalanced(lambda: metrics(second)["spanscore_kafka_partitions"] == 2)
+            rebalanced(lambda: metrics(first)["spanscore_kafka_partitions"] == 2)
+            send(brokers, *rest, span=2)
+            send(brokers, *open_for_long)
+            rebalanced(lambda: len(first.reports.emitted) + len(second.reports.emitted) == 16)
+            first.stop()
+            rebalanced(lambda: metrics(second)["spanscore_kafka_partitions"] == 4)
+            send(brokers, *rest)
+            second.reports.wait_for(24 - len(first.reports.emitted))
+            rebalanced(lambda: brokers.committed("changing") == brokers.ends())
+
+            assert sorted(traces_of(first) + traces_of(second)) == list(everything)
+            assert all(report.complete for report in [*first.reports.emitted, *second.reports.emitted])
+            for running in (first, second):
+                counts = running.service.engine.counts()
+                parts = counts.in_closed + counts.live + sum(counts.late.values()) + sum(counts.dropped.values())
+                assert counts.received == parts
+            assert first.service.engine.counts().dropped["handed_over"] > 0  # type: ignore[index]
+
+
+def test_records_that_cannot_be_used_are_put_aside(brokers: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """They are counted and written to the dead-letter topic with their origin; all others are scored."""
+    topic = "in_json"
+    brokers.send(b"{canary", b"k", 0, topic)
+    brokers.send(None, b"k", 0, topic)
+    brokers.send(to_json(request_of(simple_span(1))), key(1), 0, topic)
+    brokers.send(to_json(request_of(simple_span(2))), None, 0, topic)
+    brokers.wait()
+    more = f", topic: {topic}, encoding: otlp_json, dead_letter_topic: aside"
+    with serving(configuration(brokers.brokers, "json", more)) as running:
+        running.reports.wait_for(2)
+        eventually(lambda: metrics(running)["spanscore_kafka_records_total"] == 4)
+        assert {
+            'spanscore_kafka_poison_records_total{spanscore_reason="malformed"}': 1,
+            'spanscore_kafka_poison_records_total{spanscore_reason="empty"}': 1,
+            'spanscore_kafka_misrouted_records_total{spanscore_reason="no_key"}': 1,
+        }.items() <= metrics(running).items()
+        eventually(lambda: readiness(running) == (200, {"otlp": "ok", "kafka": "ok"}))
+
+    origin = {"spanscore.topic": topic.encode(), "spanscore.partition": b"0"}
+    expected = [
+        (value, {"spanscore.reason": reason, **origin, "spanscore.offset": at})
+        for value, reason, at in ((b"{canary", b"malformed", b"0"), (None, b"empty", b"1"))
+    ]
+    assert expected == [(message.value(), dict(message.headers() or ())) for message in brokers.read("aside")]
+    assert "canary" not in caplog.text
+
+
+def test_without_a_broker_it_is_not_ready() -> None:
+    """It starts, says what is wrong, and ends at once."""
+    with serving(configuration(["127.0.0.1:1"], "nobody")) as running:
+        eventually(lambda: "no broker can be reached" in readiness(running)[1]["kafka"])
+        assert 503 == readiness(running)[0]
+
+
+def test_a_topic_that_is_not_there_is_told(brokers: Cluster) -> None:
+    """The state names the topic."""
+    with serving(configuration(brokers.brokers, "g", ", topic: nowhere")) as running:
+        eventually(lambda: "topic 'nowhere'" in readiness(running)[1]["kafka"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('{no.such.setting: "x"}', 'receivers.kafka.settings: No such configuration property: "no.such.setting"'),
+        (
+            "{security.protocol: secret}",
+            'receivers.kafka.settings: Invalid value *** for configuration property "security.protocol"',
+        ),
+    ],
+)
+def test_settings_that_the_library_refuses(settings: str, message: str) -> None:
+    """They are errors of the configuration, in which no value is shown."""
+    text = configuration(["127.0.0.1:1"], "g").replace(
+        '{session.timeout.ms: "3500", heartbeat.interval.ms: "200"}', settings
+    )
+
+    with pytest.raises(ConfigError) as error, serving(text):
+        pass
+    assert message == str(error.value)
+
+
+def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says how to install it."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+
+    with pytest.raises(ConfigError) as error, serving(configuration(["127.0.0.1:1"], "g")):
+        pass
+    assert 'Kafka needs a package that is not installed: pip install "spanscore[kafka]"' == str(error.value)

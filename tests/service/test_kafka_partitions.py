@@ -1,0 +1,292 @@
+"""What may be committed of partitions while their traces are open, with a real engine and records made by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
+from spanscore.engine import Engine
+from spanscore.model import Report
+from spanscore.pipeline import Pipeline
+from spanscore.read.reader import DialectReader
+from spanscore.receivers._intake import Encoding, Intake
+from spanscore.receivers._kafka_records import PoisonRecord, Record
+from spanscore.receivers.kafka import Taken
+from spanscore.service.kafka_partitions import KafkaPartitions
+from spanscore.service.live_engine import LiveEngine
+
+
+class Sends:
+    """An emitter that has what it is given on its way until it is told that it arrived."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.arrived: int | None = None
+        """How many have arrived; None for all."""
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many were queued, and how many of them have arrived."""
+        return len(self.reports), len(self.reports) if self.arrived is None else self.arrived
+
+    def emit(self, report: Report) -> None:
+        """Keep a report."""
+        self.reports.append(report)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Do nothing."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:
+        """Do nothing."""
+        return True
+
+
+class Member:
+    """One member of a group: an engine and its partitions, in the running event loop."""
+
+    def __init__(self, *partitions: int, texts: dict[int, str] | None = None, **how: Any) -> None:
+        encoding = how.pop("encoding", Encoding.PROTOBUF)
+        onward = how.pop("onward", None)
+        self.out = Sends()
+        table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
+        self.engine = Engine(table, Pipeline((), DialectReader(())), {"out": self.out}, time.monotonic)
+        live = LiveEngine(self.engine)
+        self.partitions = KafkaPartitions(live, lambda take: Intake(take, spans_onward=onward), encoding)
+        self.partitions.watch()
+        self.partitions.assigned(dict.fromkeys(partitions, "") | (texts or {}))
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """What may be committed."""
+        return {number: commit.offset for number, commit in self.partitions.committable().items()}
+
+    @property
+    def texts(self) -> dict[int, str]:
+        """What is committed beside it."""
+        return {number: commit.text for number, commit in self.partitions.committable().items()}
+
+
+def child(trace: int, number: int = 2) -> Span:
+    """A span below the root."""
+    return simple_span(trace, number, parent_span_id=span_id(1))
+
+
+def record(offset: int, *spans: Span, partition: int = 0, key: bytes | None = None) -> Record:
+    """A record with these spans, keyed by the trace of the first."""
+    key = spans[0].trace_id.hex().encode() if key is None else key
+    return Record(partition, offset, key, request_of(*spans).SerializeToString())
+
+
+def in_loop(scenario: Callable[[], Any]) -> None:
+    """Run a scenario in an event loop."""
+    asyncio.run(scenario())
+
+
+def test_an_open_trace_holds_its_partition() -> None:
+    """Committed is up to the first record of the oldest open trace; other partitions are not held by it."""
+
+    async def scenario() -> None:
+        member = Member(0, 1)
+        of_first = [record(5, child(1)), record(6, child(2)), record(7, simple_span(2))]
+
+        assert Taken(4) == await member.partitions.take([*of_first, record(3, child(3), partition=1)])
+        assert {0: 5, 1: 3} == member.offsets
+        await member.partitions.take([record(8, simple_span(1)), record(4, simple_span(3), partition=1)])
+        assert {0: 9, 1: 5} == member.offsets
+
+    in_loop(scenario)
+
+
+def test_what_is_on_its_way_is_held() -> None:
+    """A scored trace is held until its reports have arrived: a crash before that scores it again."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        member.out.arrived = 0
+        await member.partitions.take([record(0, child(1), simple_span(1)), record(1, child(2), simple_span(2))])
+
+        assert ({0: 0}, {0: ""}) == (member.offsets, member.texts)
+        member.out.arrived = 1
+        assert {0: 1} == member.offsets
+        member.partitions.keep_unsent()
+        member.out.arrived = 2
+        assert {0: 1} == member.offsets
+
+    in_loop(scenario)
+
+
+def test_the_next_owner_scores_whole_traces_and_nothing_twice() -> None:
+    """What is open at a hand-over is given up and read again; what is scored is recognised by what was committed."""
+
+    async def scenario() -> None:
+        first, log = Member(0, 1), [record(0, child(1)), record(1, child(2), simple_span(2)), record(2, child(1, 3))]
+        await first.partitions.take(log)
+        first.partitions.give_up([0])
+        (offset, text) = first.partitions.committable()[0]
+        first.partitions.forget([0])
+        second = Member(texts={0: text})
+        log.append(record(3, simple_span(1)))
+        await first.partitions.take(log[3:])
+        await second.partitions.take(log[offset:])
+
+        assert (0, {}) == (offset, dict(first.offsets))
+        assert [2] == [report.trajectory.trace_id[-1] for report in first.out.reports]
+        assert [1] == [report.trajectory.trace_id[-1] for report in second.out.reports]
+        given, taken = first.engine.counts(), second.engine.counts()
+        assert (4, 2, 0, {"handed_over": 2}) == (given.received, given.in_closed, given.live, dict(given.dropped))
+        assert (5, 3, 0, {"not_kept": 2}) == (taken.received, taken.in_closed, taken.live, dict(taken.late))
+        assert text == Member(texts={0: text}).partitions.committable().get(0, (0, text))[1]
+        assert {0: 4} == second.offsets
+
+    in_loop(scenario)
+
+
+def test_what_an_owner_before_has_scored_is_told_on() -> None:
+    """The next owner but one recognises it, too."""
+
+    async def scenario() -> None:
+        first = Member(0)
+        await first.partitions.take([record(0, simple_span(1))])
+        second = Member(texts=first.texts)
+        await second.partitions.take([record(1, child(2))])
+        third = Member(texts=second.texts)
+        await third.partitions.take([record(0, simple_span(1)), record(1, child(2))])
+
+        assert ([], {"not_kept": 1}) == (third.out.reports, dict(third.engine.counts().late))
+
+    in_loop(scenario)
+
+
+def test_a_trace_that_comes_back_is_scored_here() -> None:
+    """A member that gave a trace up and gets its partition again scores it like any other."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        log = [record(0, child(1)), record(1, simple_span(1))]
+        await member.partitions.take(log[:1])
+        member.partitions.give_up([0])
+        member.partitions.forget([0])
+        member.partitions.assigned({0: ""})
+        await member.partitions.take(log)
+
+        counts = member.engine.counts()
+        assert (3, 2, {"handed_over": 1}) == (counts.received, counts.in_closed, dict(counts.dropped))
+        assert 1 == len(member.out.reports)
+
+    in_loop(scenario)
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        (trace_id(1).hex().encode(), {}),
+        (trace_id(1).hex().upper().encode(), {}),
+        (b"", {"no_key": 1}),
+        (trace_id(2).hex().encode(), {"foreign_key": 1}),
+        (trace_id(1), {"foreign_key": 1}),
+    ],
+)
+def test_keys_that_are_no_trace_id(key: bytes, wrong: dict[str, int], caplog: pytest.LogCaptureFixture) -> None:
+    """The record is used, but counted, and the remedy is told once."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        await member.partitions.take([record(0, child(1), key=key), record(1, simple_span(1))])
+
+        assert wrong == {name: number for name, number in member.partitions.wrong_keys.items() if number}
+        assert 2 == member.engine.counts().in_closed
+
+    in_loop(scenario)
+    assert len(wrong) == caplog.text.count("partition_traces_by_id: true")
+
+
+def test_a_trace_in_two_partitions_is_not_given_up_with_one_of_them() -> None:
+    """Records without a key may split a trace: what is in a partition of ours must not be lost with the other."""
+
+    async def scenario() -> None:
+        member = Member(0, 1)
+        await member.partitions.take([record(0, child(1)), record(0, child(1, 3), partition=1)])
+        member.partitions.give_up([0])
+        member.partitions.forget([0])
+
+        assert (2, {}) == (member.engine.counts().live, dict(member.engine.counts().dropped))
+        assert {1: 0} == member.offsets
+
+    in_loop(scenario)
+
+
+def test_poison_stops_nothing() -> None:
+    """Records that cannot be used are returned with the reason, and the offset goes on behind them."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        bad = [Record(0, 0, b"", None), Record(0, 1, b"", b"\xff"), record(2, Span(trace_id=b"short"), key=b"x")]
+        taken = await member.partitions.take([*bad, record(3, simple_span(1))])
+
+        reasons = ("empty", "malformed", "no_valid_span")
+        assert Taken(4, tuple(PoisonRecord(*each) for each in zip(bad, reasons, strict=True))) == taken
+        assert {0: 4} == member.offsets
+        assert 1 == len(member.out.reports)
+
+    in_loop(scenario)
+
+
+def test_json() -> None:
+    """Records may hold OTLP in JSON."""
+
+    async def scenario() -> None:
+        member = Member(0, encoding=Encoding.JSON)
+        value = to_json(request_of(child(1), simple_span(1)))
+
+        assert Taken(1) == await member.partitions.take([Record(0, 0, trace_id(1).hex().encode(), value)])
+        assert 2 == member.engine.counts().in_closed
+
+    in_loop(scenario)
+
+
+class Full:
+    """A next receiver that has no room at first."""
+
+    def __init__(self, *room: int) -> None:
+        self.room = [bool(each) for each in room]
+        self.taken: list[bytes] = []
+
+    def has_room(self, size: int) -> bool:
+        """Say so."""
+        return self.room.pop(0)
+
+    def take(self, request: bytes) -> None:
+        """Keep a request."""
+        self.taken.append(request)
+
+    def take_other(self, signal: str, request: bytes) -> None:
+        """Do nothing."""
+
+
+def test_records_wait_for_room() -> None:
+    """Where spans cannot be sent on, the record is not taken; it is taken when it is offered again."""
+
+    async def scenario() -> None:
+        onward = Full(1, 0, 1)
+        member = Member(0, onward=onward)
+        records = [record(0, child(1)), record(1, simple_span(1))]
+
+        assert Taken(1) == await member.partitions.take(records)
+        assert {0: 0} == member.offsets
+        assert Taken(1) == await member.partitions.take(records[1:])
+        assert _values(records) == onward.taken
+
+    in_loop(scenario)
+
+
+def _values(records: Sequence[Record]) -> list[bytes | None]:
+    return [each.value for each in records]
