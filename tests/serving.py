@@ -26,6 +26,7 @@ receivers:
       grpc: {endpoint: "127.0.0.1:0"}
       http: {endpoint: "127.0.0.1:0"}
 exporters: {prometheus: {endpoint: "127.0.0.1:0"}}
+storage: {durability: none}
 """
 
 _Result = TypeVar("_Result")
@@ -150,10 +151,12 @@ class Running:
 
 
 @contextmanager
-def serving(configuration: str = ON_ANY_PORT, **how: Any) -> Iterator[Running]:
+def serving(configuration: str = ON_ANY_PORT, reports: Reports | None = None, **how: Any) -> Iterator[Running]:
     """Run a service with this configuration."""
+    if "storage:" not in configuration:  # nothing is kept but where that is tested
+        configuration = f"{configuration}\nstorage: {{durability: none}}"
     loaded = config.loads(configuration, "test.yaml", Path()).for_serve()
-    reports = Reports()
+    reports = reports or Reports()
     with loop_thread() as thread:
         service = thread.call(lambda: Service(loaded, {"reports": reports}, **how))
         thread.run(service.start())

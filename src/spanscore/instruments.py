@@ -153,6 +153,25 @@ SCORE_INSTRUMENTS: Final = (
     LATENCY_P95,
 )
 
+REQUESTS_ACCEPTED: Final = Instrument(
+    name="spanscore.requests.accepted",
+    kind=InstrumentKind.COUNTER,
+    unit="{request}",
+    description="Requests that a receiver took, whole or without some of their spans.",
+)
+REQUESTS_EMPTY: Final = Instrument(
+    name="spanscore.requests.empty",
+    kind=InstrumentKind.COUNTER,
+    unit="{request}",
+    description="Requests among the accepted ones that held no span at all: many are a sign of a wrong sender.",
+)
+REQUESTS_REFUSED: Final = Instrument(
+    name="spanscore.requests.refused",
+    kind=InstrumentKind.COUNTER,
+    unit="{request}",
+    description="Requests answered with an error, by why; what gRPC refuses by itself is not among them.",
+    attributes=(REASON,),
+)
 SPANS_RECEIVED: Final = Instrument(
     name="spanscore.spans.received",
     kind=InstrumentKind.COUNTER,
@@ -279,8 +298,75 @@ STORAGE_CAPACITY: Final = Instrument(
     unit="By",
     description="Size at which spans are refused, with a request to retry.",
 )
+STORAGE_LOST: Final = Instrument(
+    name="spanscore.storage.lost",
+    kind=InstrumentKind.COUNTER,
+    unit="{record}",
+    description="Stored requests that were damaged when they were read again after a restart.",
+)
+STORAGE_REFUSED: Final = Instrument(
+    name="spanscore.storage.refused",
+    kind=InstrumentKind.COUNTER,
+    unit="{request}",
+    description="Requests that could not be stored, and were answered with a request to retry, by why.",
+    attributes=(REASON,),
+)
+STORAGE_SYNC_FAILURES: Final = Instrument(
+    name="spanscore.storage.sync_failures",
+    kind=InstrumentKind.COUNTER,
+    unit="{failure}",
+    description="Times that the disk could not be made to keep what was written; it then goes to a new file.",
+)
+KAFKA_RECORDS: Final = Instrument(
+    name="spanscore.kafka.records",
+    kind=InstrumentKind.COUNTER,
+    unit="{record}",
+    description="Records read from Kafka, those included that were read before by another member of the group.",
+)
+KAFKA_POISON: Final = Instrument(
+    name="spanscore.kafka.poison_records",
+    kind=InstrumentKind.COUNTER,
+    unit="{record}",
+    description="Records that could not be used, by why; they are in the dead-letter topic where there is one.",
+    attributes=(REASON,),
+)
+KAFKA_MISROUTED: Final = Instrument(
+    name="spanscore.kafka.misrouted_records",
+    kind=InstrumentKind.COUNTER,
+    unit="{record}",
+    description="Records that were used, but whose key is not their trace id: their traces may be split over members.",
+    attributes=(REASON,),
+)
+KAFKA_PARTITIONS: Final = Instrument(
+    name="spanscore.kafka.partitions",
+    kind=InstrumentKind.GAUGE,
+    unit="{partition}",
+    description="Partitions of the topic that this member of the group reads.",
+)
+KAFKA_LAG: Final = Instrument(
+    name="spanscore.kafka.lag",
+    kind=InstrumentKind.GAUGE,
+    unit="{record}",
+    description="Records in these partitions that were not read yet.",
+)
+KAFKA_UNCOMMITTED: Final = Instrument(
+    name="spanscore.kafka.uncommitted_records",
+    kind=InstrumentKind.GAUGE,
+    unit="{record}",
+    description="Records in these partitions that were read, and are held for traces that are still open.",
+)
+KAFKA_COMMIT_FAILURES: Final = Instrument(
+    name="spanscore.kafka.commit_failures",
+    kind=InstrumentKind.COUNTER,
+    unit="{failure}",
+    description="Offsets that could not be committed, by the broker's error; the next commit repeats them.",
+    attributes=(REASON,),
+)
 
 OWN_INSTRUMENTS: Final = (
+    REQUESTS_ACCEPTED,
+    REQUESTS_EMPTY,
+    REQUESTS_REFUSED,
     SPANS_RECEIVED,
     SPANS_CLOSED,
     SPANS_LIVE,
@@ -300,4 +386,14 @@ OWN_INSTRUMENTS: Final = (
     EXPORT_FAILURES,
     STORAGE_SIZE,
     STORAGE_CAPACITY,
+    STORAGE_LOST,
+    STORAGE_REFUSED,
+    STORAGE_SYNC_FAILURES,
+    KAFKA_RECORDS,
+    KAFKA_POISON,
+    KAFKA_MISROUTED,
+    KAFKA_PARTITIONS,
+    KAFKA_LAG,
+    KAFKA_UNCOMMITTED,
+    KAFKA_COMMIT_FAILURES,
 )

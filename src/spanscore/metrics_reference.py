@@ -16,6 +16,7 @@ from spanscore.instruments import (
     EXPORT_FAILURES,
     OUTCOME,
     OWN_INSTRUMENTS,
+    REQUESTS_REFUSED,
     SCORE_INSTRUMENTS,
     SPANS_DROPPED,
     SPANS_LATE,
@@ -29,6 +30,7 @@ from spanscore.metrics.measurements import OTHER_ERROR
 from spanscore.metrics.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
 from spanscore.model import CloseReason
 from spanscore.receivers._otlp import Refusal
+from spanscore.receivers._requests import Busy, Wrong
 
 _TOP: Final = f"""\
 # Metrics
@@ -45,6 +47,10 @@ A trace that is scored again because of late spans is counted once, at its first
 most once; the events `gen_ai.evaluation.result` are what is sent at least once.
 
 An attribute that a series does not have is an empty label in Prometheus.
+
+Replicas are told apart by `service.instance.id`, a new one for each process unless `OTEL_RESOURCE_ATTRIBUTES` says
+otherwise: in OTLP an attribute of the resource, in Prometheus a label of `target_info`, beside the `instance` that
+Prometheus itself gives every series.
 """
 
 _SCORES: Final = f"""\
@@ -81,6 +87,7 @@ _LATE: Final[Mapping[str, str]] = {
 _DROPPED: Final[Mapping[str, str]] = {
     DropReason.DUPLICATE: "an equal span was there before: a client sent it again",
     DropReason.CONFLICT: "eight different spans with its id were there before",
+    DropReason.HANDED_OVER: "its Kafka partition went to another consumer, which reads it again",
     "queue_full": "more spans ended in the application than the queue can hold",
     "shut_down": "it ended after spanscore was shut down",
 }
@@ -94,7 +101,24 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.INVALID_VALUE: "a value of it has the wrong type",
     Refusal.INVALID_UTF8: "a text of it is not UTF-8",
     Refusal.TOO_DEEP: "a value of it nests too deeply",
+    Refusal.TOO_MANY_FIELDS: "it is larger than 1 MiB and has more than 1,500,000 fields",
     Refusal.MALFORMED: "it is no OTLP span",
+}
+_REQUESTS_REFUSED: Final[Mapping[str, str]] = {
+    Wrong.MALFORMED: "it cannot be read",
+    Wrong.NO_VALID_SPAN: "every span in it was refused",
+    Wrong.TOO_LARGE: "it is larger than allowed",
+    Wrong.TIMED_OUT: "it did not come in time",
+    Wrong.UNAUTHENTICATED: "it has no valid token",
+    Wrong.UNSUPPORTED: "its encoding or its compression is not known",
+    Wrong.NOT_FOUND: "nothing is served at its path",
+    Wrong.METHOD_NOT_ALLOWED: "its method is not POST",
+    Busy.SHUTTING_DOWN: "spanscore stops; this and what follows is to be sent again",
+    Busy.REQUESTS: "too many requests came at once",
+    Busy.MEMORY: "requests hold too much memory",
+    Busy.STORAGE: "it could not be stored",
+    Busy.DOWNSTREAM: "it could not be sent on: the queue to the next receiver is full",
+    Busy.FAULT: "spanscore went wrong",
 }
 _EXPORT_FAILURES: Final[Mapping[str, str]] = {
     "queue_full": "the emitter's queue had no room",
@@ -107,6 +131,7 @@ _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     SPANS_DROPPED.name: _DROPPED,
     SPANS_REFUSED.name: _REFUSED,
     EXPORT_FAILURES.name: _EXPORT_FAILURES,
+    REQUESTS_REFUSED.name: _REQUESTS_REFUSED,
 }
 
 
@@ -117,7 +142,7 @@ def metrics_reference() -> str:
 
 def undocumented() -> set[str]:
     """Return the reasons that the code can give and the page does not explain."""
-    kinds: tuple[type[StrEnum], ...] = (CloseReason, LateReason, DropReason, Refusal)
+    kinds: tuple[type[StrEnum], ...] = (CloseReason, LateReason, DropReason, Refusal, Wrong, Busy)
     explained = {reason for reasons in _REASONS.values() for reason in reasons}
     return {reason.value for kind in kinds for reason in kind} - explained
 

@@ -75,6 +75,8 @@ def test_every_section(read: Read, tmp_path: Path) -> None:
             "topic": "otlp_spans",
             "encoding": "otlp_proto",
             "group_id": "spanscore",
+            "dead_letter_topic": None,
+            "settings": {},
         },
     } == config.receivers.model_dump(warnings=False)
     assert {
@@ -177,7 +179,7 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
             "recievers: {}",
             (
                 "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, dialects, "
-                "evaluators, exporters, receivers, storage, telemetry, traces)"
+                "evaluators, exporters, receivers, storage, telemetry, tool_content, traces)"
             ),
         ),
         (
@@ -264,6 +266,20 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
         (
             OTLP + "{http: {traces_url_path: v1/traces}}}}",
             "c.yaml:1:56 receivers.otlp.protocols.http.traces_url_path: must start with '/', not 'v1/traces'",
+        ),
+        (
+            OTLP + "{http: {cors: {allowed_origins: [https://a.example, '*']}}}}}",
+            (
+                "c.yaml:1:83 receivers.otlp.protocols.http.cors.allowed_origins[1]: must be an origin such as "
+                "'https://app.example.com', not '*'; name each web page that may send"
+            ),
+        ),
+        (
+            OTLP + "{http: {cors: {allowed_origins: [https://a.example/]}}}}}",
+            (
+                "c.yaml:1:64 receivers.otlp.protocols.http.cors.allowed_origins[0]: must be an origin such as "
+                "'https://app.example.com', not 'https://a.example/'"
+            ),
         ),
         (
             OTLP + "{grpc: {tls: {cert_file: a.pem}}}}}",

@@ -10,8 +10,8 @@ from spanscore import plugins
 from spanscore.contracts import Dialect
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
 from spanscore.read.reader import DialectReader
-from spanscore.read.wanted import WantedAttributes, wanted_attributes
 from spanscore.read.trajectory import trajectories
+from spanscore.read.wanted import WantedAttributes, wanted_attributes
 
 TRACE_ID = bytes(15) + b"\x01"
 START_NS = 1_700_000_000_000_000_000

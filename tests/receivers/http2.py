@@ -49,7 +49,7 @@ class Call:
         self._socket.sendall(PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_HEADERS, _END_HEADERS, 1, encoded))
 
     def send(self, data: bytes, *, last: bool = True) -> None:
-        """Send data on the call's stream."""
+        """Send data on the call's stream: no more than 64 KiB in all, which may be sent without being asked for."""
         for start in range(0, len(data), _LARGEST_FRAME):
             self._socket.sendall(_frame(_DATA, 0, 1, data[start : start + _LARGEST_FRAME]))
         if last:

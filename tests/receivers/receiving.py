@@ -39,6 +39,8 @@ class Core:
     others_sent_on: list[tuple[OtherSignal, bytes]] = field(default_factory=list)
     fault: Exception | None = None
     """What taking spans raises."""
+    is_full: bool = False
+    """There is no room for what is to be sent on."""
 
     def accept(self, spans: Sequence[Span], size: int) -> None:
         """Take spans, or fail."""
@@ -46,6 +48,10 @@ class Core:
             raise self.fault
         self.spans += spans
         self.sizes.append(size)
+
+    def has_room(self, size: int) -> bool:
+        """Say so."""
+        return not self.is_full
 
     def take(self, request: bytes) -> None:
         """Take spans to send on."""
@@ -92,6 +98,16 @@ class Receiver:
     def port(self) -> int:
         """Where it listens."""
         return self.address.port
+
+    @property
+    def grpc(self) -> str:
+        """Where it takes OTLP over gRPC, host:port."""
+        return str(self.address)
+
+    @property
+    def http(self) -> str:
+        """The base URL where it takes OTLP over HTTP."""
+        return f"http://{self.address}"
 
     def connection(self) -> http.client.HTTPConnection:
         """Return a new HTTP connection."""

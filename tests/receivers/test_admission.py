@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spanscore.receivers._admission import Admission, RetryDelay, Unavailable
+from spanscore.receivers._requests import Busy
 
 
 class Clock:
@@ -92,5 +94,87 @@ def test_a_closed_door_stays_open_for_those_inside() -> None:
             with pytest.raises(Unavailable, match="shutting down"):
                 async with admission.request():
                     pass
+
+    asyncio.run(scenario())
+
+
+def test_those_who_wait_for_memory_have_their_turn() -> None:
+    """Requests of unknown size are read as many at once as the largest ones fit, the others one after the other."""
+
+    async def scenario() -> list[int]:
+        admission = Admission(max_bytes=40)  # half of it is for them
+        told: list[int] = []
+        ends = [asyncio.Event() for _ in range(4)]
+
+        async def read(number: int) -> None:
+            async with admission.request() as held, held.reading(10, 60):
+                told.append(number)
+                await ends[number].wait()
+
+        reading = [asyncio.create_task(read(number)) for number in range(4)]
+        for end in ends:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            told.append(-admission.reading)
+            end.set()
+        await asyncio.gather(*reading)
+        return told
+
+    assert [0, 1, -2, 2, -2, 3, -2, -1] == asyncio.run(scenario())
+
+
+def test_who_waited_too_long_is_sent_away_even_when_there_is_room_again() -> None:
+    """A loop that was busy finds both at once, and the sender may have given up: nobody would hear the answer."""
+
+    async def scenario() -> None:
+        admission = Admission(max_requests=1, wait_s=0.01)
+
+        async def second() -> None:
+            with pytest.raises(Unavailable, match="too many requests at once"):
+                async with admission.request():
+                    pass
+
+        async with admission.request():
+            waiting = asyncio.create_task(second())
+            await asyncio.sleep(0)
+            time.sleep(0.05)  # noqa: ASYNC251 - the loop has no time
+        await waiting
+        async with admission.request():
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_one_is_always_read() -> None:
+    """A request that may be larger than all the memory there is, is read by itself."""
+
+    async def scenario() -> None:
+        admission = Admission(max_bytes=10, wait_s=0.01)
+        async with admission.request() as held:
+            async with held.reading(100, 60):
+                assert 1 == admission.reading
+                async with admission.request() as other:
+                    with pytest.raises(Unavailable, match="too many requests at once"):
+                        async with other.reading(1, 60):
+                            pass
+            held.add(10)
+        assert {"no_memory": 1} == admission.requests.refused
+
+    asyncio.run(scenario())
+
+
+def test_trouble_sends_everybody_away() -> None:
+    """Whatever is wrong is asked for before anything is read, and counted as what it is."""
+
+    async def scenario() -> None:
+        admission = Admission()
+        admission.trouble = lambda: Busy.DOWNSTREAM
+        with pytest.raises(Unavailable, match="the next receiver does not keep up"):
+            async with admission.request():
+                pass
+        admission.trouble = lambda: None
+        async with admission.request():
+            pass
+        assert {"downstream": 1} == admission.requests.refused
 
     asyncio.run(scenario())

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import socket
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -221,30 +220,6 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as found:
         port: int = found.getsockname()[1]
         return port
-
-
-def test_restarts_leave_nothing_behind() -> None:
-    """A hundred times started and stopped on the same ports, it leaves no thread and no open file."""
-    with serving() as running:
-        ports = {key: addresses[0].port for key, addresses in running.service.addresses.items()}
-    configuration = f"""
-receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{ports[GRPC]}"}},
-                                  http: {{endpoint: "127.0.0.1:{ports[HTTP]}"}}}}}}}}
-exporters: {{prometheus: {{endpoint: "127.0.0.1:{ports[PAGES]}"}}}}
-"""
-    settings = config.loads(configuration, "", Path()).for_serve()
-    with loop_thread() as thread:
-
-        def restart() -> tuple[int, int]:
-            service = thread.call(lambda: Service(settings))
-            thread.run(service.start())
-            thread.run(service.stop())
-            return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
-
-        before = max(restart() for _ in range(5))  # the first times open what stays
-        for _ in range(95):
-            restart()
-        eventually(lambda: restart() <= before)  # a connection of gRPC may close a moment later
 
 
 def test_a_reload_scores_by_the_new_evaluators_and_keeps_open_traces(caplog: pytest.LogCaptureFixture) -> None:

@@ -23,6 +23,9 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         lines.append(f"  OTLP over gRPC   {grpc}")
     if http is not None:
         lines.append(f"  OTLP over HTTP   {http}{path}")
+    kafka = config.receivers.kafka if config.receivers is not None else None
+    if kafka is not None:
+        lines.append(f"  Kafka            {kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}")
     if pages is not None:
         lines.append(f"  metrics          {pages}/metrics")
     if http is not None:

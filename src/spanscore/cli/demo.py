@@ -28,6 +28,7 @@ receivers:
       http: {endpoint: "localhost:0"}
 exporters:
   prometheus: {endpoint: "localhost:0"}
+storage: {durability: none}
 """
 _SCORES_S: Final = 15.0
 _METRIC: Final = "gen_ai_evaluation_score"

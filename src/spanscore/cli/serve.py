@@ -35,7 +35,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description=(
             "Receive OTLP over gRPC and HTTP and score it as it comes. Without a configuration: on localhost:4317 and "
             "localhost:4318, with scores on standard output and as metrics for Prometheus on localhost:9464. "
-            "SIGHUP reads the configuration again; SIGTERM and SIGINT score what is there and end. "
+            "SIGHUP reads the configuration again; SIGTERM and SIGINT score what is complete and "
+            "end; the rest is kept for the next start. "
             "Exit status: 0 ended by a signal, 1 cannot listen or write, 2 usage or configuration."
         ),
     )
@@ -51,7 +52,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal, and return the exit status."""
     config = _load(arguments.config)
-    log_to_standard_error(config.telemetry.log_level)
+    log_to_standard_error(config.telemetry.log_level, tool_content=config.tool_content)
     # gRPC writes to standard error by itself, in lines of its own form that hold what clients sent.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

@@ -34,6 +34,10 @@ MAX_DEPTH: Final = 64
 MAX_WORK: Final = 20_000
 """No check of one value may apply more keywords."""
 
+_MAX_NESTED: Final = 2 * MAX_DEPTH + 8
+"""Keywords within keywords: enough for a recursive schema at the deepest value, and far from the end of the stack, where
+libraries in other languages do not raise but break."""
+_ENDLESS: Final = "a reference leads nowhere, or back to itself without end"
 _SHOWN: Final = 3
 _REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
@@ -46,6 +50,8 @@ class Work:
     """How much work is left for a number of checks."""
 
     left: int = MAX_WORK
+    nested: int = 0
+    """How many keywords are being checked, one within the other."""
 
 
 class UncheckableError(Exception):
@@ -100,8 +106,7 @@ class Schema:
         try:
             return list(dict.fromkeys(map(_problem, islice(self._validator.iter_errors(value), _SHOWN))))
         except (RecursionError, Unresolvable) as error:
-            message = "a reference leads nowhere, or back to itself without end"
-            raise UncheckableError(message) from error
+            raise UncheckableError(_ENDLESS) from error
         except ArithmeticError as error:
             message = "a number is too large"
             raise UncheckableError(message) from error
@@ -198,8 +203,14 @@ def _counted(keyword: _Keyword) -> _Keyword:
         if not work.left:
             message = "too much work"
             raise UncheckableError(message)
+        if work.nested >= _MAX_NESTED:
+            raise UncheckableError(_ENDLESS)
         work.left -= 1
-        yield from keyword(validator, value, instance, schema)
+        work.nested += 1
+        try:
+            yield from keyword(validator, value, instance, schema)
+        finally:
+            work.nested -= 1
 
     return check
 

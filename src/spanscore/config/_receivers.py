@@ -1,14 +1,27 @@
 """The section `receivers`."""
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from spanscore.config._section import Section, Text, written
-from spanscore.config._values import FilePath, ListenAddress, Size, UrlPath
+from spanscore.config._values import FilePath, ListenAddress, Secret, Size, UrlPath
 
+_ORIGIN = r"[a-z][a-z0-9+.-]*://[^\s/*?#@A-Z]+"  # as browsers send it: in lower case, without a path
 _LARGEST_GRPC_MESSAGE_MIB = 2047  # gRPC holds the limit in a signed 32-bit integer of bytes
+_KAFKA_KEYS: Final = {
+    "bootstrap.servers": "write 'brokers'",
+    "metadata.broker.list": "write 'brokers'",
+    "group.id": "write 'group_id'",
+    "auto.offset.reset": "reading begins with the oldest record",
+    "enable.auto.commit": "offsets are held until traces are scored",
+    "enable.auto.offset.store": "offsets are held until traces are scored",
+    "partition.assignment.strategy": "it is always cooperative-sticky",
+    "group.protocol": "it is always classic",
+}
 
 
 class ServerTls(Section):
@@ -43,10 +56,19 @@ class GrpcServer(Section):
     """Serve TLS."""
 
 
+def _origin(text: str) -> str:
+    if re.fullmatch(_ORIGIN, text):
+        return text
+    message = f"must be an origin such as 'https://app.example.com', not {text!r}"
+    if "*" in text:
+        message += "; name each web page that may send"
+    raise ValueError(message)
+
+
 class Cors(Section):
     """Which web pages may send spans."""
 
-    allowed_origins: tuple[Text, ...] = ()
+    allowed_origins: tuple[Annotated[Text, AfterValidator(_origin)], ...] = ()
     """Origins such as https://app.example.com; none by default."""
 
 
@@ -97,6 +119,14 @@ class OtlpReceiver(Section):
     """Demand a bearer token of every client, on both protocols."""
 
 
+def _kafka_settings(settings: Mapping[str, Secret]) -> Mapping[str, Secret]:
+    for name in settings:
+        if name in _KAFKA_KEYS:
+            message = f"must not hold {name!r}: {_KAFKA_KEYS[name]}"
+            raise ValueError(message)
+    return settings
+
+
 class KafkaReceiver(Section):
     """Reads OTLP from Kafka, as the Collector's Kafka exporter writes it."""
 
@@ -108,6 +138,13 @@ class KafkaReceiver(Section):
     """What a record holds."""
     group_id: Text = "spanscore"
     """The consumer group; its members share the partitions."""
+    dead_letter_topic: Text | None = Field(default=None, examples=["otlp_spans_unusable"])
+    """Where to put records aside that cannot be used; without it they are only counted."""
+    settings: Annotated[Mapping[Text, Secret], AfterValidator(_kafka_settings)] = Field(
+        default_factory=dict,
+        examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD:-}"}],
+    )
+    """Settings of librdkafka, as text: those of TLS and SASL, or session.timeout.ms. Never shown."""
 
 
 class Receivers(Section):

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, model_validator
 from spanscore.config._exporters import Exporters
 from spanscore.config._receivers import Receivers
 from spanscore.config._section import Section, Text, written
-from spanscore.config._values import Duration, FilePath, Size
+from spanscore.config._values import Duration, FilePath, Size, TimeLimit
 
 DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_trajectory"}}
 
@@ -117,6 +117,10 @@ class EvaluatorKeys(Section):
     """Evaluate only when each of these resource or root-span attributes, or `span.name`, matches its glob."""
     sample_ratio: Annotated[float, Ge(0), Le(1)] = 1.0
     """The share of traces to evaluate, chosen by trace id."""
+    time_limit: TimeLimit | None = None
+    """How long one evaluation may take: 1s for evaluators of plug-ins. An evaluator under a limit runs in a process of
+    its own, which is ended when it hangs; those of spanscore itself need no limit and run at once. With `none` a
+    plug-in does too, and holds up everything when it hangs."""
     expected_from: ExpectedFrom | None = None
     """Where the expectation comes from trace by trace, in place of the parameter that would fix it."""
     ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
@@ -148,5 +152,8 @@ class Document(Section):
     annotate: Literal["child_span", "root_event", "none"] | None = None
     """How a score is put into its trace: as a short span below the root (default inside a process), as an event of
     the root (default where spans are forwarded), or not at all."""
+    tool_content: bool = False
+    """Let score events and the console hold arguments and results of tools, and messages of failed evaluators, which
+    may quote them. A JSON Lines file holds them always."""
     telemetry: Telemetry = Field(default_factory=Telemetry)
     """What spanscore says about itself."""

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -16,8 +16,9 @@ from spanscore.model import Span
 from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.receivers._otlp import Caveat, Decoded, MalformedRequest, Refusal
-from spanscore.receivers._otlp_json import decode_document, parse
+from spanscore.receivers._otlp_json import decode_json
 from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.receivers._strict_json import parse
 
 OtherSignal: TypeAlias = Literal["metrics", "logs"]
 
@@ -37,15 +38,29 @@ class Encoding(Enum):
     JSON = "json"
 
 
+class NoValidSpan(MalformedRequest):
+    """Every span of a request was refused."""
+
+
 class Answer(NamedTuple):
-    """What the sender of an accepted request is told; all empty when there is nothing to tell."""
+    """What became of an accepted request; there is a message where its sender is to be told something."""
 
     rejected_spans: int = 0
     message: str = ""
+    is_empty: bool = False
+    """The request had no span."""
+
+
+class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """The next receiver does not keep up: the sender should send the request again later."""
 
 
 class Onward(Protocol):
     """Sends on what is received, as it was received. Takes it all or raises; does not wait."""
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a request of that many bytes could be taken now."""
+        ...
 
     def take(self, request: bytes) -> None:
         """Take an ExportTraceServiceRequest in protobuf: the spans that were accepted of one request."""
@@ -53,6 +68,18 @@ class Onward(Protocol):
 
     def take_other(self, signal: OtherSignal, request: bytes) -> None:
         """Take a request with metrics or logs, in protobuf."""
+        ...
+
+
+class Keep(Protocol):
+    """Keeps requests until what they hold is scored, so that they outlive the process."""
+
+    def put(self, body: bytes, encoding: Encoding) -> None:
+        """Write a request down, as it came. Raises Unavailable where that is not possible."""
+        ...
+
+    async def stored(self) -> None:
+        """Return when all that was put before is safe enough to be acknowledged; raises Unavailable."""
         ...
 
 
@@ -78,6 +105,8 @@ class Intake:
     ) -> None:
         self.wanted = wanted
         """May be replaced at any time; what was decoded stays as it is."""
+        self.keep: Keep | None = None
+        """Keeps requests with spans; without it nothing outlives the process. To be set before the first request."""
         self._take = take
         self._refused: Counter[str] = Counter() if refused is None else refused
         self._spans_onward = spans_onward
@@ -90,33 +119,63 @@ class Intake:
         return self._others_onward is not None
 
     def traces(self, body: bytes, encoding: Encoding) -> Answer:
-        """Take a trace request.
+        """Take a trace request; it may be acknowledged when `stored` has returned.
 
         Raises:
             MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
+            NoRoom: it cannot be sent on now.
+            Unavailable: it cannot be kept now.
         """
-        if encoding is Encoding.JSON and body:
-            document = parse(body)
-            decoded = decode_document(document)
-        else:
-            document = None
-            decoded = decode_protobuf(body, wanted=self.wanted)
+        decode = decode_json if encoding is Encoding.JSON else decode_protobuf
+        decoded = decode(body, wanted=self.wanted)
         if decoded.spans:
+            if self._spans_onward is not None and not self._spans_onward.has_room(len(body)):
+                raise NoRoom
+            if self.keep is not None:
+                self.keep.put(body, encoding)
             if self._spans_onward is not None:
-                self._spans_onward.take(_forwardable(body, document, decoded))
+                self._spans_onward.take(_forwardable(body, encoding, decoded))
             self._take(decoded.spans, len(body))
         if not decoded.refused and not decoded.caveats:
-            return Answer()
+            return Answer(is_empty=not decoded.spans)
         message = self._tell(decoded)
         if decoded.refused and not decoded.spans:
-            raise MalformedRequest(message)
-        return Answer(decoded.refused_spans, message)
+            raise NoValidSpan(message)
+        return Answer(decoded.refused_spans, message, is_empty=not decoded.spans)
+
+    async def stored(self) -> None:
+        """Return when what was taken is safe enough to be acknowledged.
+
+        Raises:
+            Unavailable: it is not, and should be sent again.
+        """
+        if self.keep is not None:
+            await self.keep.stored()
+
+    def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> tuple[list[Span], int]:
+        """Send on the wanted spans of a request that was taken before a restart; return them, and of how many they are.
+
+        Args:
+            body: the request.
+            encoding: how it is written.
+            is_wanted: says of a trace id whether its spans are wanted.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+        """
+        decoded = (decode_json if encoding is Encoding.JSON else decode_protobuf)(body, wanted=self.wanted)
+        spans = [span for span in decoded.spans if is_wanted(span.trace_id)]
+        if spans and self._spans_onward is not None:
+            only = accepted_only_from_json if encoding is Encoding.JSON else accepted_only
+            self._spans_onward.take(only(body, spans))
+        return spans, len(decoded.spans)
 
     def other(self, signal: OtherSignal, body: bytes, encoding: Encoding) -> None:
         """Take a request with metrics or logs; only where `takes_others`.
 
         Raises:
             MalformedRequest: it cannot be decoded.
+            NoRoom: it cannot be sent on now.
         """
         message_type = _REQUESTS[signal]
         if encoding is Encoding.JSON and body:
@@ -124,6 +183,8 @@ class Intake:
         else:
             _check(body, message_type)
         if body and self._others_onward is not None:
+            if not self._others_onward.has_room(len(body)):
+                raise NoRoom
             self._others_onward.take_other(signal, body)
 
     def _tell(self, decoded: Decoded) -> str:
@@ -143,10 +204,11 @@ _REQUESTS: Final[Mapping[OtherSignal, type[Message]]] = {
 }
 
 
-def _forwardable(body: bytes, document: Any, decoded: Decoded) -> bytes:
-    if document is not None:
-        return accepted_only_from_json(document, decoded.spans)
-    return accepted_only(body, decoded.spans) if decoded.refused else body
+def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
+    if encoding is Encoding.JSON:
+        return accepted_only_from_json(body, decoded.spans)
+    is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
+    return accepted_only(body, decoded.spans) if is_broken else body
 
 
 def _check(body: bytes, message_type: type[Message]) -> None:

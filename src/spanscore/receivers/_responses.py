@@ -22,7 +22,6 @@ UNIMPLEMENTED: Final = 12
 UNAVAILABLE: Final = 14
 UNAUTHENTICATED: Final = 16
 
-OUR_FAULT: Final = "internal error"
 NOT_ALLOWED: Final = "a valid bearer token is needed"
 
 _TYPE_URL: Final = "type.googleapis.com/google.rpc."
@@ -71,11 +70,21 @@ def status(
         fault = error_details_pb2.BadRequest.FieldViolation(field="body", description=violation)
         answer.details.add().Pack(error_details_pb2.BadRequest(field_violations=[fault]))
     if retry_after_s is not None:
-        retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.FromMilliseconds(math.ceil(retry_after_s * 1000))
-        answer.details.add().Pack(retry)
+        answer.details.add().Pack(_retry_info(retry_after_s))
     body: bytes = answer.SerializeToString()
     return body
+
+
+def retry_info(retry_after_s: float) -> bytes:
+    """Return a google.rpc.RetryInfo by itself, which is what OpenTelemetry's exporter for Python looks for."""
+    encoded: bytes = _retry_info(retry_after_s).SerializeToString()
+    return encoded
+
+
+def _retry_info(retry_after_s: float) -> Any:
+    retry = error_details_pb2.RetryInfo()
+    retry.retry_delay.FromMilliseconds(math.ceil(retry_after_s * 1000))
+    return retry
 
 
 def _json_status(code: int, message: str, violation: str | None, retry_after_s: float | None) -> bytes:

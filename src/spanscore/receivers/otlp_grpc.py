@@ -6,18 +6,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import grpc
 from grpc_health.v1 import health, health_pb2
 
 from spanscore.receivers import _responses as responses
-from spanscore.receivers._admission import Admission, Unavailable
+from spanscore.receivers._admission import Admission, Held, Unavailable
 from spanscore.receivers._bearer import BearerTokens
-from spanscore.receivers._intake import Encoding, Intake, OtherSignal
+from spanscore.receivers._grpc_tls import credentials
+from spanscore.receivers._intake import Answer, Encoding, Intake, NoRoom, NoValidSpan, OtherSignal
 from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._requests import Busy, Wrong
 from spanscore.receivers._tls import Tls
-from spanscore.sockets.listening import Address, why_not
+from spanscore.sockets.listening import Address, why_no_connection, why_not
 
 _PACKAGE: Final = "opentelemetry.proto.collector"
 _TRACES: Final = f"{_PACKAGE}.trace.v1.TraceService"
@@ -27,7 +29,9 @@ _OTHERS: Final[Mapping[OtherSignal, str]] = {
 }
 
 _DETAILS: Final = "grpc-status-details-bin"
+_RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _BODY_S: Final = 30.0
+_FAREWELL_S: Final = 0.05
 _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # else a second process on the port would silently take half of the requests
     ("grpc.max_concurrent_streams", 100),
@@ -72,12 +76,13 @@ class OtlpGrpc:
         if max_request_size < 1:  # to gRPC a negative number means that there is no limit
             message = f"the largest request must have at least 1 byte, not {max_request_size!r}"
             raise ValueError(message)
-        self._services = _Services(intake, admission, tokens, body_s)
+        self._services = _Services(intake, admission, tokens, _Reading(max_request_size, body_s))
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.max_receive_message_length", max_request_size)])
         self._server.add_generic_rpc_handlers((self._services, _health_checks(self._health)))
-        self._is_listening = False
+        self._listening: list[Address] = []
         self._is_started = False
+        self._is_stopped = False
 
     def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
         """Bind the addresses and return them, with the port that the system chose where it is 0.
@@ -86,20 +91,19 @@ class OtlpGrpc:
             ConfigError: a file of TLS cannot be used.
             ListenError: an address cannot be bound; `stop` lets go of the others.
         """
-        credentials = None if tls is None else tls.credentials()
         listening: list[Address] = []
         for address in addresses:
             # The addresses of one host name share a port.
             wanted = address._replace(port=address.port or (listening[-1].port if listening else 0))
             try:
-                if credentials is None:
+                if tls is None:
                     port = self._server.add_insecure_port(str(wanted))
                 else:
-                    port = self._server.add_secure_port(str(wanted), credentials)
+                    port = self._server.add_secure_port(str(wanted), credentials(tls))
             except RuntimeError as error:
                 raise why_not(wanted, key) from error
-            self._is_listening = True
             listening.append(address._replace(port=port))
+            self._listening.append(listening[-1])
         return listening
 
     async def start(self) -> None:
@@ -109,13 +113,37 @@ class OtlpGrpc:
         for service in self._services.names:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
-    async def stop(self, grace_s: float) -> None:
+    async def trouble(self) -> str | None:
+        """Return why not everybody can connect; None where all is well. gRPC does not say: it is tried."""
+        for address in self._listening:
+            why = await why_no_connection(address)
+            if why is not None:
+                return why
+        return None
+
+    async def tell_health(self, *, is_ready: bool) -> None:
+        """Answer health checks from now on like this."""
+        status = health_pb2.HealthCheckResponse.SERVING if is_ready else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", *self._services.names):
+            await self._health.set(service, status)
+
+    async def refuse(self, grace_s: float) -> None:
         """Refuse connections at once, let the requests under way finish, and close."""
+        await self.stop(grace_s)
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse connections at once, let the requests under way finish, and close. May be called twice."""
+        if self._is_stopped:
+            return
         if not self._is_started:
-            if not self._is_listening:
+            if not self._listening:
                 return
             await self.start()  # gRPC lets go of the ports of a server that was started, and of no other
+        self._is_stopped = self._services.is_closed = True
         await self._health.enter_graceful_shutdown()
+        if self._services.have_been_called and grace_s:
+            # From then on gRPC itself answers, and does not say when to come again.
+            await asyncio.sleep(_FAREWELL_S)
         stopping = asyncio.ensure_future(self._server.stop(grace_s))
         # Who watches the health does so for ever. What is waited for are the requests.
         with suppress(TimeoutError):
@@ -125,6 +153,13 @@ class OtlpGrpc:
         await stopping
 
 
+class _Reading(NamedTuple):
+    """What a message may be."""
+
+    max_size: int
+    timeout_s: float
+
+
 class _Services(grpc.GenericRpcHandler):
     """The services of OTLP.
 
@@ -132,12 +167,15 @@ class _Services(grpc.GenericRpcHandler):
     whether it is wanted.
     """
 
-    def __init__(self, intake: Intake, admission: Admission, tokens: BearerTokens | None, body_s: float) -> None:
+    def __init__(self, intake: Intake, admission: Admission, tokens: BearerTokens | None, reading: _Reading) -> None:
         self._intake = intake
         self._admission = admission
         self._tokens = tokens
-        self._body_s = body_s
+        self._reading = reading
         self._under_way = 0
+        self.have_been_called = False
+        self.is_closed = False
+        """Whether every call is sent away from now on."""
         self._progress = asyncio.Event()
         services: dict[str, OtherSignal | None] = {_TRACES: None}
         if intake.takes_others:
@@ -147,7 +185,7 @@ class _Services(grpc.GenericRpcHandler):
             f"/{service}/Export": grpc.stream_unary_rpc_method_handler(self._handler(signal))
             for service, signal in services.items()
         }
-        self._not_allowed: _Handler = grpc.stream_unary_rpc_method_handler(_not_allowed)
+        self._not_allowed: _Handler = grpc.stream_unary_rpc_method_handler(self._turn_away)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler | None:
         """Find the handler of a request by its method, and by who sent it."""
@@ -166,58 +204,75 @@ class _Services(grpc.GenericRpcHandler):
     def _handler(self, signal: OtherSignal | None) -> Callable[[Any, _Context], Awaitable[bytes]]:
         async def export(_requests: Any, context: _Context) -> bytes:
             self._under_way += 1
+            self.have_been_called = True
             context.add_done_callback(self._done)  # type: ignore[arg-type]  # typed as a class that nothing is
             try:
+                if self.is_closed:
+                    raise self._admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._admission.request() as held:
-                    body = await self._read(context)
-                    held.add(len(body))
-                    return self._hand_over(signal, body)
+                    body = await self._read(context, held)
+                    answer = self._hand_over(signal, body)
+                    await self._intake.stored()
+                self._admission.requests.accept(is_empty=answer.is_empty)
+                return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
+                self._count(Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED)
                 status = (grpc.StatusCode.INVALID_ARGUMENT, str(error))
-                details = responses.status(responses.INVALID_ARGUMENT, str(error), violation=str(error))
+                details = {_DETAILS: responses.status(responses.INVALID_ARGUMENT, str(error), violation=str(error))}
             except Unavailable as error:
                 status = (grpc.StatusCode.UNAVAILABLE, str(error))
-                details = responses.status(responses.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
+                delay_s = error.retry_after_s
+                details = {
+                    _DETAILS: responses.status(responses.UNAVAILABLE, str(error), retry_after_s=delay_s),
+                    _RETRY_INFO: responses.retry_info(delay_s),
+                }
             except TimeoutError:
+                self._count(Wrong.TIMED_OUT)
                 status = (grpc.StatusCode.DEADLINE_EXCEEDED, "the request did not come in time")
-                details = None
+                details = {}
             return await _refuse(context, *status, details)
 
         return export
 
-    async def _read(self, context: _Context) -> bytes:
-        async with asyncio.timeout(self._body_s):
+    async def _read(self, context: _Context, held: Held) -> bytes:
+        async with held.reading(self._reading.max_size, self._reading.timeout_s):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.
             message = "the request has no message"
             raise MalformedRequest(message)
+        held.add(len(body))
         return body
 
-    def _hand_over(self, signal: OtherSignal | None, body: bytes) -> bytes:
+    def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:
         try:
             if signal is None:
-                return responses.success(self._intake.traces(body, Encoding.PROTOBUF), Encoding.PROTOBUF)
+                return self._intake.traces(body, Encoding.PROTOBUF)
             self._intake.other(signal, body, Encoding.PROTOBUF)
+        except NoRoom as error:
+            raise self._admission.refusal(Busy.DOWNSTREAM) from error
         except (MalformedRequest, Unavailable):
             raise
         except Exception as error:
             # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
             _log.exception("a request could not be taken")
-            raise self._admission.refusal(responses.OUR_FAULT) from error
-        return b""
+            raise self._admission.refusal(Busy.FAULT) from error
+        return Answer()
+
+    def _count(self, wrong: Wrong) -> None:
+        self._admission.requests.refused[wrong.value] += 1
+
+    async def _turn_away(self, _requests: Any, context: _Context) -> bytes:
+        self._count(Wrong.UNAUTHENTICATED)
+        return await _refuse(context, grpc.StatusCode.UNAUTHENTICATED, responses.NOT_ALLOWED, {})
 
     def _done(self, *_: Any) -> None:
         self._under_way -= 1
         self._progress.set()
 
 
-async def _not_allowed(_requests: Any, context: _Context) -> bytes:
-    return await _refuse(context, grpc.StatusCode.UNAUTHENTICATED, responses.NOT_ALLOWED, None)
-
-
-async def _refuse(context: _Context, code: grpc.StatusCode, message: str, details: bytes | None) -> NoReturn:
-    await context.abort(code, message, ((_DETAILS, details),) if details is not None else ())
+async def _refuse(context: _Context, code: grpc.StatusCode, message: str, details: Mapping[str, bytes]) -> NoReturn:
+    await context.abort(code, message, tuple(details.items()))
 
 
 def _health_checks(servicer: health.aio.HealthServicer) -> grpc.GenericRpcHandler:

@@ -14,8 +14,9 @@ from spanscore.receivers import _responses as responses
 from spanscore.receivers._admission import Admission, Held, Unavailable
 from spanscore.receivers._bearer import BearerTokens
 from spanscore.receivers._inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
-from spanscore.receivers._intake import Answer, Encoding, Intake, OtherSignal
+from spanscore.receivers._intake import Answer, Encoding, Intake, NoRoom, NoValidSpan, OtherSignal
 from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._requests import Busy, Wrong
 from spanscore.receivers._tls import Tls
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
@@ -91,11 +92,22 @@ class OtlpHttp:
             ConfigError: a file of TLS cannot be used.
             ListenError: an address cannot be bound; then none is.
         """
-        return self._server.listen(addresses, key, None if tls is None else tls.context())
+        return self._server.listen(addresses, key, None if tls is None else tls.reloading_context())
 
     async def start(self) -> None:
         """Accept connections."""
         await self._server.start()
+
+    async def trouble(self) -> str | None:
+        """Return why not everybody can connect; None where all is well."""
+        return self._server.trouble()
+
+    async def tell_health(self, *, is_ready: bool) -> None:
+        """Do nothing: over HTTP nobody watches."""
+
+    async def refuse(self, grace_s: float) -> None:
+        """Refuse connections at once, and let the requests under way finish. Those connected can hear why."""
+        await self._server.refuse(grace_s)
 
     async def stop(self, grace_s: float) -> None:
         """Refuse connections at once, let the requests under way finish, and close."""
@@ -107,6 +119,8 @@ class OtlpHttp:
         try:
             answer = await self._take(request, encoding)
         except _Refused as refused:
+            if refused.wrong is not None:
+                self._admission.requests.refused[refused.wrong.value] += 1
             answer = refused.response(encoding)
         if origin is not None and origin in self._settings.allowed_origins:
             answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
@@ -114,24 +128,27 @@ class OtlpHttp:
 
     async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response:
         if request.path not in self._signals:
-            raise _Refused(
-                _NOT_FOUND, responses.NOT_FOUND, f"there is nothing here; traces go to {self._settings.traces_path}"
-            )
+            message = f"there is nothing here; traces go to {self._settings.traces_path}"
+            raise _Refused(_NOT_FOUND, responses.NOT_FOUND, message, wrong=Wrong.NOT_FOUND)
         signal = self._signals[request.path]
         if request.method != "POST":
             return self._other_method(request)
         if self._tokens is not None and not self._tokens.accept(request.headers.get("Authorization")):
             headers = {"WWW-Authenticate": "Bearer"}
-            raise _Refused(_UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers)
+            raise _Refused(
+                _UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers, wrong=Wrong.UNAUTHENTICATED
+            )
         if encoding is None:
-            types = " or ".join(_ENCODINGS)
-            raise _Refused(_UNSUPPORTED, responses.INVALID_ARGUMENT, f"the Content-Type must be {types}")
+            message = f"the Content-Type must be {' or '.join(_ENCODINGS)}"
+            raise _Refused.unsupported(message)
         try:
             async with self._admission.request() as held:
                 body = await self._body(request, held)
                 answer = self._hand_over(signal, body, encoding)
+                await self._intake.stored()
         except Unavailable as unavailable:
             raise _Refused.for_now(unavailable) from unavailable
+        self._admission.requests.accept(is_empty=answer.is_empty)
         return _response(_OK, responses.success(answer, encoding), encoding)
 
     def _other_method(self, request: web.BaseRequest) -> web.Response:
@@ -144,7 +161,8 @@ class OtlpHttp:
             }
             return web.Response(status=_NO_CONTENT, headers=_SERVER | headers)
         message = f"the method must be POST, not {request.method}"
-        raise _Refused(_METHOD_NOT_ALLOWED, responses.UNIMPLEMENTED, message, {"Allow": "POST"})
+        headers = {"Allow": "POST"}
+        raise _Refused(_METHOD_NOT_ALLOWED, responses.UNIMPLEMENTED, message, headers, wrong=Wrong.METHOD_NOT_ALLOWED)
 
     async def _body(self, request: web.BaseRequest, held: Held) -> bytes:
         if (request.content_length or 0) > self._settings.max_request_size:
@@ -152,7 +170,7 @@ class OtlpHttp:
         content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if content_encoding not in _BODIES:
             message = "the Content-Encoding must be gzip or identity"
-            raise _Refused(_UNSUPPORTED, responses.INVALID_ARGUMENT, message, _ACCEPTED)
+            raise _Refused.unsupported(message, _ACCEPTED)
         await _expected(request)
         body: Body = _BODIES[content_encoding](self._settings.max_request_size)
         try:
@@ -168,7 +186,7 @@ class OtlpHttp:
 
     def _too_large(self) -> _Refused:
         message = f"the request is larger than {self._settings.max_request_size} bytes"
-        return _Refused(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message)
+        return _Refused(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message, wrong=Wrong.TOO_LARGE)
 
     def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
         try:
@@ -176,13 +194,16 @@ class OtlpHttp:
                 return self._intake.traces(body, encoding)
             self._intake.other(signal, body, encoding)
         except MalformedRequest as error:
-            raise _Refused.malformed(str(error)) from error
+            wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
+            raise _Refused.malformed(str(error), wrong) from error
+        except NoRoom as error:
+            raise self._admission.refusal(Busy.DOWNSTREAM) from error
         except Unavailable:
             raise
         except Exception as error:
             # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
             _log.exception("a request could not be taken")
-            raise self._admission.refusal(responses.OUR_FAULT) from error
+            raise self._admission.refusal(Busy.FAULT) from error
         return Answer()
 
 
@@ -196,11 +217,18 @@ class _Refused(Exception):  # noqa: N818 - what the sender is told, and not an e
     headers: Mapping[str, str] = field(default_factory=dict)
     violation: str | None = None
     retry_after_s: float | None = None
+    wrong: Wrong | None = None
+    """What it is counted as; None where it is counted already."""
 
     @classmethod
-    def malformed(cls, message: str) -> _Refused:
+    def malformed(cls, message: str, wrong: Wrong = Wrong.MALFORMED) -> _Refused:
         """Return what to tell where the request cannot be read: it is of no use to send it again."""
-        return cls(_BAD_REQUEST, responses.INVALID_ARGUMENT, message, violation=message)
+        return cls(_BAD_REQUEST, responses.INVALID_ARGUMENT, message, violation=message, wrong=wrong)
+
+    @classmethod
+    def unsupported(cls, message: str, headers: Mapping[str, str] | None = None) -> _Refused:
+        """Return what to tell where the request is in a form that we do not know."""
+        return cls(_UNSUPPORTED, responses.INVALID_ARGUMENT, message, headers or {}, wrong=Wrong.UNSUPPORTED)
 
     @classmethod
     def for_now(cls, unavailable: Unavailable) -> _Refused:
@@ -237,4 +265,5 @@ async def _expected(request: web.BaseRequest) -> None:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # aiohttp takes what was sent for the start of the answer
     elif expectation and expectation != "100-continue":
-        raise _Refused(_EXPECTATION_FAILED, responses.INVALID_ARGUMENT, "the only expectation met is 100-continue")
+        message = "the only expectation met is 100-continue"
+        raise _Refused(_EXPECTATION_FAILED, responses.INVALID_ARGUMENT, message, wrong=Wrong.UNSUPPORTED)

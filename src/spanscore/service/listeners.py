@@ -28,6 +28,7 @@ PAGES: Final = "exporters.prometheus.endpoint"
 
 _MIB: Final = 2**20
 _PAGES_GRACE_S: Final = 1.0
+_LAST_GRACE_S: Final = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +57,12 @@ class _TlsSection(Protocol):
 
 class _Server(Protocol):
     async def start(self) -> None: ...
+
+    async def trouble(self) -> str | None: ...
+
+    async def tell_health(self, *, is_ready: bool) -> None: ...
+
+    async def refuse(self, grace_s: float) -> None: ...
 
     async def stop(self, grace_s: float) -> None: ...
 
@@ -104,12 +111,23 @@ class Listeners:
                 await listener.server.start()
             stack.pop_all()
 
+    async def troubles(self) -> dict[str, str]:
+        """Return what cannot be connected to and why, by configuration key; empty where all is well."""
+        listeners = [*self._receivers, *self._pages]
+        found = await asyncio.gather(*(listener.server.trouble() for listener in listeners))
+        return {listener.key: why for listener, why in zip(listeners, found, strict=True) if why is not None}
+
+    async def tell_health(self, *, is_ready: bool) -> None:
+        """Tell those who watch whether requests are taken."""
+        await asyncio.gather(*(listener.server.tell_health(is_ready=is_ready) for listener in self._receivers))
+
     async def stop_receiving(self, grace_s: float) -> None:
-        """Refuse connections at once, let the requests under way finish, and close."""
-        await asyncio.gather(*(listener.server.stop(grace_s) for listener in self._receivers))
+        """Refuse connections at once, and let the requests under way finish. Those connected can hear why."""
+        await asyncio.gather(*(listener.server.refuse(grace_s) for listener in self._receivers))
 
     async def stop(self) -> None:
-        """Stop serving the pages too."""
+        """Close all connections, and stop serving the pages too."""
+        await asyncio.gather(*(listener.server.stop(_LAST_GRACE_S) for listener in self._receivers))
         await asyncio.gather(*(listener.server.stop(_PAGES_GRACE_S) for listener in self._pages))
 
 
@@ -180,4 +198,6 @@ def _check_exposure(
             f"'tls.client_ca_file' - or start with --insecure, where the network itself keeps others out"
         )
         raise ConfigError(message)
-    _log.warning("%s: anybody who reaches %s can send, without TLS and authentication", key, exposed)
+    is_known = tokens is not None or (tls is not None and tls.client_ca_file is not None)
+    missing = " and ".join([*([] if tls is not None else ["TLS"]), *([] if is_known else ["authentication"])])
+    _log.warning("%s: other machines can send to %s without %s", key, exposed, missing)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeAlias
 
 from aiohttp import web
@@ -48,6 +50,9 @@ class Pages:
         self._metrics = metrics
         self._readiness = readiness
         self._server = HttpServer(self._answer, limits)
+        # A page of many series takes long, and what is received must not wait for it.
+        self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
+        self._being_made: dict[str | None, asyncio.Future[tuple[str, bytes]]] = {}
 
     def listen(self, addresses: Sequence[Address], key: str) -> list[Address]:
         """Bind the addresses and return them, with the port that the system chose where it is 0.
@@ -61,16 +66,27 @@ class Pages:
         """Serve."""
         await self._server.start()
 
+    async def trouble(self) -> str | None:
+        """Return why not everybody can connect; None where all is well."""
+        return self._server.trouble()
+
+    async def tell_health(self, *, is_ready: bool) -> None:
+        """Do nothing: whoever wants to know asks for the page."""
+
+    async def refuse(self, grace_s: float) -> None:
+        """Do nothing: the pages are served to the end."""
+
     async def stop(self, grace_s: float) -> None:
         """Stop serving."""
         await self._server.stop(grace_s)
+        self._maker.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in {"GET", "HEAD"}:
             return _response(_METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
         match request.path:
             case "/metrics":
-                return self._metrics_page(request.headers.get("Accept"))
+                return await self._metrics_page(request.headers.get("Accept"))
             case "/livez":
                 return _response(_FINE, _TEXT, b"ok\n")
             case "/readyz":
@@ -80,13 +96,21 @@ class Pages:
             case _:
                 return _response(_NOT_FOUND, _TEXT, b"there are /metrics, /livez and /readyz\n")
 
-    def _metrics_page(self, accept: str | None) -> web.Response:
+    async def _metrics_page(self, accept: str | None) -> web.Response:
         try:
-            content_type, body = self._metrics(accept)
+            content_type, body = await self._made(accept)
         except Exception:  # noqa: BLE001 - the page is for those who look for faults
             _log.exception("the metrics page could not be made")
             return _response(_ERROR, _TEXT, b"internal error\n")
         return _response(_FINE, content_type, body)
+
+    async def _made(self, accept: str | None) -> tuple[str, bytes]:
+        making = self._being_made.get(accept)
+        if making is None:  # those who ask meanwhile get the same page
+            making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
+            self._being_made[accept] = making
+            making.add_done_callback(lambda _: self._being_made.pop(accept))
+        return await asyncio.shield(making)
 
 
 def _response(status: int, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.contracts import Emitter
+from spanscore.emitters.forward import Forward
 from spanscore.engine import Engine
 from spanscore.errors import ConfigError
 from spanscore.metrics.telemetry import Telemetry
@@ -22,10 +24,17 @@ from spanscore.model import Span
 from spanscore.outputs import forward, outputs
 from spanscore.receivers._admission import Admission
 from spanscore.receivers._intake import Intake
+from spanscore.receivers._requests import Busy
 from spanscore.service.config_changes import restart_keys
+from spanscore.service.durability import Durability
+from spanscore.service.from_kafka import FromKafka
+from spanscore.service.health import Health, State
 from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_engine import LiveEngine
+from spanscore.service.memory import request_memory
 from spanscore.service.pages import OK
+from spanscore.service.request_metrics import count_requests
+from spanscore.service.storage_metrics import watch_storage
 from spanscore.sockets.listening import Address, ListenError, resolved
 
 GRACE_S: Final = 5.0
@@ -33,8 +42,8 @@ GRACE_S: Final = 5.0
 CLOSE_S: Final = 10.0
 """How long emitters may take to send what they hold."""
 
-_LEAST_BYTES: Final = 256 * 2**20
 _AFTER_CLOSE_S: Final = 1.0
+_NEARLY_FULL: Final = 0.9
 
 _ENDPOINT: Final = "exporters.otlp.endpoint"
 _LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
@@ -58,11 +67,6 @@ class Service:
     def __init__(
         self, config: Config, emitters: Mapping[str, Emitter] | None = None, *, insecure: bool = False
     ) -> None:
-        if config.receivers is not None and config.receivers.kafka is not None:
-            message = (
-                "receivers.kafka: cannot be used yet; receive OTLP, which the Collector can read from Kafka for you"
-            )
-            raise ConfigError(message)
         pipeline = wiring.pipeline(config)
         out = outputs(config)
         onward = forward(config)
@@ -77,16 +81,30 @@ class Service:
         self.engine: Final = Engine(table, pipeline, sending, time.monotonic, telemetry.measure)
         telemetry.watch(self.engine)
         self._live = LiveEngine(self.engine)
-        self._admission = Admission(max_bytes=max(_LEAST_BYTES, 2 * largest_request(config)))
+        self._admission = Admission(max_bytes=max(request_memory(), 4 * largest_request(config)))
         self._metrics = None if out.exposition is None else out.exposition.page
+        self._durability: Durability | None = None
+        # Kafka itself keeps what comes from there.
+        if config.storage.durability != "none" and config.receivers is not None and config.receivers.otlp is not None:
+            durability = self._durability = Durability(config, self._live, self._admission)
+            watch_storage(telemetry, lambda: durability.storage)
         otlp = config.exporters.otlp if config.exporters is not None else None
-        self._intake = Intake(
-            self._live.take,
-            self.engine.tallies.refused,
+        new_intake = partial(
+            Intake,
+            refused=self.engine.tallies.refused,
             wanted=wiring.wanted(config),
             spans_onward=onward if otlp is not None and "traces" in otlp.signals else None,
             others_onward=onward,
         )
+        self._intake = new_intake(self._live.take if self._durability is None else self._durability.take)
+        self._intake.keep = self._durability
+        self._kafka: FromKafka | None = None
+        if config.receivers is not None and config.receivers.kafka is not None:
+            self._kafka = FromKafka(config, self._live, new_intake, telemetry)
+        count_requests(telemetry, self._admission.requests)
+        if onward is not None:
+            self._admission.trouble = partial(_no_room, onward)
+        self._health = Health(self._states(onward))
         self._listeners: Listeners | None = None
         self._stopping: asyncio.Task[None] | None = None
 
@@ -101,20 +119,32 @@ class Service:
         Raises:
             ConfigError: TLS or the bearer tokens cannot be used, or others could send without them.
             ListenError: an address cannot be listened on.
+            StorageError: the directory of the storage cannot be used.
         """
+        for warning in self._config.exposed_secrets():
+            _log.warning("%s", warning)
         front = Front(
             intake=self._intake,
             admission=self._admission,
             metrics=self._metrics,
-            readiness=self._readiness,
+            readiness=self._health.states,
         )
         try:
             listeners = Listeners(self._config, front, insecure=self._insecure)
+            if self._durability is not None:
+                await self._durability.start(self._intake)
             await listeners.start()
+            if self._kafka is not None:
+                self._kafka.start()
         except BaseException:
+            if self._kafka is not None:
+                await self._kafka.stop(0, all_sent=False)
             self.engine.close(0)
+            if self._durability is not None:
+                await self._durability.stop(all_sent=False)
             raise
         self._listeners = listeners
+        self._health.watch(listeners)
         if self._sends_to_itself(listeners.addresses.values()):
             await self.stop(0, 0)
             raise ConfigError(_LOOP)
@@ -127,6 +157,8 @@ class Service:
         self._is_root = wiring.root_condition(config, pipeline.reader)
         self.engine.pipeline = pipeline
         self._intake.wanted = wiring.wanted(config)
+        if self._kafka is not None:
+            self._kafka.intake.wanted = self._intake.wanted
         names = ", ".join(entry.name for entry in pipeline.entries)
         _log.info("reloaded the configuration; scoring: %s", names)
         keys = restart_keys(self._config, config)
@@ -136,9 +168,12 @@ class Service:
     async def stop(self, grace_s: float = GRACE_S, close_s: float = CLOSE_S) -> None:
         """Take nothing more, score what is there, send it, and close. May be called twice.
 
+        Where spans are stored, traces whose root has not ended are left for the next start: scored now, they would
+        count as incomplete.
+
         Args:
             grace_s: how long requests under way may take.
-            close_s: how long emitters may take to send what they hold.
+            close_s: how long scoring may take where spans are stored, and then emitters to send what they hold.
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(grace_s, close_s))
@@ -146,15 +181,34 @@ class Service:
 
     async def _stop(self, grace_s: float, close_s: float) -> None:
         self._admission.close()
+        await self._health.stop()
         if self._listeners is not None:
             await self._listeners.stop_receiving(grace_s)
+        if self._kafka is not None:
+            await self._kafka.rest()
         self._live.stop()
-        self.engine.drain()
-        closed = await _in_thread(lambda: self.engine.close(close_s), close_s + _AFTER_CLOSE_S)
+        if self._durability is not None:
+            self._durability.rest()
+        # Not in the loop: those who are connected, and those who ask for the pages, are still answered.
+        closed = await _in_thread(lambda: self._finish(close_s), 2 * close_s + _AFTER_CLOSE_S)
         if not closed:
-            _log.warning("not everything could be sent within %g s", close_s)
+            _log.warning("not everything could be scored and sent within %g s each", close_s)
+        if self._kafka is not None:
+            await self._kafka.stop(_AFTER_CLOSE_S + close_s, all_sent=closed)
+        if self._durability is not None:
+            await self._durability.stop(all_sent=closed)
         if self._listeners is not None:
             await self._listeners.stop()
+
+    def _finish(self, close_s: float) -> bool:
+        """Score what is open, send it, and return whether all of it was sent."""
+        until = time.monotonic() + close_s
+        if self._durability is None:
+            self.engine.drain(until)
+        else:
+            self.engine.drain_ended(until)
+        in_time = time.monotonic() < until
+        return self.engine.close(close_s) and in_time
 
     def _sends_to_itself(self, listening: Iterable[Sequence[Address]]) -> bool:
         otlp = self._config.exporters.otlp if self._config.exporters is not None else None
@@ -170,8 +224,30 @@ class Service:
     def _ends_trace(self, span: Span) -> bool:
         return self._is_root(span)  # which is another one after a reload
 
-    def _readiness(self) -> Mapping[str, str]:
-        return {"otlp": "shutting down" if self._admission.closed else OK}
+    def _states(self, onward: Forward | None) -> Mapping[str, State]:
+        states: dict[str, State] = {"otlp": lambda: "shutting down" if self._admission.closed else OK}
+        durability = self._durability
+        if durability is not None:
+            states["storage"] = lambda: durability.readiness
+        kafka = self._kafka
+        if kafka is not None:
+            states["kafka"] = lambda: kafka.state
+        if onward is not None:
+            states["forward"] = partial(_forwarding, onward)
+        return states
+
+
+def _no_room(onward: Forward) -> Busy | None:
+    return None if onward.has_room(0) else Busy.DOWNSTREAM
+
+
+def _forwarding(onward: Forward) -> str:
+    queue = onward.outbox
+    if not queue.is_sending:
+        return "the thread that sends has ended"
+    if queue.fullness > _NEARLY_FULL:
+        return f"the queue to the next receiver is {queue.fullness:.0%} full"
+    return OK
 
 
 async def _in_thread(action: Callable[[], bool], timeout_s: float) -> bool:

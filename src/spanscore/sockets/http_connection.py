@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_parser import RawRequestMessage
 
 _HEAD_END: Final = b"\r\n\r\n"
 _HEAD_BYTES: Final = 64 * 1024
@@ -20,6 +21,7 @@ _TOO_MANY_HEADERS: Final = "Too many headers"
 _READ_BUFFER: Final = 256 * 1024
 _LINGER_S: Final = 2.0
 
+_BAD_REQUEST: Final = 400
 _HEADERS_TOO_LARGE: Final = 431
 _UNAVAILABLE: Final = 503
 _REASONS: Final = {_HEADERS_TOO_LARGE: "Request Header Fields Too Large", _UNAVAILABLE: "Service Unavailable"}
@@ -196,6 +198,7 @@ class Connection(web.RequestHandler):
             if end >= 0:
                 self._enter(_Phase.BODY)
         super().data_received(data)
+        self._end_broken_body()
 
     def eof_received(self) -> None:
         """Close when the client has read why it is cut off."""
@@ -214,13 +217,9 @@ class Connection(web.RequestHandler):
             raise ConnectionError
         too_large = isinstance(exc, LineTooLong) or _TOO_MANY_HEADERS in (message or "")
         _log.debug("refused a request that is not valid HTTP: %s", type(exc).__name__)
-        answer = web.Response(
-            status=_HEADERS_TOO_LARGE if too_large else status,
-            body=_status_body("a header is too large, or there are too many" if too_large else "not valid HTTP/1.1"),
-            content_type="application/json",
+        return (
+            _last(_HEADERS_TOO_LARGE, "a header is too large, or there are too many") if too_large else not_http(status)
         )
-        answer.force_close()
-        return answer
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -242,7 +241,21 @@ class Connection(web.RequestHandler):
         if now - self.since > self._times[self._phase]:
             if self._phase is not _Phase.NEXT:
                 _log.debug("cut off a client that was too slow (%s)", self._phase.name.lower())
+            transport = self.transport
             self.force_close()
+            if transport is not None:
+                transport.abort()  # closing alone would wait until the client has read its answers
+
+    def _end_broken_body(self) -> None:
+        """Tell whoever reads a body that its rest cannot be read: aiohttp keeps that for the next request."""
+        if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
+            return
+        bodies = [body for _, body in self._messages]
+        if self._current_request is not None:
+            bodies.append(self._current_request.content)
+        for body in bodies:
+            if not body.is_eof() and body.exception() is None:
+                body.set_exception(web.RequestPayloadError("the body cannot be read"))
 
     def _leave(self) -> None:
         if self._peer is not None:
@@ -265,6 +278,18 @@ class Connection(web.RequestHandler):
             transport.write_eof()
         else:
             transport.close()
+
+
+def not_http(status: int = _BAD_REQUEST) -> web.Response:
+    """Return the answer to what is not valid HTTP, or can be read in two ways. It ends the connection."""
+    return _last(status, "not valid HTTP/1.1")
+
+
+def _last(status: int, why: str) -> web.Response:
+    headers = {"Content-Type": "application/json", "Server": "spanscore"}
+    answer = web.Response(status=status, body=_status_body(why), headers=headers)
+    answer.force_close()
+    return answer
 
 
 def _remote_peer(name: Any) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
-from spanscore.sockets.http_connection import Clients, Connection, HttpLimits
+from spanscore.sockets.http_connection import Clients, Connection, HttpLimits, not_http
 from spanscore.sockets.listening import Address, bound
 
 Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
+_CHUNKED: Final = "Transfer-Encoding"
 _SWEEP_S: Final = 1.0
 _LAST_ANSWERS_S: Final = 1.0
 _STEPS_TO_CLOSE: Final = 3
@@ -62,8 +63,18 @@ class HttpServer:
         if self._sweeping is None:
             self._sweep()
 
-    async def stop(self, grace_s: float) -> None:
-        """Refuse connections at once, give the requests under way their time, and close all."""
+    def trouble(self) -> str | None:
+        """Return why not everybody can connect; None where all is well.
+
+        A socket that has stopped listening is let go: asyncio would try to accept from it for ever.
+        """
+        for server in self._servers:
+            if server.is_serving() and not all(_is_listening(opened) for opened in server.sockets):
+                server.close()
+        return None if self._servers and all(server.is_serving() for server in self._servers) else "not listening"
+
+    async def refuse(self, grace_s: float) -> None:
+        """Refuse connections at once, and give the requests under way their time. Those connected stay so."""
         for opened, _ in self._bound:
             opened.close()
         self._bound.clear()
@@ -74,6 +85,10 @@ class HttpServer:
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._clients.answered()
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse connections at once, give the requests under way their time, and close all."""
+        await self.refuse(grace_s)
         if self._sweeping is not None:
             self._sweeping.cancel()
             self._sweeping = None
@@ -87,6 +102,8 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         cast("Connection", request.protocol).begin()
+        if request.version < HttpVersion10 or (request.version == HttpVersion10 and _CHUNKED in request.headers):
+            return not_http()  # what stands behind may be the body, or another request
         return await self._handler(request)
 
     def _sweep(self) -> None:
@@ -94,3 +111,10 @@ class HttpServer:
         limits = self._limits
         shortest_s = min(limits.head_s, limits.body_s, limits.answer_s, limits.idle_s)
         self._sweeping = self._loop.call_later(min(_SWEEP_S, shortest_s / 4), self._sweep)
+
+
+def _is_listening(opened: socket.socket) -> bool:
+    try:
+        return bool(opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    except OSError:
+        return False

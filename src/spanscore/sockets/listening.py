@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from spanscore.errors import SpanscoreError
 
 _BACKLOG: Final = 512
 _ATTEMPTS: Final = 20
+_TRY_S: Final = 0.2
+_NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
 _NO_SUCH_FAMILY: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -78,6 +81,22 @@ def why_not(address: Address, key: str) -> ListenError:
     except OSError as error:
         return _listen_error(address, key, error)
     return _error(address.host, address.port, key, "it cannot be listened on")
+
+
+async def why_no_connection(address: Address) -> str | None:
+    """Return why nobody can connect to an address of ours; None where somebody can."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        tried.settimeout(0)
+        try:
+            async with asyncio.timeout(_TRY_S):
+                await asyncio.get_running_loop().sock_connect(tried, address)
+        except TimeoutError:
+            return "no connection is accepted"
+        except OSError as error:
+            # Without a descriptor nothing can be tried, and nothing is known.
+            return None if error.errno in _NO_DESCRIPTOR else (error.strerror or str(error)).lower()
+    return None
 
 
 def _bound(addresses: Sequence[Address], key: str) -> list[socket.socket]:

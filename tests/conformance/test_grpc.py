@@ -1,0 +1,248 @@
+"""Rules 21 to 42, without those for clients: OTLP over gRPC."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from conformance.doors import (
+    EXPORT,
+    GRPC,
+    INVALID_ARGUMENT,
+    OK,
+    RESOURCE_EXHAUSTED,
+    UNAVAILABLE,
+    Told,
+    over_grpc,
+    told_by_grpc,
+)
+from conformance.processes import Process
+from receivers.http2 import Call, message
+from receivers.otlp_requests import decoded_span, request_of, simple_span
+from receivers.receiving import Receiver, violations
+from serving import DEADLINE_S, eventually
+from spanscore.receivers._bearer import BearerTokens
+
+ONE = request_of(simple_span(1)).SerializeToString()
+GZIP = ((b"grpc-encoding", b"gzip"),)
+DAMAGED, UNIMPLEMENTED, UNAUTHENTICATED = 13, 12, 16
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Receiver]:
+    """Serve all tests that leave no trace."""
+    with GRPC.run() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def receiver(shared: Receiver) -> Receiver:
+    """Serve a test that looks only at what it sends itself."""
+    shared.core.spans.clear()
+    return shared
+
+
+def failure(receiver: Receiver, body: bytes, method: str = EXPORT, **how: Any) -> Any:
+    """Send a request and return the error it is answered with."""
+    with grpc.insecure_channel(receiver.grpc, [("grpc.enable_retries", 0)]) as channel:
+        with pytest.raises(grpc.RpcError) as raised:
+            channel.unary_unary(method)(body, timeout=DEADLINE_S, **how)
+        return raised.value
+
+
+def code_of_raw(receiver: Receiver, sent: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> int:
+    """Send what no client of gRPC sends, and return the code that the call ends with."""
+    call = Call(receiver.port, headers)
+    call.send(sent)
+    code = call.status().code
+    call.close()
+    assert Told(OK) == over_grpc(receiver, b"")  # the server is unharmed
+    return code
+
+
+def test_021_the_service_has_its_path(receiver: Receiver) -> None:
+    """The method is Export of TraceService in opentelemetry.proto.collector.trace.v1, one message each way."""
+    path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+    with grpc.insecure_channel(receiver.grpc) as channel:
+        assert b"" == channel.unary_unary(path)(ONE, timeout=DEADLINE_S)
+    assert [decoded_span(1)] == receiver.core.spans
+
+
+def test_022_what_is_not_protobuf_is_an_invalid_argument(receiver: Receiver) -> None:
+    """Bytes that cannot be decoded end the call for good, with what is wrong as BadRequest."""
+    error = failure(receiver, b"\xff\xff garbage")
+    details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+
+    assert (INVALID_ARGUMENT, [error.details()]) == (error.code().value[0], violations(details))
+
+
+def test_023_what_is_too_large_is_not_to_be_sent_again(receiver: Receiver) -> None:
+    """A message beyond the limit is RESOURCE_EXHAUSTED without RetryInfo, which clients must not retry."""
+    told = told_by_grpc(failure(receiver, bytes(2**20 + 1)))
+    assert (RESOURCE_EXHAUSTED, None) == (told.code, told.retry_after_s)
+
+
+def test_024_what_inflates_to_too_much_costs_no_memory(process: Process) -> None:
+    """A small message that inflates to far more than the limit is refused at the limit, whose memory it takes once."""
+    bomb = gzip.compress(bytes(60 * 2**20))
+    assert len(bomb) < 65_535  # what may be sent without asking
+    with process.peak() as peak:
+        call = Call(process.grpc_port, GZIP)
+        call.send(message(bomb, compressed=True))
+        assert RESOURCE_EXHAUSTED == call.status().code
+        call.close()
+    assert peak.grown < 2 * process.max_request_size
+
+
+@pytest.mark.parametrize("why", ["closed", "no room", "no memory", "fault"])
+def test_025_who_must_come_again_is_told_when(why: str) -> None:
+    """Whatever the reason for which a request cannot be taken now: UNAVAILABLE, with a delay of 1 to 30 seconds."""
+    with GRPC.run(admission={"max_requests": 1, "max_bytes": 2**20, "wait_s": 0.0}) as receiver:
+        slow = None
+        if why == "closed":
+            receiver.thread.call(receiver.admission.close)
+        elif why == "fault":
+            receiver.core.fault = OSError("no space left on device")
+        elif why == "no memory":
+            receiver.thread.call(lambda: receiver.admission.reserve(2**20))
+        else:
+            slow = Call(receiver.port)
+            slow.send(message(ONE)[:-1], last=False)
+            eventually(lambda: over_grpc(receiver, b"").code != OK)
+        told = over_grpc(receiver, ONE)
+        if slow is not None:
+            slow.close()
+    assert (UNAVAILABLE, True) == (told.code, 1 <= (told.retry_after_s or 0) <= 30)
+
+
+def test_026_too_much_at_once_is_never_resource_exhausted(receiver: Receiver) -> None:
+    """Without RetryInfo that code means "never again", so that nothing but a message too large has it."""
+    with GRPC.run(admission={"max_requests": 1, "wait_s": 0.0}) as small:
+        with grpc.insecure_channel(small.grpc) as channel:
+            calls = [channel.unary_unary(EXPORT).future(ONE, timeout=DEADLINE_S) for _ in range(100)]
+            codes = {call.code() for call in calls}
+        assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
+
+
+def test_027_a_fault_of_ours_is_worth_another_try() -> None:
+    """Where nothing was taken the answer is UNAVAILABLE; UNKNOWN, which is not retried, is never told."""
+    with GRPC.run() as receiver:
+        receiver.core.fault = RuntimeError("a bug")
+        told = over_grpc(receiver, ONE)
+    assert (UNAVAILABLE, "internal error", True) == (told.code, told.message, told.retry_after_s is not None)
+
+
+@pytest.mark.parametrize("method", ["/other.Service/Export", EXPORT.replace("Export", "Import")])
+def test_032_other_methods_are_not_implemented(receiver: Receiver, method: str) -> None:
+    """A service or a method that is not served is UNIMPLEMENTED."""
+    assert grpc.StatusCode.UNIMPLEMENTED == failure(receiver, b"", method).code()
+
+
+def test_033_who_has_no_token_is_told_before_the_message_is_read(tmp_path: Path) -> None:
+    """A missing or a wrong token is UNAUTHENTICATED, without waiting for what the client would send."""
+    (tmp_path / "tokens").write_text("secret")
+    with GRPC.run(tokens=BearerTokens(tmp_path / "tokens")) as receiver:
+        for metadata in ((), ((b"authorization", b"Bearer guess"),), ((b"authorization", b"Basic secret"),)):
+            call = Call(receiver.port, metadata)
+            assert UNAUTHENTICATED == call.status().code
+            call.close()
+        assert Told(OK) == over_grpc(receiver, ONE, metadata=[("authorization", "Bearer secret")])
+
+
+@pytest.mark.parametrize("damage", ["cut", "trailing", "other", "checksum"])
+def test_034_damaged_gzip_is_refused_for_good(receiver: Receiver, damage: str) -> None:
+    """What gzip cannot inflate ends its call with a code that is not retried, and nothing of it is taken."""
+    whole = gzip.compress(ONE)
+    sent = {"cut": whole[:-5], "trailing": whole + b"x", "other": b"not gzip", "checksum": whole[:-8] + bytes(8)}
+    assert DAMAGED == code_of_raw(receiver, message(sent[damage], compressed=True), GZIP)
+    assert [] == receiver.core.spans
+
+
+def test_035_an_unknown_encoding_is_refused_for_good(receiver: Receiver) -> None:
+    """A compression that the server does not know ends the call with a code that is not retried."""
+    sent = message(gzip.compress(ONE), compressed=True)
+    assert DAMAGED == code_of_raw(receiver, sent, ((b"grpc-encoding", b"zstd"),))
+
+
+def test_036_a_compressed_message_must_say_how(receiver: Receiver) -> None:
+    """The flag for compression without its encoding is INTERNAL, and no crash."""
+    assert DAMAGED == code_of_raw(receiver, message(gzip.compress(ONE), compressed=True))
+
+
+def test_037_a_length_that_is_a_lie_allocates_nothing(process: Process) -> None:
+    """A message that announces 4 GiB is refused at once, and no memory is taken for it."""
+    with process.peak() as peak:
+        call = Call(process.grpc_port)
+        call.send(b"\0\xff\xff\xff\xffabc", last=False)
+        assert RESOURCE_EXHAUSTED == call.status().code
+        call.close()
+    assert peak.grown < 32 * 2**20
+
+
+def test_038_a_call_that_is_given_up_is_not_taken(receiver: Receiver) -> None:
+    """When the client's deadline has passed, or it goes away in the middle, nothing of the request is taken."""
+    for ending in ("cancel", "deadline"):
+        timeout = ((b"grpc-timeout", b"1m"),) if ending == "deadline" else ()
+        call = Call(receiver.port, timeout)
+        call.send(message(ONE)[:-1], last=False)
+        if ending == "deadline":
+            assert 4 == call.status().code
+        call.close()
+    assert Told(OK) == over_grpc(receiver, b"")
+    assert [] == receiver.core.spans
+
+
+def test_039_a_whole_request_counts_whoever_waits_for_the_answer(receiver: Receiver) -> None:
+    """A client that goes away after its last byte has sent a request that is taken whole, or not at all."""
+    for _ in range(20):
+        call = Call(receiver.port)
+        call.send(message(request_of(simple_span(1), simple_span(2)).SerializeToString()))
+        call.close()
+    eventually(lambda: over_grpc(receiver, b"") == Told(OK))
+    assert receiver.core.spans == [decoded_span(1), decoded_span(2)] * (len(receiver.core.spans) // 2)
+
+
+def test_040_too_many_pings_end_their_connection_only(receiver: Receiver) -> None:
+    """Who pings without end is sent away with `too_many_pings`; other connections go on."""
+    call = Call(receiver.port)
+    with grpc.insecure_channel(receiver.grpc) as channel:
+        other = channel.unary_unary(EXPORT)
+        assert b"" == other(b"", timeout=DEADLINE_S)
+        call.ping(10)
+        assert b"too_many_pings" in call.farewell()
+        call.close()
+        assert b"" == other(b"", timeout=DEADLINE_S)
+
+
+def test_041_health_is_told_until_the_end() -> None:
+    """The health service says SERVING, and NOT_SERVING as soon as the end begins, while a request is still read."""
+    with GRPC.run() as receiver, grpc.insecure_channel(receiver.grpc) as channel:
+        watch = channel.unary_stream(
+            "/grpc.health.v1.Health/Watch",
+            health_pb2.HealthCheckRequest.SerializeToString,
+            health_pb2.HealthCheckResponse.FromString,
+        )(health_pb2.HealthCheckRequest())
+        assert health_pb2.HealthCheckResponse.SERVING == next(watch).status
+        slow = Call(receiver.port)
+        slow.send(message(ONE)[:-1], last=False)
+        assert Told(OK) == over_grpc(receiver, b"")  # by then the slow call has begun
+        stopping = receiver.thread.start(receiver.server.stop(10))
+        assert health_pb2.HealthCheckResponse.NOT_SERVING == next(watch).status
+        slow.send(message(ONE)[-1:])
+        assert 0 == slow.status().code
+        slow.close()
+        stopping.result(DEADLINE_S)
+
+
+@pytest.mark.parametrize("size", [-1, 0])
+def test_042_there_is_always_a_limit(size: int) -> None:
+    """To gRPC a negative limit means none: such a server does not start."""
+    with pytest.raises(ValueError, match=re.escape(f"at least 1 byte, not {size}")), GRPC.run(max_request_size=size):
+        pass

@@ -1,0 +1,142 @@
+"""Rules 61 to 66: connections of HTTP/1.1, and what bad clients do with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.doors import HTTP
+from conformance.raw_http import head
+from receivers.otlp_requests import decoded_span, request_of, simple_span
+from receivers.receiving import JSON, PROTOBUF, Receiver, answered, is_closed, reply
+from spanscore import config
+from spanscore.errors import ConfigError
+from spanscore.sockets.http_connection import HttpLimits
+
+ONE = request_of(simple_span(1)).SerializeToString()
+ORIGIN = "https://app.example.com"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Receiver]:
+    """Serve all tests that leave no trace."""
+    with HTTP.run() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def receiver(shared: Receiver) -> Receiver:
+    """Serve a test that looks only at what it sends itself."""
+    shared.core.spans.clear()
+    return shared
+
+
+def test_061_a_connection_is_kept(receiver: Receiver) -> None:
+    """A thousand requests fit on one; they may be sent ahead of the answers, or ask before they send the body."""
+    connection = receiver.connection()
+    for _ in range(1_000):
+        connection.request("POST", "/v1/traces", ONE, {"Content-Type": PROTOBUF})
+        assert 200 == reply(connection.getresponse()).status
+    connection.close()
+    assert [decoded_span(1)] * 1_000 == receiver.core.spans
+
+    told = b""
+    with receiver.raw(b"".join(head(len(body)) + body for body in (ONE, b"\xff", ONE))) as pipelined:
+        while told.count(b"HTTP/1.1") < 3:
+            told += pipelined.recv(65536)
+    assert [b"200", b"400", b"200"] == re.findall(rb"HTTP/1.1 (\d+)", told)
+
+    with receiver.raw(head(len(ONE), PROTOBUF, "Expect: 100-continue")) as asking:
+        assert b"HTTP/1.1 100 Continue\r\n\r\n" == asking.recv(65536)
+        asking.sendall(ONE)
+        assert 200 == answered(asking).status
+
+
+def test_062_a_body_may_come_in_chunks(receiver: Receiver) -> None:
+    """Without a length that is told before."""
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in ONE)
+    with receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked"), chunks, b"0\r\n\r\n") as connection:
+        assert 200 == answered(connection).status
+    assert [decoded_span(1)] == receiver.core.spans
+
+
+SMUGGLED = {
+    "both lengths": head(5, PROTOBUF, "Transfer-Encoding: chunked"),
+    "two lengths": head(5, PROTOBUF, "Content-Length: 6"),
+    "one length twice": head(5, PROTOBUF, "Content-Length: 5"),
+    "signed length": head(None, PROTOBUF, "Content-Length: +5"),
+    "list of lengths": head(None, PROTOBUF, "Content-Length: 5, 5"),
+    "bare line feeds": head(5).replace(b"\r\n", b"\n"),
+    "folded header": head(5, PROTOBUF, "X-Folded: a\r\n b"),
+    "space before colon": head(None, PROTOBUF, "Content-Length : 5"),
+    "zero byte": head(5, PROTOBUF, "X-Nul: \0"),
+    "chunked, and more": head(None, PROTOBUF, "Transfer-Encoding: chunked, identity"),
+    "chunked twice": head(None, PROTOBUF, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+    "chunked in quotes": head(None, PROTOBUF, 'Transfer-Encoding: "chunked"'),
+    "other coding": head(None, PROTOBUF, "Transfer-Encoding: gzip"),
+    "no version": head(5).replace(b" HTTP/1.1", b""),
+    "chunks in the old version": head(None, PROTOBUF, "Transfer-Encoding: chunked").replace(b"HTTP/1.1", b"HTTP/1.0"),
+    "no host": head(5).replace(b"Host: x\r\n", b""),
+    "two hosts": head(5, PROTOBUF, "Host: y"),
+}
+
+
+@pytest.mark.parametrize("shape", SMUGGLED)
+def test_063_what_can_be_read_in_two_ways_is_refused(receiver: Receiver, shape: str) -> None:
+    """Where another server might see other requests than we do, the answer is 400 and the connection ends."""
+    with receiver.raw(SMUGGLED[shape], b"5\r\nhello\r\n0\r\n\r\n") as connection:
+        told = answered(connection)
+        assert (400, {"message": "not valid HTTP/1.1"}) == (told.status, json.loads(told.body))
+        assert is_closed(connection)
+    assert [] == receiver.core.spans
+
+
+def test_064_slow_clients_are_cut_off() -> None:
+    """Headers may take 10 s, a body and the reading of an answer 30 s; others are served meanwhile."""
+    assert (10, 30, 30) == (HttpLimits().head_s, HttpLimits().body_s, HttpLimits().answer_s)
+    with HTTP.run(limits=HttpLimits(head_s=0.2, body_s=0.2, answer_s=0.2)) as receiver:
+        slow = [
+            receiver.raw(),
+            receiver.raw(b"POST /v1/traces HTTP/1.1\r\nHost: "),
+            receiver.raw(head(1_000), b"part"),
+            receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked"), b"5\r\nhel"),
+        ]
+        assert 200 == receiver.post(ONE).status
+        for connection in slow:
+            assert is_closed(connection)
+            connection.close()
+        assert [decoded_span(1)] == receiver.core.spans
+
+
+HEADERS = {
+    "all too large": [f"X-{index}: {'v' * 1000}" for index in range(70)],
+    "one far too large": ["X-Large: " + "v" * 70_000],
+    "too many": [f"X-{index}: v" for index in range(101)],
+}
+
+
+@pytest.mark.parametrize("headers", HEADERS)
+def test_065_headers_are_bounded(receiver: Receiver, headers: str) -> None:
+    """More than 64 KiB of them, or more than 100, are answered with 431."""
+    with receiver.raw(head(5, PROTOBUF, *HEADERS[headers])) as connection:
+        assert 431 == answered(connection).status
+        assert is_closed(connection)
+
+
+def test_066_web_pages_send_only_where_they_are_named(receiver: Receiver) -> None:
+    """None can by default; a wildcard is refused in the configuration; named pages can, without credentials."""
+    preflight = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST"}
+    for asked in (receiver.request("OPTIONS", "/v1/traces", headers=preflight), receiver.post(b"", Origin=ORIGIN)):
+        assert [] == [name for name in asked.headers if name.startswith("Access-Control")]
+    with pytest.raises(ConfigError, match=r"allowed_origins.*'\*'"):
+        config.loads('receivers: {otlp: {protocols: {http: {cors: {allowed_origins: ["*"]}}}}}', "", Path())
+    with HTTP.run(allowed_origins=frozenset({ORIGIN})) as named:
+        assert 204 == named.request("OPTIONS", "/v1/traces", headers=preflight).status
+        sent = named.post(b"", JSON, Origin=ORIGIN)
+        assert (200, ORIGIN) == (sent.status, sent.headers["Access-Control-Allow-Origin"])
+        assert "Access-Control-Allow-Credentials" not in sent.headers
+        assert 405 == named.request("OPTIONS", "/v1/traces", headers={"Origin": "https://evil.example"}).status

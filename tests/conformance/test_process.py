@@ -1,0 +1,229 @@
+"""Rules 94 to 100: how the receiver starts, listens and ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from conformance.doors import GRPC, HTTP, OK, Door, Told, chain, over_http
+from conformance.processes import process
+from conformance.raw_http import head
+from receivers.h2_client import H2Client
+from receivers.otlp_requests import request_of, simple_span, trace_id
+from receivers.receiving import Reply, answered, reply, retry_delay_s
+from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, loop_thread, serving
+from spanscore import config
+from spanscore.errors import ConfigError
+from spanscore.service import listeners
+from spanscore.service.service import Service
+
+ONE = request_of(simple_span(1)).SerializeToString()
+
+
+def page(running: Running, path: str) -> Reply:
+    """Ask for a page."""
+    host, _, port = running.pages.removeprefix("http://").rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=DEADLINE_S)
+    connection.request("GET", path)
+    told = reply(connection.getresponse())
+    connection.close()
+    return told
+
+
+def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
+    """Run the command until it ends by itself, and return its exit status and what it says."""
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(configuration)
+    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    return ended.returncode, ended.stderr
+
+
+def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
+    """Listeners are on localhost by default; other addresses need TLS and authentication, or the operator's word."""
+    defaults = config.default().for_serve()
+    assert defaults.receivers is not None
+    assert defaults.receivers.otlp is not None
+    assert defaults.exporters is not None
+    assert defaults.exporters.prometheus is not None
+    protocols = defaults.receivers.otlp.protocols
+    assert protocols.grpc is not None
+    assert protocols.http is not None
+    endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters.prometheus.endpoint)
+    assert {"localhost"} == {endpoint.host for endpoint in endpoints}  # type: ignore[union-attr]  # single ones
+    for key in ("grpc", "http"):
+        exposed = f'receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
+        with pytest.raises(ConfigError, match="can be reached from other machines: configure 'tls'"), serving(exposed):
+            pass
+        with serving(exposed, insecure=True):
+            pass
+
+
+def test_095_at_the_end_nobody_waits_for_a_refusal() -> None:
+    """Within 100 ms new connections are refused, and those there are told to come again later; what began is ended."""
+    quickest = min(_refused_after_s() for _ in range(3))  # of three, because other programs run here too
+    assert quickest < 0.1
+
+
+def _refused_after_s() -> float:
+    """End a receiver that is at work, check what everybody is told, and return how long that took."""
+    with serving() as running:
+        host, port = running.service.addresses[listeners.HTTP][0]
+        live, slow = http.client.HTTPConnection(host, port), socket.create_connection((host, port))
+        assert 200 == _posted(live).status
+        over_h2, told_farewell = (H2Client(running.service.addresses[listeners.GRPC][0].port) for _ in range(2))
+        assert [0, 0] == [over_h2.export(ONE).code, told_farewell.export(ONE).code]
+        slow.sendall(head(len(ONE), "application/x-protobuf", "Expect: 100-continue"))
+        assert b"100 Continue" in slow.recv(1000)
+
+        began = time.monotonic()
+        stopping = running.thread.start(running.service.stop())
+        eventually(lambda: page(running, "/readyz").status == 503)
+        refused = over_h2.export(ONE)
+        assert 14 == refused.code
+        assert 1 <= (retry_delay_s(refused.details) or 0) <= 30
+        unavailable = _posted(live)
+        assert (503, True) == (unavailable.status, 1 <= int(unavailable.headers["Retry-After"]) <= 30)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, port)).close()
+        with suppress(ConnectionError):  # which is the end that is waited for
+            while True:
+                told_farewell.receive()
+        took = time.monotonic() - began
+        assert b"Server shutdown" in told_farewell.goaway[0].additional_data
+
+        slow.sendall(ONE)
+        assert 200 == answered(slow).status
+        stopping.result(DEADLINE_S)
+        for connection in (live, slow, over_h2, told_farewell):
+            connection.close()
+        assert [trace_id(1)] == [report.trajectory.trace_id for report in running.reports.emitted]
+        return took
+
+
+def _posted(connection: http.client.HTTPConnection) -> Reply:
+    connection.request("POST", "/v1/traces", ONE, {"Content-Type": "application/x-protobuf"})
+    return reply(connection.getresponse())
+
+
+def test_095_a_signal_ends_it_well(tmp_path: Path) -> None:
+    """SIGTERM leads to all that, and to exit status 0."""
+    with process(tmp_path) as running:
+        assert Told(OK) == over_http(running, ONE)
+        assert 0 == running.end()
+
+
+def test_096_after_the_end_nothing_goes_on(door: Door) -> None:
+    """When it has stopped, all that was acknowledged is behind, and nothing more comes."""
+    with chain(annotate="root_event") as running:
+        taken = threading.Event()
+        acknowledged: list[int] = []
+
+        def send_on_and_on() -> None:
+            for number in range(1, 10_000):
+                try:
+                    told = door.send(running.running, request_of(simple_span(number)))
+                except OSError:
+                    return
+                if told.code != OK:
+                    return
+                acknowledged.append(number)
+                taken.set()
+
+        sending = threading.Thread(target=send_on_and_on)
+        sending.start()
+        assert taken.wait(DEADLINE_S)
+        running.running.stop()
+        sending.join(DEADLINE_S)
+        emitted, sent = len(running.running.reports.emitted), len(running.behind.seen)
+        behind = {span.trace_id for span in running.behind.spans()}
+        assert {trace_id(number) for number in acknowledged} <= behind
+        running.running.stop()
+        assert (emitted, sent) == (len(running.running.reports.emitted), len(running.behind.seen))
+
+
+def test_097_restarts_leave_nothing_behind() -> None:
+    """Started and stopped a hundred times on the same ports, or never started, it leaves no thread and no open file."""
+    with serving() as running:
+        ports = {key: addresses[0].port for key, addresses in running.service.addresses.items()}
+    configuration = f"""
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{ports[listeners.GRPC]}"}},
+                                  http: {{endpoint: "127.0.0.1:{ports[listeners.HTTP]}"}}}}}}}}
+exporters: {{prometheus: {{endpoint: "127.0.0.1:{ports[listeners.PAGES]}"}}}}
+storage: {{durability: none}}
+"""
+    settings = config.loads(configuration, "", Path()).for_serve()
+    with loop_thread() as thread:
+
+        def restart() -> tuple[int, int]:
+            service = thread.call(lambda: Service(settings))
+            thread.run(service.start())
+            thread.run(service.stop())
+            thread.run(service.stop())
+            return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+        before = max(restart() for _ in range(5))  # the first times open what stays
+        for _ in range(95):
+            restart()
+        eventually(lambda: restart() <= before)  # a connection of gRPC may close a moment later
+        never_started = thread.call(lambda: Service(settings))
+        thread.run(never_started.stop())
+
+
+def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
+    """It does not start, and says which address and which key it is about."""
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        endpoint = f"127.0.0.1:{used.getsockname()[1]}"
+        status, told = serve(tmp_path, ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
+    key = "receivers.otlp.protocols.grpc.endpoint"
+    assert (1, True) == (status, f"{key}: cannot listen on {endpoint}: address already in use\n" in told)
+
+
+def test_099_a_wrong_configuration_is_an_error(tmp_path: Path) -> None:
+    """It does not start, not even in part, and tells all that is wrong."""
+    status, told = serve(tmp_path, f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
+    assert (2, False) == (status, "listening" in told)
+    assert all(key in told for key in ("traces.decision_delay", "evaluatorz"))
+
+
+def test_100_one_listener_may_fail_without_the_others() -> None:
+    """When a listening socket is gone, the others serve on, and within a second readiness names what is wrong."""
+    for lost, served in ((listeners.HTTP, GRPC), (listeners.GRPC, HTTP)):
+        with serving() as running:
+            assert 200 == page(running, "/readyz").status
+            _shut(running.service.addresses[lost][0].port)
+            began = time.monotonic()
+            eventually(lambda: page(running, "/readyz").status == 503)
+            assert time.monotonic() - began < 1
+            assert [lost] == [key for key, state in json.loads(page(running, "/readyz").body).items() if state != "ok"]
+            assert Told(OK) == served.send(running, request_of(simple_span(1)))
+            assert 200 == page(running, "/livez").status
+
+
+def _shut(port: int) -> None:
+    """Have a socket of this process that listens there listen no more."""
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found = socket.socket(fileno=os.dup(int(entry.name)))
+        except OSError:
+            continue
+        with found:
+            if _listens(found, port):
+                found.shutdown(socket.SHUT_RDWR)
+
+
+def _listens(found: socket.socket, port: int) -> bool:
+    try:
+        return bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and found.getsockname()[1] == port
+    except OSError:
+        return False
