@@ -35,8 +35,8 @@ MAX_WORK: Final = 20_000
 """No check of one value may apply more keywords."""
 
 _MAX_NESTED: Final = 2 * MAX_DEPTH + 8
-"""Keywords within keywords: enough for a recursive schema at the deepest value, and far from the end of the stack, where
-libraries in other languages do not raise but break."""
+"""Keywords within keywords: enough for a recursive schema at the deepest value, and far from the end of the stack,
+where libraries in other languages do not raise but break."""
 _ENDLESS: Final = "a reference leads nowhere, or back to itself without end"
 _SHOWN: Final = 3
 _REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
