@@ -50,7 +50,11 @@ def receiving(directory: Path) -> Iterator[Receiver]:
     """Run a receiver; it must end well, have scored each trace once, and have nothing to complain of."""
     pipe = Pipe()
     configuration = directory / "receiver.yaml"
-    settings = {**CONFIGURATION, "storage": {"directory": str(directory)}, "exporters": {"jsonl": {"path": pipe.path}}}
+    settings = {
+        **CONFIGURATION,
+        "storage": {"directory": str(directory / "storage")},
+        "exporters": {"jsonl": {"path": pipe.path}},
+    }
     configuration.write_text(json.dumps(settings), encoding="utf-8")
     command = [sys.executable, "-m", "spanscore", "serve", "--config", str(configuration)]
     program = Program(command, {"PATH": os.environ["PATH"], "HOME": str(directory)}, (pipe.writing,))
