@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spanscore.cli import main
+from spanscore.plugins import KINDS, Kind, names
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDING = str(CORPUS / "strands.jsonl.gz")
@@ -158,6 +159,14 @@ def test_describe_explains_an_evaluator(capsys: pytest.CaptureFixture[str]) -> N
 
     assert "tool_calls_order: list" in told
     assert "strict: true or false (default false)" in told
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in KINDS for name in names(kind)])
+def test_describe_explains_all_that_is_listed(capsys: pytest.CaptureFixture[str], kind: Kind, name: str) -> None:
+    """Whatever `list` names can be explained."""
+    assert 0 == main(["describe", name])
+
+    assert f"{name}: {kind[:-1]}\n\n" in capsys.readouterr().out
 
 
 def test_list_names_every_kind(capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,6 +206,9 @@ class Recording:
             self.problems.append(problem)
 
 
+Files = Recording  # receivers are found by the name of their file
+
+
 class _Source(NamedTuple):
     name: str
     """As the user wrote it."""
