@@ -7,13 +7,15 @@ from concurrent.futures import Future
 
 import pytest
 
-from dialects.spans import span
+from dialects.spans import built_in_dialects, built_in_reader
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.engine import Engine
-from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Span, Trace
+from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace
 from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
 from spanscore.read.reader import DialectReader
+from traces import agent
 
 PASS = Score(1.0, passed=True)
 DEADLINE_S = 30.0
@@ -55,7 +57,7 @@ class Unreadable(Pipeline):
     """A pipeline with a fault in traces with an even number."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__((), DialectReader(()))
+        super().__init__((), built_in_reader())
         self.error = error
 
     def begin(self, trace: Trace) -> Scoring:
@@ -67,7 +69,7 @@ class Unreadable(Pipeline):
 
 def trace_of(number: int) -> Span:
     """Return the only span of a trace."""
-    return span(1, "run")._replace(trace_id=number.to_bytes(16, "big"), parent_span_id=b"")
+    return agent(1)._replace(trace_id=number.to_bytes(16, "big"), parent_span_id=b"")
 
 
 def engine_with(pipeline: Pipeline, **emitters: Kept) -> Engine:
@@ -82,7 +84,7 @@ def elsewhere(*answers: Future[Outcome]) -> Pipeline:
     entry = EvaluatorEntry(
         name="slow", type="test", version="2", resolve=lambda _: Here(), elsewhere=lambda *_: next(left)
     )
-    return Pipeline([entry], DialectReader(()))
+    return Pipeline([entry], built_in_reader())
 
 
 def numbers(reports: list[Report]) -> list[int]:
@@ -109,7 +111,7 @@ def test_a_trace_that_cannot_be_read_costs_no_other(error: BaseException, caplog
 def test_an_emitter_that_raises_stops_no_other(error: BaseException) -> None:
     """Whatever it raises is counted; the other emitters have the report, and are flushed and closed."""
     kept = Kept()
-    engine = engine_with(Pipeline((), DialectReader(())), broken=Kept(error), kept=kept)
+    engine = engine_with(Pipeline((), built_in_reader()), broken=Kept(error), kept=kept)
     engine.add([trace_of(1)])
 
     assert [1] == numbers(kept.reports)
@@ -192,3 +194,44 @@ def test_a_trace_is_told_as_scored_after_its_reports() -> None:
     unreadable.add([trace_of(2)])
 
     assert [(1, 1), (2, 1)] == told
+
+
+def test_the_traces_of_others_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """A trace that no dialect knows is counted once; emitters get nothing to say of it, whatever is configured."""
+    entry = EvaluatorEntry(name="it", type="test", resolve=lambda _: Here())
+    kept = Kept()
+    engine = engine_with(Pipeline([entry], built_in_reader()), kept=kept)
+    engine.add([trace_of(1)._replace(attributes={"http.request.method": "GET"})])
+
+    (report,) = kept.reports
+    assert (False, (), 1) == (report.trajectory.recognised, report.evaluations, engine.tallies.unrecognised)
+    assert [] == caplog.messages
+
+
+class Broken:
+    """A dialect with a bug."""
+
+    precedence = Precedence.CUSTOM
+    markers = Markers(span_names=("invoke_agent",))
+    reads = frozenset[str]()
+
+    def read(self, span: Span) -> Reading | None:
+        """Raise."""
+        raise ZeroDivisionError
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Read nothing."""
+        return None
+
+
+def test_a_dialect_that_raises_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Its traces are skipped, not passed; the log has one line however often it raises."""
+    entry = EvaluatorEntry(name="it", type="test", resolve=lambda _: Here())
+    kept = Kept()
+    engine = engine_with(Pipeline([entry], DialectReader([Broken(), *built_in_dialects()])), kept=kept)
+    engine.add([trace_of(1), trace_of(2)])
+
+    assert {("Broken", "ZeroDivisionError"): 2} == dict(engine.tallies.dialect_errors)
+    assert [True, True] == [isinstance(each.evaluations[0].outcome, Skipped) for each in kept.reports]
+    (message,) = caplog.messages
+    assert message.startswith("dialect 'Broken' failed on a span: ZeroDivisionError")

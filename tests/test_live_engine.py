@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from dialects.spans import built_in_reader
 from receivers.otlp_requests import decoded_span
 from serving import DEADLINE_S
 from spanscore.collect.settings import TraceSettings
@@ -17,7 +18,6 @@ from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.instruments import Instrument
 from spanscore.model import Outcome, Report, Score, Trace
 from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
-from spanscore.read.reader import DialectReader
 from spanscore.service.live_engine import LiveEngine
 
 
@@ -25,7 +25,7 @@ class Keeps(Pipeline):
     """A pipeline that keeps traces and scores nothing."""
 
     def __init__(self) -> None:
-        super().__init__((), DialectReader(()))
+        super().__init__((), built_in_reader())
         self.traces: asyncio.Queue[Trace] = asyncio.Queue()
 
     def begin(self, trace: Trace) -> Scoring:
@@ -105,7 +105,7 @@ def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
     async def scenario() -> list[int]:
         emitter = Emitted()
         table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda _: True)
-        engine = LiveEngine(Engine(table, Pipeline([entry], DialectReader(())), {"kept": emitter}, time.monotonic))
+        engine = LiveEngine(Engine(table, Pipeline([entry], built_in_reader()), {"kept": emitter}, time.monotonic))
         engine.take([decoded_span(1)], 100)
         engine.take([decoded_span(2)], 100)
         assert emitter.reports.empty()

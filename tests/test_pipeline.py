@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dialects.spans import built_in_reader
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.model import (
     CloseReason,
@@ -156,8 +157,8 @@ def test_the_report_carries_how_the_trace_closed() -> None:
     assert 2 == len(report.trajectory.calls)
 
 
-def test_a_dialect_that_raises_has_said_nothing() -> None:
-    """One broken dialect costs neither the trace nor what the other dialects read; it is counted."""
+def test_a_trace_on_which_a_dialect_raised_is_not_scored() -> None:
+    """What the other dialects read is there, but cannot be relied on: evaluators skip, and say why. It is counted."""
 
     class Broken(EveryToolSpan):
         def read(self, span: Span) -> Reading | None:
@@ -165,7 +166,28 @@ def test_a_dialect_that_raises_has_said_nothing() -> None:
 
     reader = DialectReader([Broken(), EveryToolSpan()])
     trace = Trace(trace_id=TRACE_ID, spans=(ROOT, *CALLS), close_reason=CloseReason.ROOT_ENDED)
-    (report,) = Pipeline([], reader).run(trace)
+    (report,) = Pipeline([entry(PASS)], reader).run(trace)
 
     assert ["search", "book"] == [call.name for call in report.trajectory.calls]
-    assert {"Broken": 2} == dict(reader.failures)
+    reason = "dialect 'Broken' failed (ZeroDivisionError, 2x): calls may be missing or misread"
+    assert [Skipped(reason)] == [evaluation.outcome for evaluation in report.evaluations]
+    assert {("Broken", "ZeroDivisionError"): 2} == dict(reader.failures)
+
+    again = Trace(trace_id=TRACE_ID, spans=(ROOT,), close_reason=CloseReason.ROOT_ENDED)
+    assert Skipped("no span of a known instrumentation; scopes seen: none") == (
+        Pipeline([entry(PASS)], reader).run(again)[0].evaluations[0].outcome
+    )
+
+
+def test_a_trace_that_no_dialect_knows_is_not_scored() -> None:
+    """Two hundred requests to a web server are no agent's runs: nothing is a pass, and the scopes are named."""
+    keys = {"http.request.method": "GET", "url.path": "/", "session.id": "s", "user.id": "u", "db.system.name": "redis"}
+    server = ROOT._replace(name="GET /", scope="opentelemetry.instrumentation.asgi", attributes=keys)
+    query = CALLS[0]._replace(name="GET", scope="opentelemetry.instrumentation.redis", attributes=keys)
+    trace = Trace(trace_id=TRACE_ID, spans=(server, query), close_reason=CloseReason.ROOT_ENDED)
+    (report,) = Pipeline([entry(PASS)], built_in_reader()).run(trace)
+
+    scopes = "'opentelemetry.instrumentation.asgi', 'opentelemetry.instrumentation.redis'"
+    reason = f"no span of a known instrumentation; scopes seen: {scopes}"
+    assert (False, "not_evaluated") == (report.trajectory.recognised, report.label)
+    assert [Skipped(reason)] == [evaluation.outcome for evaluation in report.evaluations]

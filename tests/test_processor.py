@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from isolation.hostile import Hostile
+from receivers.otlp_requests import OF_AN_AGENT
 from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
 from spanscore import config, offline, wiring
 from spanscore.pipeline import EvaluatorEntry
@@ -58,7 +59,11 @@ def expected_reports(name: str, scores: Path) -> dict[str, dict[str, Any]]:
     reports = offline.score(
         Recording([CORPUS / f"{name}.jsonl.gz"]), offline_settings, wiring.pipeline(offline_settings)
     )
-    return {report.trajectory.trace_id.hex(): json.loads(json.dumps(report_object(report))) for report in reports}
+    return {
+        report.trajectory.trace_id.hex(): json.loads(json.dumps(report_object(report)))
+        for report in reports
+        if report.trajectory.recognised
+    }
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -89,7 +94,7 @@ def test_a_trace_is_scored_when_its_root_ends(scores: Path) -> None:
     processor = ScoringSpanProcessor(settings(scores), tracer_provider=provider)
     provider.add_span_processor(processor)
     agent_run(provider)
-    running = provider.get_tracer("agent").start_span("invoke_agent b")
+    running = provider.get_tracer("agent").start_span("invoke_agent b", attributes=OF_AN_AGENT)
 
     assert processor.force_flush()
     assert [["search", "book"]] == [
@@ -261,7 +266,8 @@ def test_a_remote_parent_makes_a_local_root(scores: Path) -> None:
     provider.add_span_processor(processor)
     caller = SpanContext(7, 9, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     tracer = provider.get_tracer("agent")
-    with tracer.start_as_current_span("invoke_agent a", set_span_in_context(NonRecordingSpan(caller))):
+    context = set_span_in_context(NonRecordingSpan(caller))
+    with tracer.start_as_current_span("invoke_agent a", context, attributes=OF_AN_AGENT):
         pass
     processor.force_flush()
 

@@ -177,7 +177,11 @@ class Emitter(Protocol):
     """
 
     def emit(self, report: Report) -> None:
-        """Send a report, or queue it. Must not wait: what cannot go out now belongs in a bounded queue of its own."""
+        """Send a report, or queue it. Must not wait: what cannot go out now belongs in a bounded queue of its own.
+
+        A report whose trajectory is not known (`Trajectory.recognised`) is of a trace without a span of a known
+        instrumentation, another service's: nothing is to be said of it, and what was held back for it may go on.
+        """
         ...
 
     def flush(self, timeout_s: float) -> bool:

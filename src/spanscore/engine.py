@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import current_thread, main_thread
 from typing import Final, NamedTuple, TypeAlias
 
@@ -41,6 +41,10 @@ class Tallies:
     """Spans that never reached the table, by reason."""
     evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
+    dialect_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the dialect's name and the type of the error."""
+    unrecognised: int = 0
+    """Traces without a span of a known instrumentation."""
     export_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By the emitter's name and the reason."""
 
@@ -178,19 +182,29 @@ class Engine:
             self.tallies.evaluation_errors["", type(error).__name__] += 1
             self.on_scored(trace)
             return
+        finally:
+            self._note_dialects(self.pipeline.reader.failures)
         self._under_way.append(_UnderWay(scoring, began))
         if not scoring.is_done:
             scoring.when_answered(self._tell_answer)
+
+    def _note_dialects(self, failures: Counter[tuple[str, str]]) -> None:
+        """Count where dialects went wrong, and log the first time of each kind."""
+        for (name, error), count in failures.items():
+            self.tallies.dialect_errors[name, error] += count
+            self._tell_once(f"dialect {name!r} failed on a span: {error}; its traces are not scored")
+        failures.clear()
 
     def _tell_answer(self) -> None:
         self.on_answer()
 
     def _emitted(self, under_way: _UnderWay) -> tuple[Report, ...]:
         scoring, began = under_way
-        reports, trace = scoring.reports(), scoring.trace
+        reports, trace = tuple(map(_as_told, scoring.reports())), scoring.trace
         self._measure(EVALUATION_DURATION, self._clock() - began)
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:
+            self.tallies.unrecognised += not report.trajectory.recognised and not report.revision
             self._emit(report)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
@@ -227,12 +241,23 @@ class Engine:
         """Log an error that stays here, the first of its kind; raise it again where it is the user's interrupt."""
         if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
             raise error
-        kind = f"{what}: {type(error).__name__}"
-        if kind not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(kind)
-            _log.error("%s: %s; further ones are only counted", what, fault(error))
-            if self.pipeline.tool_content:  # the text of an error may tell what was received
-                _log.debug("%s", what, exc_info=error)
+        is_new = self._tell_once(f"{what}: {fault(error)}", kind=f"{what}: {type(error).__name__}")
+        if is_new and self.pipeline.tool_content:  # the text of an error may tell what was received
+            _log.debug("%s", what, exc_info=error)
+
+    def _tell_once(self, what: str, kind: str | None = None) -> bool:
+        """Log an error if it is the first of its kind, and return whether it was."""
+        kind = kind or what
+        if kind in self._told or len(self._told) >= _MOST_TOLD:
+            return False
+        self._told.add(kind)
+        _log.error("%s; further ones are only counted", what)
+        return True
+
+
+def _as_told(report: Report) -> Report:
+    """Leave the traces of others alone: nothing is said of one in which no agent is known."""
+    return report if report.trajectory.recognised else replace(report, evaluations=())
 
 
 def _unmeasured(instrument: Instrument, value: float) -> None:

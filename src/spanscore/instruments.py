@@ -38,6 +38,7 @@ REASON: Final = "spanscore.reason"
 CLOSE_REASON: Final = "spanscore.close_reason"
 QUEUE: Final = "spanscore.queue"
 EMITTER: Final = "spanscore.emitter"
+DIALECT: Final = "spanscore.dialect"
 ERROR_TYPE: Final = "error.type"
 
 _TENTHS: Final = tuple(step / 10 for step in range(1, 11))
@@ -230,6 +231,19 @@ TRACES_REVISED: Final = Instrument(
     unit="{trace}",
     description="Traces closed and scored again because of late spans.",
 )
+TRACES_UNRECOGNISED: Final = Instrument(
+    name="spanscore.traces.unrecognised",
+    kind=InstrumentKind.COUNTER,
+    unit="{trace}",
+    description="Traces without a span of a known instrumentation: other services' traces, which are left alone.",
+)
+DIALECT_ERRORS: Final = Instrument(
+    name="spanscore.dialect.errors",
+    kind=InstrumentKind.COUNTER,
+    unit="{error}",
+    description="Spans on which a dialect went wrong; the evaluations of their traces are skipped.",
+    attributes=(DIALECT, ERROR_TYPE),
+)
 MEMORY_HELD: Final = Instrument(
     name="spanscore.memory.held",
     kind=InstrumentKind.GAUGE,
@@ -376,6 +390,8 @@ OWN_INSTRUMENTS: Final = (
     TRACES_OPEN,
     TRACES_CLOSED,
     TRACES_REVISED,
+    TRACES_UNRECOGNISED,
+    DIALECT_ERRORS,
     MEMORY_HELD,
     TRACE_SPAN_COUNT,
     EVALUATION_DURATION,

@@ -190,6 +190,10 @@ class Trajectory:
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""
     completeness: Completeness = Completeness()
+    recognised: bool = True
+    """Whether a dialect knows any span of the trace; where none does, it is no agent's, as far as can be told."""
+    unread: str | None = None
+    """Why the calls cannot be relied on: then nothing is evaluated. None where they can."""
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The names of the calls: what every evaluator looks at, so they are listed once."""
 
@@ -253,14 +257,18 @@ class Score:
     Args:
         value: finite, from 0 to 1.
         passed: whether the value reached the threshold and every gate held.
-        explanation: one sentence from which the value can be recomputed by hand.
+        explanation: one sentence from which the value can be recomputed by hand, and what deviates, down to the
+            argument: `issue_refund.amount: expected 40, got 400`.
         details: JSON that says the same to a program.
+        without_content: the explanation without arguments and results, for where those may not go; None where the
+            explanation holds none.
     """
 
     value: float
     passed: bool
     explanation: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    without_content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +316,12 @@ class Report:
     def complete(self) -> bool:
         """Whether the whole run was seen."""
         return self.trajectory.completeness.complete and self.close_reason is CloseReason.ROOT_ENDED
+
+    def told(self, score: Score) -> str:
+        """Return the explanation of a score of this report, with arguments and results only where they may go."""
+        if self.tool_content or score.without_content is None:
+            return score.explanation
+        return score.without_content
 
     @property
     def label(self) -> Literal["pass", "fail", "not_evaluated"]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from spanscore.checked import checked, failure
@@ -63,6 +63,8 @@ class EvaluatorEntry:
     """Whether calls of this tool are left out before evaluating."""
     reads: frozenset[str] = frozenset()
     """The keys of the attributes that `resolve` and `matches` look at."""
+    match: Mapping[str, str] = field(default_factory=dict)
+    """What `matches` looks for, as the configuration has it: globs by attribute."""
     time_limit_s: float | None = None
     """How long one evaluation may take; None where it needs no limit."""
     elsewhere: Elsewhere | None = None
@@ -180,6 +182,8 @@ class Pipeline:
         return scoring.reports()
 
     def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Outcome | Answer:
+        if trajectory.unread is not None:
+            return Skipped(trajectory.unread)
         try:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):

@@ -9,6 +9,7 @@ from typing import Any
 from dialects.spans import TRACE_ID, span
 from spanscore import config, wiring
 from spanscore.model import CloseReason, Outcome, Report, Span, Trace
+from traces import agent
 
 HEALTH = "health: {type: tool_call_trajectory}"
 
@@ -37,4 +38,4 @@ def tool_span(number: int, name: str = "search", *, arguments: Any = None, **fie
 
 def a_run(*tools: Span) -> Sequence[Span]:
     """Return a trace: a root, and what is below it."""
-    return (span(1, "run"), *tools)
+    return (agent(1), *tools)

@@ -276,7 +276,7 @@ def test_what_comes_waits_for_company() -> None:
     assert backlog.due() is None
 
 
-@pytest.mark.parametrize("queue", [QueueLimits(capacity=2), QueueLimits(capacity_bytes=150)])
+@pytest.mark.parametrize("queue", [QueueLimits(capacity=2), QueueLimits(capacity_bytes=250)])
 def test_the_queue_is_bounded(queue: QueueLimits) -> None:
     """What does not fit is dropped and counted, and what waits is not lost for it."""
     client = InMemory()

@@ -94,7 +94,7 @@ def test_a_dialect_that_raises_has_said_nothing() -> None:
     reader = DialectReader([Raising(None), Saying(Reading(agent="planner"))])
 
     assert [Reading(agent="planner")] * 2 == [reader.read(MARKED), reader.read(MARKED)]
-    assert dict(reader.failures) == {"Raising": 2}
+    assert dict(reader.failures) == {("Raising", "ValueError"): 2}
 
 
 def test_a_span_that_no_dialect_knows() -> None:

@@ -21,6 +21,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from spanscore import model
 
+OF_AN_AGENT = {"gen_ai.operation.name": "invoke_agent"}
+"""What makes a span one that a dialect knows: other traces are left alone."""
+
 CORPUS = Path(__file__).parents[1] / "corpus"
 CORPUS_NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
 
@@ -54,14 +57,15 @@ def request_of(*spans: Span) -> ExportTraceServiceRequest:
 
 
 def simple_span(trace: int, span: int = 1, **fields: Any) -> Span:
-    """Return a valid span whose ids are these numbers."""
-    fields = {"name": "work", "start_time_unix_nano": 1, "end_time_unix_nano": 2} | fields
+    """Return a valid span whose ids are these numbers: the run of an agent, unless other attributes are given."""
+    agent = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in OF_AN_AGENT.items()]
+    fields = {"name": "work", "start_time_unix_nano": 1, "end_time_unix_nano": 2, "attributes": agent} | fields
     return Span(trace_id=trace_id(trace), span_id=span_id(span), **fields)
 
 
 def decoded_span(trace: int, span: int = 1) -> model.Span:
     """Return what `simple_span` is decoded to."""
-    return model.Span(trace_id(trace), span_id(span), b"", "work", 1, 2)
+    return model.Span(trace_id(trace), span_id(span), b"", "work", 1, 2, attributes=OF_AN_AGENT)
 
 
 def field(number: int, body: bytes) -> bytes:

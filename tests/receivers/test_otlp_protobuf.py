@@ -124,7 +124,7 @@ def test_odd_spans_are_kept_as_they_are() -> None:
     span = simple_span(1, name="", start_time_unix_nano=2**64 - 1, end_time_unix_nano=0, status=Status())
     span.MergeFromString(b"\x30\x63\x7a\x02\x18\x07")  # kind 99, status code 7
 
-    expected = model.Span(trace_id(1), span_id(1), b"", "unknown", 2**64 - 1, 0, kind=99, status_code=7)
+    expected = decoded_span(1)._replace(name="unknown", start_ns=2**64 - 1, end_ns=0, kind=99, status_code=7)
     assert Decoded(spans=[expected]) == decode_protobuf(request_of(span).SerializeToString())
 
 
@@ -149,7 +149,7 @@ def test_the_number_of_spans_is_limited() -> None:
 def test_attributes_beyond_the_limit_are_left_out() -> None:
     """A span keeps 1,024 attributes, and says how many are missing besides those its sender dropped."""
     pairs = [KeyValue(key=str(n), value=AnyValue(int_value=n)) for n in range(1_030)]
-    request = request_of(simple_span(1, attributes=pairs, dropped_attributes_count=2), simple_span(2))
+    request = request_of(simple_span(1, attributes=pairs, dropped_attributes_count=2), simple_span(2, attributes=[]))
     decoded = decode_protobuf(request.SerializeToString())
 
     assert [(1_024, 8), (0, 0)] == [(len(span.attributes), span.dropped_attributes) for span in decoded.spans]
@@ -188,7 +188,7 @@ def test_events_beyond_the_limit_are_left_out() -> None:
 
 def test_fields_of_the_profiling_signal_are_absent() -> None:
     """References into a profile's string table mean nothing in a trace; the data is processed without them."""
-    span = simple_span(1)
+    span = simple_span(1, attributes=[])
     span.attributes.add(key="k").value.MergeFromString(b"\x40\x03")  # string_value_strindex
     span.attributes.add(value=AnyValue(int_value=1)).MergeFromString(b"\x18\x04")  # key_strindex
 

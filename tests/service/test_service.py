@@ -7,6 +7,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, from_jso
 from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
 from spanscore import config, offline, wiring
 from spanscore.errors import ConfigError
-from spanscore.model import CloseReason
+from spanscore.model import CloseReason, Report
 from spanscore.receivers.files import Recording
 from spanscore.serialization import report_object
 from spanscore.service.listeners import GRPC, HTTP, PAGES
@@ -90,7 +91,12 @@ def scored_offline(name: str) -> list[str]:
     """Return the reports on a recording, as scoring its file gives them."""
     settings = config.default().for_files()
     recording = Recording([CORPUS / f"{name}.jsonl.gz"])
-    return sorted(map(line, offline.score(recording, settings, wiring.pipeline(settings))))
+    return sorted(map(line, map(as_told, offline.score(recording, settings, wiring.pipeline(settings)))))
+
+
+def as_told(report: Report) -> Report:
+    """Return a report as emitters have it: of a trace in which no agent is recognised, nothing is said."""
+    return report if report.trajectory.recognised else replace(report, evaluations=())
 
 
 def line(report: Any) -> str:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from spanscore.model import AttributeValue
+
 Find: TypeAlias = Callable[[str, int], int]
 """Returns where a piece is found first, from a position on; -1 where it is not."""
 
@@ -44,6 +46,21 @@ def glob_matcher(pattern: str) -> Callable[[str], bool]:
         return True
 
     return matches
+
+
+def value_matches(matcher: Callable[[str], bool], value: AttributeValue) -> bool:
+    """Return whether an attribute, or an item of it, matches. Booleans and numbers match as JSON writes them."""
+    match value:
+        case str():
+            return matcher(value)
+        case bool():
+            return matcher(str(value).lower())
+        case int() | float():
+            return matcher(str(value))
+        case list():
+            return any(value_matches(matcher, item) for item in value if not isinstance(item, list))
+        case _:
+            return False
 
 
 def _whole(pattern: str) -> Callable[[str], bool]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Final
 
-from spanscore.compare.globs import glob_matcher
+from spanscore.compare.globs import glob_matcher, value_matches
 from spanscore.config._check import check, without_values
 from spanscore.config._expectations import Resolve, from_attribute, from_dataset
 from spanscore.config._messages import shown
@@ -17,7 +17,7 @@ from spanscore.config._tree import Node, Path, Problem
 from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
 from spanscore.isolation.process import pickled
-from spanscore.model import Attributes, AttributeValue, Trajectory
+from spanscore.model import Attributes, Trajectory
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.plugins import is_built_in, names, version_of
 
@@ -61,6 +61,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         time_limit_s=limit_s,
         resolve=resolve,
         matches=_attribute_matcher(keys.match) if keys.match else None,
+        match=keys.match,
         sample_ratio=keys.sample_ratio,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
         reads=frozenset(_attributes_read(keys)),
@@ -140,24 +141,9 @@ def _attribute_matcher(globs: Mapping[str, str]) -> Callable[[Attributes], bool]
     matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
 
     def matches(attributes: Attributes) -> bool:
-        return all(_matches(matcher, attributes.get(name)) for name, matcher in matchers)
+        return all(value_matches(matcher, attributes.get(name)) for name, matcher in matchers)
 
     return matches
-
-
-def _matches(matcher: Callable[[str], bool], value: AttributeValue) -> bool:
-    """Return whether an attribute, or an item of it, matches. Booleans and numbers match as JSON writes them."""
-    match value:
-        case str():
-            return matcher(value)
-        case bool():
-            return matcher(str(value).lower())
-        case int() | float():
-            return matcher(str(value))
-        case list():
-            return any(_matches(matcher, item) for item in value if not isinstance(item, list))
-        case _:
-            return False
 
 
 def _any_glob(globs: tuple[str, ...]) -> Callable[[str], bool]:

@@ -45,6 +45,8 @@ class LiveTable:
 
     def emit(self, report: Report) -> None:
         """Count the report in."""
+        if not report.trajectory.recognised:
+            return
         failing = line(report, self._clock()).rstrip() if report.label == "fail" else None
         with self._lock:
             self._trajectories += 1

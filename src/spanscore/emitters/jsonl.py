@@ -46,6 +46,8 @@ class Jsonl:
         Raises:
             OSError: it could not be written, or not whole.
         """
+        if not report.trajectory.recognised:
+            return
         if report.trajectory.trace_id in self._repeated and _line(report_object(report)) in self._known():
             return
         if self._was_moved():

@@ -45,8 +45,11 @@ _ERROR_TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(?=:|\Z)")
 
 
 def measurements(report: Report) -> Iterator[Measurement]:
-    """Yield what the report adds to the metrics: nothing for a revision, as its trajectory was counted before."""
-    if report.revision:
+    """Yield what the report adds to the metrics.
+
+    Nothing for a revision, as its trajectory was counted before, nor for a trace in which no agent is recognised.
+    """
+    if report.revision or not report.trajectory.recognised:
         return
     trajectory = report.trajectory
     agent, service = trajectory.agent, trajectory.service

@@ -12,6 +12,7 @@ from spanscore.collect.remembered import LateReason
 from spanscore.collect.table import Counts
 from spanscore.engine import Engine, Tallies
 from spanscore.instruments import (
+    DIALECT_ERRORS,
     EVALUATION_ERRORS,
     EXPORT_FAILURES,
     MEMORY_HELD,
@@ -27,6 +28,7 @@ from spanscore.instruments import (
     TRACES_CLOSED,
     TRACES_OPEN,
     TRACES_REVISED,
+    TRACES_UNRECOGNISED,
     Instrument,
     InstrumentKind,
 )
@@ -181,6 +183,8 @@ _READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...
     (TRACES_OPEN, lambda counts, _: _one(counts.open_traces)),
     (TRACES_CLOSED, lambda counts, _: _by_one({reason.value: counts.closed.get(reason, 0) for reason in CloseReason})),
     (TRACES_REVISED, lambda counts, _: _one(counts.revisions)),
+    (TRACES_UNRECOGNISED, lambda _, tallies: _one(tallies.unrecognised)),
+    (DIALECT_ERRORS, lambda _, tallies: _by_two(tallies.dialect_errors)),
     (MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),
     (EVALUATION_ERRORS, lambda _, tallies: _by_two(tallies.evaluation_errors)),
     (EXPORT_FAILURES, lambda _, tallies: _by_two(tallies.export_failures)),

@@ -26,8 +26,8 @@ class DialectReader:
         self._by_scope: Final[dict[str, int]] = {}
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
-        self.failures: Final[Counter[str]] = Counter()
-        """How often a dialect raised, by the name of its class. A dialect that raises has said nothing."""
+        self.failures: Final[Counter[tuple[str, str]]] = Counter()
+        """How often a dialect raised, by its name and the type of the error. One that raises has said nothing."""
         for index, dialect in enumerate(self._dialects):
             self._index(1 << index, dialect)
         self._attributes: Final = frozenset(self._by_attribute)
@@ -82,12 +82,18 @@ class DialectReader:
         for dialect in dialects:
             try:
                 answer = getattr(dialect, method)(span)
-            except Exception:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the trace
-                self.failures[type(dialect).__name__] += 1
+            except Exception as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
+                self.failures[_name(dialect), type(error).__name__] += 1
                 continue
             if answer is not None:
                 answers.append((dialect.precedence, answer))
         return answers
+
+
+def _name(dialect: Dialect) -> str:
+    """Return what a dialect is called: one of the configuration has a name, others that of their class."""
+    name = getattr(dialect, "name", None)
+    return name if isinstance(name, str) else type(dialect).__name__
 
 
 def joined_calls(calls: Sequence[CallReading]) -> CallReading:

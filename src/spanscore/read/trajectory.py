@@ -5,11 +5,13 @@ The joins rest on the span tree alone and know no instrumentation; what one span
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from spanscore.compare.names import listed
 from spanscore.contracts import CallReading
 from spanscore.model import (
     JSON,
@@ -39,6 +41,7 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
 
     A trace in which no agent's run can be told apart is one trajectory in either case.
     """
+    failed_before = reader.failures.copy()
     tree = SpanTree(trace.spans, reader)
     runs, run_of = ([], []) if unit is Unit.TRACE else tree.runs()
     run_of = run_of or [tree.root] * len(tree.spans)
@@ -51,10 +54,30 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
         if tree.readings[index].response_id
     }
     seen = _completeness(trace, tree)
+    unread = _unread(tree, reader.failures - failed_before)
     return tuple(
-        replace(_about(tree, run), unit=unit, calls=found, response_id=responses.get(run), completeness=seen.of(found))
+        replace(
+            _about(tree, run),
+            unit=unit,
+            calls=found,
+            response_id=responses.get(run),
+            completeness=seen.of(found),
+            recognised=tree.recognised,
+            unread=unread,
+        )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
     )
+
+
+def _unread(tree: SpanTree, failures: Counter[tuple[str, str]]) -> str | None:
+    """Return why the calls cannot be relied on: a dialect failed on the spans, or none knows any of them."""
+    if failures:
+        failed = ", ".join(f"dialect {name!r} failed ({error}, {count}x)" for (name, error), count in failures.items())
+        return f"{failed}: calls may be missing or misread"
+    if tree.recognised:
+        return None
+    scopes = dict.fromkeys(span.scope for span in tree.spans if span.scope)
+    return f"no span of a known instrumentation; scopes seen: {listed(scopes) or 'none'}"
 
 
 def _about(tree: SpanTree, run: int) -> Trajectory:

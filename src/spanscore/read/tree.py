@@ -34,6 +34,8 @@ class SpanTree:
             (reader.read(span) if index in self.latest else None) or NO_READING for index, span in enumerate(spans)
         ]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
+        self.recognised = any(map(_is_of_an_agent, self.readings))
+        """Whether a dialect knows any of the spans."""
         self.calls: list[int] = []
         self.agents: set[int] = set()
         self.models: list[int] = []
@@ -132,6 +134,13 @@ class SpanTree:
         roots = [index for index in order if not self.spans[index].parent_span_id]
         tops = roots or [index for index in order if self.parents[index] == NONE] or order
         return min(tops, key=self.by_start)
+
+
+def _is_of_an_agent(reading: Reading) -> bool:
+    """Tell what a dialect knows from a span with nothing but the id of a session, which web servers write as well."""
+    if reading is NO_READING:
+        return False
+    return reading.conversation_id is None or reading != Reading(conversation_id=reading.conversation_id)
 
 
 def topmost(owner: Mapping[int, int]) -> dict[int, int]:
