@@ -81,12 +81,15 @@ def test_generated_pages_are_current(page: str) -> None:
     assert written == (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
 
 
+DEVIATING = {"deviations": [{"kind": "unexpected", "tool": "search", "call": 0, "span_id": "0000000000000001"}]}
+
+
 def test_every_event_attribute_is_explained() -> None:
     """The table of the events has the attributes that events have, and no others."""
     trajectory = replace(
         Trajectory(calls=(ToolCall(name="search"),)), agent="a", conversation_id="c", response_id="r", service="s"
     )
-    outcomes: tuple[Outcome, ...] = (Score(value=1.0, passed=True), Skipped("no calls"), Failed("ValueError", "x"))
+    outcomes: tuple[Outcome, ...] = (Score(value=0.0, passed=False, details=DEVIATING), Skipped("no calls"), Failed("ValueError", "x"))
     sent: set[str] = set()
     for outcome in outcomes:
         evaluation = Evaluation(name="e", type="tool_policy", version="1", outcome=outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
@@ -69,13 +70,24 @@ def failure_text(report: Report, failed: Failed) -> str:
     return f"{failed.error_type}: {failed.message}" if report.tool_content else failed.error_type
 
 
+def _deviating_call(score: Score) -> str | None:
+    """Return the id of the span of the first call that deviates, where an evaluator tells of it."""
+    deviations = score.details.get("deviations")
+    if not isinstance(deviations, list):  # a plug-in's details may hold anything
+        return None
+    found = (each.get("span_id") for each in deviations if isinstance(each, Mapping))
+    return next((span_id for span_id in found if isinstance(span_id, str)), None)
+
+
 def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
     told: dict[str, Any] = {"gen_ai.evaluation.score.label": label(evaluation)}
     match outcome:
-        case Score(value, _, explanation):
+        case Score(value):
             told["gen_ai.evaluation.score.value"] = float(value)
-            told["gen_ai.evaluation.explanation"] = explanation[:MAX_EXPLANATION_CHARS]
+            told["gen_ai.evaluation.explanation"] = report.told(outcome)[:MAX_EXPLANATION_CHARS]
+            if call := _deviating_call(outcome):
+                told["spanscore.call.span_id"] = call
         case Skipped(reason):
             told["gen_ai.evaluation.explanation"] = reason[:MAX_EXPLANATION_CHARS]
         case Failed(error_type, message):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from spanscore.model import (
     NOT_RECORDED,
@@ -18,10 +18,19 @@ from spanscore.model import (
     Trajectory,
 )
 
+_CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
+"""What a deviation in arguments or results says of them."""
 
-def report_line(report: Report) -> str:
-    """Return a report as one line of JSON, without the line's end."""
-    return _compact(report_object(report))
+
+def report_line(report: Report, *, content: bool = True) -> str:
+    """Return a report as one line of JSON, without the line's end.
+
+    Args:
+        report: what to write.
+        content: whether arguments and results may be in it.
+    """
+    told = report_object(report)
+    return _compact(told if content else without_content(report, told))
 
 
 def report_object(report: Report) -> dict[str, Any]:
@@ -40,6 +49,36 @@ def report_object(report: Report) -> dict[str, Any]:
         "tool_calls": [_tool_call(call) for call in trajectory.calls],
         "outcomes": {evaluation.name: _evaluation(evaluation) for evaluation in report.evaluations},
     }
+
+
+def without_content(report: Report, told: dict[str, Any]) -> dict[str, Any]:
+    """Return a report's JSON object without arguments, results and what errors say."""
+    calls = [
+        {**call, "arguments": None, "result": None, "error": call["error"] and "not shown"}
+        for call in told["tool_calls"]
+    ]
+    outcomes = {
+        evaluation.name: _plain(evaluation.outcome, told["outcomes"][evaluation.name])
+        for evaluation in report.evaluations
+    }
+    return {**told, "tool_calls": calls, "outcomes": outcomes}
+
+
+def _plain(outcome: Outcome, told: dict[str, Any]) -> dict[str, Any]:
+    match outcome:
+        case Score() as score:
+            deviations = score.details.get("deviations")
+            rows = [
+                {key: value for key, value in row.items() if key not in _CONTENT or "path" not in row}
+                for row in deviations or ()
+            ]
+            details = {**told["details"], "deviations": rows} if deviations else told["details"]
+            plain = score.explanation if score.without_content is None else score.without_content
+            return {**told, "explanation": plain, "details": details}
+        case Failed(error_type=kind):
+            return {**told, "message": f"the evaluator went wrong: {kind}"}
+        case _:
+            return told
 
 
 def tool_calls_text(trajectory: Trajectory, limit: int) -> str:

@@ -107,7 +107,7 @@ def post(url: str, body: bytes, **headers: str) -> int:
 def provoke(url: str, target: str) -> None:
     """Send good and bad requests, over HTTP and gRPC."""
     expectations = [
-        json.dumps([{"name": CANARY, "arguments": {"city": CANARY}}]),
+        json.dumps([{"name": "search", "arguments": {"city": f"not {CANARY}"}}]),
         f'[{{"name": ["{CANARY}"]}}]',
         CANARY,
     ]

@@ -1,4 +1,4 @@
-"""Arguments and results of tools are in no explanation, no detail and no event, unless that is switched on."""
+"""Arguments and results of tools are in no event and on no console, unless that is switched on."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from spanscore import config, wiring
 from spanscore.emitters._lines import line
 from spanscore.emitters.span_events import span_events
 from spanscore.evaluation_event import MAX_TOOL_CALLS_CHARS, event_attributes
-from spanscore.model import CloseReason, Failed, Outcome, Report, Trace, Trajectory
+from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
 from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.plugins import names
 from spanscore.read.reader import DialectReader
+from spanscore.serialization import report_line
 
 CANARY = "canary-5e1f"
 WANTED = {"city": f"wanted-{CANARY}"}
@@ -78,13 +79,32 @@ def test_every_evaluator_is_looked_at() -> None:
 
 @pytest.mark.parametrize("kind", sorted(PARAMETERS))
 @pytest.mark.parametrize("missing", [0, 1])
-def test_no_outcome_quotes_arguments_or_results(kind: str, missing: int) -> None:
-    """Whatever the evaluator says, of calls recorded in full or not, it does not say what was passed or expected."""
+def test_nothing_that_is_sent_quotes_arguments_or_results(kind: str, missing: int) -> None:
+    """Whatever the evaluator says, of calls recorded in full or not, events and console do not say what was passed."""
     run = Trajectory.from_calls(CALLS[: len(CALLS) - missing])
     for parameters in PARAMETERS[kind]:
         outcome = spanscore.evaluator(kind, parameters).evaluate(run)
         assert not isinstance(outcome, Failed)
-        assert CANARY not in repr(outcome)
+        evaluation = Evaluation(name="it", type=kind, outcome=outcome)
+        report = Report(trajectory=run, evaluations=(evaluation,), close_reason=CloseReason.ROOT_ENDED)
+        assert CANARY not in repr(event_attributes(report, evaluation)) + line(report, 0)
+        assert CANARY not in report_line(report, content=False)
+
+
+@pytest.mark.parametrize("kind", ["tool_arguments_schema", "tool_call_args", "tool_call_output", "trajectory_match"])
+def test_explanations_go_down_to_the_argument_where_they_may(kind: str) -> None:
+    """With `tool_content: true` the event says what was expected and what came."""
+    outcome = spanscore.evaluator(kind, PARAMETERS[kind][0]).evaluate(Trajectory.from_calls(CALLS))
+    evaluation = Evaluation(name="it", type=kind, outcome=outcome)
+    report = Report(
+        trajectory=Trajectory.from_calls(CALLS),
+        evaluations=(evaluation,),
+        close_reason=CloseReason.ROOT_ENDED,
+        tool_content=True,
+    )
+
+    assert CANARY in event_attributes(report, evaluation)["gen_ai.evaluation.explanation"]
+    assert CANARY in line(report, 0)
 
 
 class Stumbles:

@@ -1,57 +1,137 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spanscore.compare import alignment
+from spanscore.compare.alignment import Aligned, Entry
+
+
+def entry(expected: str | None, actual: str | None, status: str, call: int | None = None) -> Entry:
+    """Return an entry as JSON."""
+    return {"expected": expected, "actual": actual, "status": status, "call": call}
+
+
+def statuses(aligned: Sequence[Aligned]) -> list[tuple[int | None, int | None, str]]:
+    """Return pairs as plain tuples."""
+    return [tuple(pair) for pair in aligned]
 
 
 class TestByPosition:
     def test_every_status(self) -> None:
         """A position is ok, has other arguments, another tool, or a call on one side only."""
-        entries = alignment.by_position(["a", "b", "c", "d"], ["a", "b", "x"], lambda index: index == 0)
+        aligned = alignment.by_position(["a", "b", "c", "d"], ["a", "b", "x"], lambda index: index == 0)
 
-        assert [["a", "a", "ok"], ["b", "b", "arguments"], ["c", "x", "wrong"], ["d", None, "missing"]] == entries
+        assert [(0, 0, "ok"), (1, 1, "arguments"), (2, 2, "wrong"), (3, None, "missing")] == statuses(aligned)
 
     def test_calls_too_many(self) -> None:
         """Calls beyond the expected ones are extra."""
-        assert [["a", "a", "ok"], [None, "b", "extra"]] == alignment.by_position(["a"], ["a", "b"], lambda _: True)
-
-    def test_is_bounded(self) -> None:
-        """Only so many entries are listed, however long the run."""
-        assert alignment.LIMIT == len(alignment.by_position(["a"] * 500, ["a"] * 900, lambda _: True))
-        assert alignment.LIMIT == len(alignment.by_position(["a"], ["a"] * 900, lambda _: True))
+        assert [(0, 0, "ok"), (None, 1, "extra")] == statuses(alignment.by_position(["a"], ["a", "b"], lambda _: True))
 
 
 class TestInOrder:
     def test_gaps_between_matches(self) -> None:
         """What lies between matches is missing or extra, or the same tool with other arguments."""
-        entries = alignment.in_order(["a", "b", "c", "d"], ["x", "a", "b", "y", "d"], [(1, 0), (4, 3)])
+        aligned = alignment.in_order(["a", "b", "c", "d"], ["x", "a", "b", "y", "d"], [(1, 0), (4, 3)])
 
         assert [
-            [None, "x", "extra"],
-            ["a", "a", "ok"],
-            ["b", "b", "arguments"],
-            ["c", None, "missing"],
-            [None, "y", "extra"],
-            ["d", "d", "ok"],
-        ] == entries
+            (None, 0, "extra"),
+            (0, 1, "ok"),
+            (1, 2, "arguments"),
+            (2, None, "missing"),
+            (None, 3, "extra"),
+            (3, 4, "ok"),
+        ] == statuses(aligned)
 
-    def test_is_bounded(self) -> None:
-        """Only so many entries are listed, however long the run."""
-        assert alignment.LIMIT == len(alignment.in_order(["a"] * 500, ["b"] * 900, []))
+    def test_a_changed_call_after_a_missing_one(self) -> None:
+        """Each is one deviation: the changed call is paired with its own, not with the place of the missing one."""
+        aligned = alignment.in_order(["a", "b", "c"], ["b", "c"], [(1, 2)])
+
+        assert [(0, None, "missing"), (1, 0, "arguments"), (2, 1, "ok")] == statuses(aligned)
+
+    def test_a_call_at_another_place(self) -> None:
+        """A call that was made, but not in order, is marked once, where it was expected."""
+        aligned = alignment.in_order(["a", "b"], ["b", "a"], [(0, 1)])
+
+        assert [(0, 1, "order"), (1, 0, "ok"), (None, 1, "ignored")] == statuses(aligned)
 
 
 class TestInAnyOrder:
     def test_in_the_order_expected(self) -> None:
         """The expected calls come first, each with its counterpart, then the calls that are left over."""
-        entries = alignment.in_any_order(["a", "b", "b", "c"], ["b", "x", "a", "b"], [(2, 0), (0, 1)])
+        aligned = alignment.in_any_order(["a", "b", "b", "c"], ["b", "x", "a", "b"], [(2, 0), (0, 1)])
 
         assert [
-            ["a", "a", "ok"],
-            ["b", "b", "ok"],
-            ["b", "b", "arguments"],
-            ["c", None, "missing"],
-            [None, "x", "extra"],
-        ] == entries
+            (0, 2, "ok"),
+            (1, 0, "ok"),
+            (2, 3, "arguments"),
+            (3, None, "missing"),
+            (None, 1, "extra"),
+        ] == statuses(aligned)
 
-    def test_is_bounded(self) -> None:
-        """Only so many entries are listed, however long the run."""
-        assert alignment.LIMIT == len(alignment.in_any_order(["a"] * 500, ["b"] * 900, []))
+    def test_changed_calls_keep_their_order(self) -> None:
+        """Of several changed calls of one tool the first stands beside the first."""
+        assert [(0, 0, "arguments"), (1, 1, "arguments")] == statuses(
+            alignment.in_any_order(["a", "a"], ["a", "a"], [])
+        )
+
+
+def test_what_nobody_minds_is_not_marked() -> None:
+    """Each of missing and extra calls may be of no interest."""
+    aligned = [Aligned(0, None, "missing"), Aligned(None, 0, "extra"), Aligned(1, 1, "arguments")]
+
+    assert ["ignored", "extra", "arguments"] == [pair.status for pair in alignment.minding(aligned, missing=False)]
+    assert ["missing", "ignored", "arguments"] == [pair.status for pair in alignment.minding(aligned, extra=False)]
+
+
+class TestEntries:
+    def test_names_and_indexes(self) -> None:
+        """An entry names both sides and the index of the call; a call at another place is not named here."""
+        aligned = alignment.in_order(["a", "b"], ["b", "a"], [(0, 1)])
+
+        assert [entry("a", None, "order", 1), entry("b", "b", "ok", 0), entry(None, "a", "ignored", 1)] == (
+            alignment.entries(aligned, ["a", "b"], ["b", "a"])
+        )
+
+    def test_is_folded_where_it_is_long(self) -> None:
+        """However far behind the deviation is, it is there, with two calls around it."""
+        names = ["a"] * 500
+        aligned = alignment.by_position(names, names, lambda index: index != 300)
+
+        listed = alignment.entries(aligned, names, names)
+        assert [298, 41 + 156] == [each["calls"] for each in listed if each["status"] == "folded"]
+        assert [298, 299, 300, 301, 302] == [each["call"] for each in listed if each["status"] != "folded"]
+
+    def test_is_cut_where_all_of_it_deviates(self) -> None:
+        """Only so many entries are listed, however long the run, and it says how many are not."""
+        names = ["a"] * 500
+        listed = alignment.entries(alignment.by_position(names, [], lambda _: True), names, [])
+
+        assert (alignment.LIMIT, {"status": "cut", "calls": 301}) == (len(listed), listed[-1])
+
+
+class TestFolded:
+    def test_two_calls_around_what_deviates(self) -> None:
+        """What is as expected, or of no interest, and farther away is a number."""
+        listed = [entry("a", "a", "ok", index) for index in range(10)]
+        listed[4] = entry("a", None, "missing")
+        listed[9] = entry(None, "b", "ignored", 9)
+
+        assert [{"status": "folded", "calls": 2}, *listed[2:7], {"status": "folded", "calls": 3}] == (
+            alignment.folded(listed)
+        )
+
+    def test_a_single_call_is_not_folded(self) -> None:
+        """What would stand in its place is no shorter."""
+        listed = [entry("a", "a", "ok", 0), *(entry("b", None, "missing") for _ in range(1))]
+
+        assert listed == alignment.folded(listed)
+        three = [entry("a", "a", "ok", index) for index in range(3)]
+        assert [three[0], *three[1:], entry("b", None, "missing")] == alignment.folded(
+            [*three, entry("b", None, "missing")]
+        )
+
+    def test_folding_twice_adds_up(self) -> None:
+        """What is folded already counts as many calls as it stands for."""
+        once = [{"status": "folded", "calls": 40}, entry("a", "a", "ok", 40)]
+
+        assert [{"status": "folded", "calls": 41}] == alignment.folded(once)

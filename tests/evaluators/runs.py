@@ -37,3 +37,8 @@ def details_of(outcome: object) -> Mapping[str, Any]:
     """The details of what has to be a score."""
     assert isinstance(outcome, Score), outcome
     return outcome.details
+
+
+def aligned(outcome: object) -> list[tuple[str | None, str | None, str]]:
+    """What stands beside what in the alignment of what has to be a score."""
+    return [(entry["expected"], entry["actual"], entry["status"]) for entry in details_of(outcome)["alignment"]]

@@ -27,19 +27,32 @@ class TestValue:
         expected = Score(
             value=0.5,
             passed=False,
-            explanation="1 of 2 calls have arguments that are valid by their tool's schema; not those of 'search'.",
+            explanation=(
+                "1 of 2 calls have arguments that are valid by their tool's schema. search.city: type: "
+                "'string', got 5 (call 2)."
+            ),
             details={
                 "totals": {"valid": 1, "invalid": 1, "unchecked": 0},
                 "invalid": [
-                    {
-                        "call": 1,
-                        "tool": "search",
-                        "span_id": "0101010101010101",
-                        "problems": ["/city: type: 'string'"],
-                    }
+                    {"call": 1, "tool": "search", "span_id": "0101010101010101", "problems": ["/city: type: 'string'"]}
                 ],
                 "unusable_schemas": {},
+                "deviations": [
+                    {
+                        "kind": "schema",
+                        "tool": "search",
+                        "call": 1,
+                        "span_id": "0101010101010101",
+                        "path": "city",
+                        "expected": "type: 'string'",
+                        "actual": 5,
+                    }
+                ],
             },
+            without_content=(
+                "1 of 2 calls have arguments that are valid by their tool's schema. search.city: type: "
+                "'string' (call 2)."
+            ),
         )
 
         assert expected == ToolArgumentsSchema(schemas={"search": SEARCH}).evaluate(Trajectory(calls=calls))

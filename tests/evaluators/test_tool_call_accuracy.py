@@ -36,8 +36,9 @@ class TestExact:
             value=(2 + 0.5) / 4 - 0.25 * 3 / 4,
             passed=False,
             explanation=(
-                "2 exact matches at 1, 1 by name only at 0.5 and 3 wrong or too many at -0.25, "
-                "over 4 expected calls, within 0 and 1."
+                "2 exact matches at 1, 1 by name only at 0.5 and 3 wrong or too many at -0.25, over 4 expected "
+                "calls, within 0 and 1. b.x: expected 2, got 3 (call 2); expected c, got z (call 3); e: not "
+                "expected (call 5)."
             ),
             details={
                 "mode": "exact",
@@ -46,13 +47,31 @@ class TestExact:
                 "wrong_or_missing": 3,
                 "totals": {"reference": 4, "output": 5},
                 "alignment": [
-                    ["a", "a", "ok"],
-                    ["b", "b", "arguments"],
-                    ["c", "z", "wrong"],
-                    ["d", "d", "ok"],
-                    [None, "e", "extra"],
+                    {"expected": "a", "actual": "a", "status": "ok", "call": 0},
+                    {"expected": "b", "actual": "b", "status": "arguments", "call": 1},
+                    {"expected": "c", "actual": "z", "status": "wrong", "call": 2},
+                    {"expected": "d", "actual": "d", "status": "ok", "call": 3},
+                    {"expected": None, "actual": "e", "status": "extra", "call": 4},
+                ],
+                "deviations": [
+                    {
+                        "kind": "arguments",
+                        "tool": "b",
+                        "call": 1,
+                        "span_id": None,
+                        "path": "x",
+                        "expected": 2,
+                        "actual": 3,
+                    },
+                    {"kind": "wrong_tool", "tool": "z", "call": 2, "span_id": None, "expected": "c"},
+                    {"kind": "unexpected", "tool": "e", "call": 4, "span_id": None},
                 ],
             },
+            without_content=(
+                "2 exact matches at 1, 1 by name only at 0.5 and 3 wrong or too many at -0.25, over 4 expected "
+                "calls, within 0 and 1. b.x: another value (call 2); expected c, got z (call 3); e: not "
+                "expected (call 5)."
+            ),
         )
 
         assert expected == outcome
@@ -74,8 +93,9 @@ class TestFlexible:
             value=(2 + 0.5) / 4 - 0.25 / 4,
             passed=False,
             explanation=(
-                "2 exact matches at 1, 1 by name only at 0.5 and 1 extra at -0.25, "
-                "over 4 expected calls, within 0 and 1."
+                "2 exact matches at 1, 1 by name only at 0.5 and 1 extra at -0.25, over 4 expected calls, "
+                "within 0 and 1. a.x: expected 1, got 9 (call 3); c: expected, not called; z: not expected "
+                "(call 1)."
             ),
             details={
                 "mode": "flexible",
@@ -91,13 +111,31 @@ class TestFlexible:
                 },
                 "totals": {"reference": 4, "output": 4},
                 "alignment": [
-                    ["a", "a", "arguments"],
-                    ["a", "a", "ok"],
-                    ["b", "b", "ok"],
-                    ["c", None, "missing"],
-                    [None, "z", "extra"],
+                    {"expected": "a", "actual": "a", "status": "arguments", "call": 2},
+                    {"expected": "a", "actual": "a", "status": "ok", "call": 3},
+                    {"expected": "b", "actual": "b", "status": "ok", "call": 1},
+                    {"expected": "c", "actual": None, "status": "missing", "call": None},
+                    {"expected": None, "actual": "z", "status": "extra", "call": 0},
+                ],
+                "deviations": [
+                    {
+                        "kind": "arguments",
+                        "tool": "a",
+                        "call": 2,
+                        "span_id": None,
+                        "path": "x",
+                        "expected": 1,
+                        "actual": 9,
+                    },
+                    {"kind": "missing", "tool": "c", "call": None, "span_id": None},
+                    {"kind": "unexpected", "tool": "z", "call": 0, "span_id": None},
                 ],
             },
+            without_content=(
+                "2 exact matches at 1, 1 by name only at 0.5 and 1 extra at -0.25, over 4 expected calls, "
+                "within 0 and 1. a.x: another value (call 3); c: expected, not called; z: not expected (call "
+                "1)."
+            ),
         )
 
         assert expected == outcome

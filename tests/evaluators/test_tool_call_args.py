@@ -37,21 +37,39 @@ def hits(expected: list[tuple[str, dict[str, Any]]], actual: list[tuple[str, dic
 
 class TestValue:
     def test_share_of_expected_calls(self) -> None:
-        """The value is the share of expected calls that a call fits; arguments are named but never told."""
+        """The value is the share of expected calls that a call fits; what differs is told, argument by argument."""
         evaluator = expecting(("search", {"city": "Paris"}), ("book", {}), ("search", {"city": "Rome", "days": 2}))
         outcome = evaluator.evaluate(made(("search", {"city": "Paris", "limit": 3}), ("book", [1]), ("search", {})))
 
         expected = Score(
             value=2 / 3,
             passed=False,
-            explanation="2 of 3 expected calls were made with at least the expected arguments.",
+            explanation=(
+                "2 of 3 expected calls were made with at least the expected arguments. search.city: expected "
+                '"Rome", got nothing, search.days: expected 2, got nothing (call 3).'
+            ),
             details={
                 "explained_tool_calls_args": {
                     "search_0": "Actual: call 0, Expected: city, Score: 1.0",
                     "book_0": "Actual: call 1, Expected: anything, Score: 1.0",
                     "search_1": "Actual: no call, Expected: city, days, Score: 0.0",
-                }
+                },
+                "deviations": [
+                    {
+                        "kind": "arguments",
+                        "tool": "search",
+                        "call": 2,
+                        "span_id": None,
+                        "path": "city",
+                        "expected": "Rome",
+                        "more": [{"path": "days", "expected": 2}],
+                    }
+                ],
             },
+            without_content=(
+                "2 of 3 expected calls were made with at least the expected arguments. search.city: missing, "
+                "search.days: missing (call 3)."
+            ),
         )
 
         assert expected == outcome

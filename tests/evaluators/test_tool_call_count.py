@@ -26,7 +26,8 @@ class TestValue:
                     "search": "Actual: 2, Expected: 1, Score: 1.0",
                     "book": "Actual: 1, Expected: 2, Score: 0.0",
                     "pay": "Actual: 0, Expected: 1, Score: 1.0",
-                }
+                },
+                "deviations": [{"kind": "count", "tool": "book", "call": None, "span_id": None, "expected": "= 2"}],
             },
         )
 

@@ -30,19 +30,36 @@ class TestValue:
         expected = Score(
             value=4 / 7,
             passed=False,
-            explanation="2 calls match, of 4 made and 3 expected: F1 is 2 * 2 / (4 + 3).",
+            explanation=(
+                "Calls that match: 2, of 4 made and 3 expected; F1 is 2 * 2 / (4 + 3). b.y: expected 2, got "
+                "nothing (call 3); z: not expected (call 1)."
+            ),
             details={
                 "true_positives": 2,
                 "false_positives": 2,
                 "false_negatives": 1,
                 "precision": 0.5,
-                "recall": 2 / 3,
+                "recall": 0.6666666666666666,
                 "matches": [
                     {"actual": 1, "reference": 0, "name": "a", "similarity": 1.0},
                     {"actual": 3, "reference": 2, "name": "c", "similarity": 1.0},
                 ],
                 "rating": "moderate",
+                "alignment": [
+                    {"expected": "a", "actual": "a", "status": "ok", "call": 1},
+                    {"expected": "b", "actual": "b", "status": "arguments", "call": 2},
+                    {"expected": "c", "actual": "c", "status": "ok", "call": 3},
+                    {"expected": None, "actual": "z", "status": "extra", "call": 0},
+                ],
+                "deviations": [
+                    {"kind": "arguments", "tool": "b", "call": 2, "span_id": None, "path": "y", "expected": 2},
+                    {"kind": "unexpected", "tool": "z", "call": 0, "span_id": None},
+                ],
             },
+            without_content=(
+                "Calls that match: 2, of 4 made and 3 expected; F1 is 2 * 2 / (4 + 3). b.y: missing (call 3); "
+                "z: not expected (call 1)."
+            ),
         )
 
         assert expected == evaluator.evaluate(run)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, called, details_of, value_of
+from evaluators.runs import CUT_OFF, aligned, called, details_of, value_of
 from spanscore.evaluators.tool_call_order import ToolCallOrder
 from spanscore.model import Score, Skipped
 from spanscore.testing import check_evaluator
@@ -20,18 +20,22 @@ class TestValue:
         expected = Score(
             value=0.75,
             passed=False,
-            explanation="3 of 4 expected calls were made in order, among 5 calls.",
+            explanation=(
+                "3 of 4 expected calls were made in order, among 5 calls. c: called, but not in the expected "
+                "order (call 3)."
+            ),
             details={
                 "lcs": ["a", "b", "d"],
                 "totals": {"expected": 4, "actual": 5},
                 "alignment": [
-                    [None, "x", "extra"],
-                    ["a", "a", "ok"],
-                    [None, "c", "extra"],
-                    ["b", "b", "ok"],
-                    ["c", None, "missing"],
-                    ["d", "d", "ok"],
+                    {"expected": None, "actual": "x", "status": "ignored", "call": 0},
+                    {"expected": "a", "actual": "a", "status": "ok", "call": 1},
+                    {"expected": None, "actual": "c", "status": "ignored", "call": 2},
+                    {"expected": "b", "actual": "b", "status": "ok", "call": 3},
+                    {"expected": "c", "actual": None, "status": "order", "call": 2},
+                    {"expected": "d", "actual": "d", "status": "ok", "call": 4},
                 ],
+                "deviations": [{"kind": "order", "tool": "c", "call": 2, "span_id": None}],
             },
         )
 
@@ -50,7 +54,7 @@ class TestValue:
         """What is wrong in a strict comparison is wrong in its place."""
         outcome = ToolCallOrder(tool_calls_order=("a", "b"), strict=True).evaluate(called("b", "b", "a"))
 
-        assert [["a", "b", "wrong"], ["b", "b", "ok"], [None, "a", "extra"]] == details_of(outcome)["alignment"]
+        assert [("a", "b", "wrong"), ("b", "b", "ok"), (None, "a", "extra")] == aligned(outcome)
 
     def test_names_are_listed_as_expected(self) -> None:
         """Names that are compared in canonical form are listed the way the configuration has them."""

@@ -18,20 +18,32 @@ def expecting(*outputs: tuple[str, Any], **parameters: Any) -> ToolCallOutput:
 
 class TestValue:
     def test_share_of_expected_results(self) -> None:
-        """The value is the share of expected results that a call returned; results are never told."""
+        """The value is the share of expected results that a call returned; what differs is told."""
         outcome = expecting(("a", "2"), ("a", "1"), ("b", "9")).evaluate(returned(("a", "1"), ("a", "2"), ("b", "8")))
 
         expected = Score(
             value=2 / 3,
             passed=False,
-            explanation="2 of 3 expected results were returned.",
+            explanation='2 of 3 expected results were returned. b result: expected "9", got "8" (call 3).',
             details={
                 "explained_tool_outputs": {
                     "a_0": "Actual: call 1, Score: 1.0",
                     "a_1": "Actual: call 0, Score: 1.0",
                     "b_0": "Actual: no call, Score: 0.0",
-                }
+                },
+                "deviations": [
+                    {
+                        "kind": "result",
+                        "tool": "b",
+                        "call": 2,
+                        "span_id": None,
+                        "path": "",
+                        "expected": "9",
+                        "actual": "8",
+                    }
+                ],
             },
+            without_content="2 of 3 expected results were returned. b result: another value (call 3).",
         )
 
         assert expected == outcome

@@ -32,7 +32,7 @@ class TestMeasurements:
         expected = Score(
             value=0.75,
             passed=False,
-            explanation="3 of 4 tool calls did not fail.",
+            explanation="3 of 4 tool calls did not fail. search failed: timeout (call 2).",
             details={
                 "measurements": {
                     "tool_calls_total": 4,
@@ -45,7 +45,11 @@ class TestMeasurements:
                     "tool_call_latency_p95_ms": 40.0,
                 },
                 "gates_exceeded": [],
+                "deviations": [
+                    {"kind": "error", "tool": "search", "call": 1, "span_id": None, "path": "", "actual": "timeout"}
+                ],
             },
+            without_content="3 of 4 tool calls did not fail. search failed (call 2).",
         )
 
         assert expected == ToolCallTrajectory().evaluate(RUN)

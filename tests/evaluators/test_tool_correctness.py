@@ -19,12 +19,18 @@ class TestValue:
         expected = Score(
             value=0.0,
             passed=False,
-            explanation="2 tools were expected and 2 used; 1 expected were not used ('book') and 1 used were not "
-            "expected ('pay').",
+            explanation=(
+                "2 tools were expected and 2 used; 1 expected were not used ('book') and 1 used were not "
+                "expected ('pay')."
+            ),
             details={
                 "missing": ["book"],
                 "extra": ["pay"],
                 "canonical": {"WebSearch": "web_search", "book": "book", "web_search": "web_search", "Pay": "pay"},
+                "deviations": [
+                    {"kind": "missing", "tool": "book", "call": None, "span_id": None},
+                    {"kind": "unexpected", "tool": "Pay", "call": 1, "span_id": None},
+                ],
             },
         )
 

@@ -34,19 +34,48 @@ class TestRules:
         expected = Score(
             value=2 / 6,
             passed=False,
-            explanation="2 of 6 rules were kept; broken: 'allowed: lookup_*, issue_refund', 'forbidden: delete_*', "
-            "'must_precede: lookup_*, issue_refund', 'max_calls: 2'.",
+            explanation=(
+                "2 of 6 rules were kept; broken: 'allowed: lookup_*, issue_refund' by delete_order (call 3), "
+                "'forbidden: delete_*' by delete_order (call 3), 'must_precede: lookup_*, issue_refund' by "
+                "issue_refund (call 1), 'max_calls: 2' by delete_order (call 3)."
+            ),
             details={
                 "rules": {"kept": 2, "total": 6},
                 "broken": [
                     {"rule": "allowed: lookup_*, issue_refund", "calls": [2], "span_ids": ["0202020202020202"]},
                     {"rule": "forbidden: delete_*", "calls": [2], "span_ids": ["0202020202020202"]},
-                    {
-                        "rule": "must_precede: lookup_*, issue_refund",
-                        "calls": [0],
-                        "span_ids": ["0000000000000000"],
-                    },
+                    {"rule": "must_precede: lookup_*, issue_refund", "calls": [0], "span_ids": ["0000000000000000"]},
                     {"rule": "max_calls: 2", "calls": [2], "span_ids": ["0202020202020202"]},
+                ],
+                "deviations": [
+                    {
+                        "kind": "rule",
+                        "tool": "delete_order",
+                        "call": 2,
+                        "span_id": "0202020202020202",
+                        "expected": "allowed: lookup_*, issue_refund",
+                    },
+                    {
+                        "kind": "rule",
+                        "tool": "delete_order",
+                        "call": 2,
+                        "span_id": "0202020202020202",
+                        "expected": "forbidden: delete_*",
+                    },
+                    {
+                        "kind": "rule",
+                        "tool": "issue_refund",
+                        "call": 0,
+                        "span_id": "0000000000000000",
+                        "expected": "must_precede: lookup_*, issue_refund",
+                    },
+                    {
+                        "kind": "rule",
+                        "tool": "delete_order",
+                        "call": 2,
+                        "span_id": "0202020202020202",
+                        "expected": "max_calls: 2",
+                    },
                 ],
             },
         )

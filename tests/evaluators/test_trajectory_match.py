@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, aligned, called, details_of, made, value_of
 from spanscore.evaluators.trajectory_match import ReferenceCall, TrajectoryMatch
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -90,20 +90,38 @@ class TestModes:
         expected = Score(
             value=0.0,
             passed=False,
-            explanation="1 calls match, of 3 made and 3 in the reference; "
-            "in_order needs all of the reference, in order.",
+            explanation=(
+                "Calls that match: 1, of 3 made and 3 in the reference; in_order needs all of the reference, "
+                "in order. a.x: expected 1, got 2 (call 1); c: expected, not called."
+            ),
             details={
                 "mode": "in_order",
                 "scoring": "binary",
                 "hits": 1,
                 "totals": {"reference": 3, "actual": 3},
                 "alignment": [
-                    ["a", "a", "arguments"],
-                    ["b", "b", "ok"],
-                    ["c", None, "missing"],
-                    [None, "d", "extra"],
+                    {"expected": "a", "actual": "a", "status": "arguments", "call": 0},
+                    {"expected": "b", "actual": "b", "status": "ok", "call": 1},
+                    {"expected": "c", "actual": None, "status": "missing", "call": None},
+                    {"expected": None, "actual": "d", "status": "ignored", "call": 2},
+                ],
+                "deviations": [
+                    {
+                        "kind": "arguments",
+                        "tool": "a",
+                        "call": 0,
+                        "span_id": None,
+                        "path": "x",
+                        "expected": 1,
+                        "actual": 2,
+                    },
+                    {"kind": "missing", "tool": "c", "call": None, "span_id": None},
                 ],
             },
+            without_content=(
+                "Calls that match: 1, of 3 made and 3 in the reference; in_order needs all of the reference, "
+                "in order. a.x: another value (call 1); c: expected, not called."
+            ),
         )
 
         assert expected == outcome
@@ -111,15 +129,15 @@ class TestModes:
     @pytest.mark.parametrize(
         ("mode", "entries"),
         [
-            ("exact", [["a", "b", "wrong"], ["b", "a", "wrong"], ["b", "b", "arguments"]]),
-            ("unordered", [["a", "a", "ok"], ["b", "b", "ok"], ["b", "b", "arguments"]]),
+            ("exact", [("a", "b", "wrong"), ("b", "a", "wrong"), ("b", "b", "arguments")]),
+            ("unordered", [("a", "a", "ok"), ("b", "b", "ok"), ("b", "b", "arguments")]),
         ],
     )
     def test_alignment(self, mode: str, entries: list[Any]) -> None:
         """A failed match shows where the run left the reference, in the mode's own way."""
         evaluator = expecting(("a", {}), ("b", {}), ("b", {"x": 1}), mode=mode)
 
-        assert entries == details_of(evaluator.evaluate(called("b", "a", "b")))["alignment"]
+        assert entries == aligned(evaluator.evaluate(called("b", "a", "b")))
 
 
 class TestArguments:

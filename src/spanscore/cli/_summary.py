@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from spanscore.model import Report
+from spanscore.cli._matched import Matched
+from spanscore.model import Report, Skipped
+from spanscore.pipeline import EvaluatorEntry
 from spanscore.tally import Tally
 
 _ROUNDING: Final = 1e-12
+_REASONS_KEPT: Final = 1_000
+_REASONS_TOLD: Final = 3
 
 
 class Summary:
     """Counts reports.
 
     Args:
-        evaluators: name and type of every evaluator that runs.
+        entries: every evaluator that runs.
     """
 
-    def __init__(self, evaluators: Iterable[tuple[str, str]]) -> None:
-        self.tallies: Final = {name: Tally(kind) for name, kind in evaluators}
+    def __init__(self, entries: Iterable[EvaluatorEntry]) -> None:
+        entries = tuple(entries)
+        self.tallies: Final = {entry.name: Tally(entry.type) for entry in entries}
         self.trajectories = 0
         self.failing = 0
         self.tool_calls = 0
+        self._matched: Final = {entry.name: Matched(entry) for entry in entries}
+        self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
         """Count one report."""
@@ -31,6 +39,12 @@ class Summary:
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
+            if isinstance(evaluation.outcome, Skipped):
+                reasons = self._reasons[evaluation.name]
+                if len(reasons) < _REASONS_KEPT or evaluation.outcome.reason in reasons:
+                    reasons[evaluation.outcome.reason] += 1
+        for matched in self._matched.values():
+            matched.add(report.trajectory)
 
     @property
     def passed(self) -> bool:
@@ -43,3 +57,18 @@ class Summary:
             tally.failed or (tally.mean is not None and tally.mean < mean - _ROUNDING)
             for tally in self.tallies.values()
         )
+
+    def unscored(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
+        for name, tally in self.tallies.items():
+            if tally.scored or tally.failed:
+                continue
+            yield name, f"skipped all {tally.skipped}" if tally.skipped else self._matched[name].why_none()
+
+    def skipped(self) -> Iterator[tuple[str, int, str]]:
+        """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first."""
+        for name, reasons in self._reasons.items():
+            if reasons:
+                told = [f"{reason} ({count}x)" for reason, count in reasons.most_common(_REASONS_TOLD)]
+                more = len(reasons) - _REASONS_TOLD
+                yield name, self.tallies[name].skipped, "; ".join(told) + (f"; {more} more reasons" if more > 0 else "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, TextIO, assert_never
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TextIO, assert_never
 
 from rich.console import Console
 from rich.padding import Padding
@@ -11,20 +11,25 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from spanscore.cli._summary import Summary
+from spanscore.compare.alignment import CONTEXT, Entry, folded
+from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.printable import printable
 
 _FAILING_SHOWN: Final = 20
 _OTHERS_SHOWN: Final = 20
-_CALLS_SHOWN: Final = 40
+_CALLS_SHOWN: Final = 12
 _SENTENCE_WIDTH: Final = 1_000
+_MARK_WIDTH: Final = 200
 _PLAIN_WIDTH: Final = 120
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
 _PARTED: Final = {
     "ok": "",
+    "ignored": "",
     "missing": "← missing",
     "extra": "← not expected",
     "wrong": "← another tool",
+    "order": "← called, but not here",
     "arguments": "← other arguments",
 }
 
@@ -46,8 +51,8 @@ class Table:
         self._console.print(_headline(report))
         if label == "fail":
             for evaluation in report.evaluations:
-                self._tell(evaluation)
-            self._console.print(_indented(_calls(report.trajectory.calls)))
+                self._tell(report, evaluation)
+            self._console.print(_indented(_calls(report.trajectory.calls, _deviating(report))))
 
     def finish(self, summary: Summary) -> None:
         """Print what was left out and the counts."""
@@ -56,18 +61,28 @@ class Table:
             self._console.print(f"... and {hidden} more failing; --format json tells of all")
         self._console.print()
         self._console.print(_counts(summary))
+        self._tell_unchecked(summary)
         failing = f", {summary.failing} failing" if summary.failing else ""
         self._console.print(f"{summary.trajectories} trajectories, {summary.tool_calls} tool calls{failing}")
 
-    def _tell(self, evaluation: Evaluation) -> None:
+    def _tell_unchecked(self, summary: Summary) -> None:
+        """Print what was not scored and why: what checked nothing must not look as if all were well."""
+        for name, skipped, reasons in summary.skipped():
+            self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
+        for name, why in summary.unscored():
+            told = f"{name} checked nothing: {why}"
+            self._console.print(Text(printable(told, _SENTENCE_WIDTH), style="yellow"))
+
+    def _tell(self, report: Report, evaluation: Evaluation) -> None:
         match evaluation.outcome:
             case Score(_, True) | Skipped():
                 return
-            case Score(value, _, explanation, details):
-                told = printable(f"{evaluation.name}  {value:.4g}  {explanation}", _SENTENCE_WIDTH)
+            case Score(value) as score:
+                told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
                 self._console.print(_indented(Text(told)))
-                if aligned := details.get("alignment"):
-                    self._console.print(Padding(_alignment(aligned), (0, 0, 0, 4), expand=False))
+                if aligned := score.details.get("alignment"):
+                    deviations = score.details.get("deviations", ()) if report.tool_content else ()
+                    self._console.print(Padding(_alignment(aligned, deviations), (0, 0, 0, 4), expand=False))
             case Failed(error_type, message):
                 told = printable(f"{evaluation.name}  {error_type}: {message}", _SENTENCE_WIDTH)
                 self._console.print(_indented(Text(told, style="red")))
@@ -85,25 +100,62 @@ def _headline(report: Report) -> Text:
     return text.append("  ".join(printable(word) for word in known if word))
 
 
-def _calls(calls: tuple[ToolCall, ...]) -> Text:
-    text = Text("called  ")
-    for number, call in enumerate(calls[:_CALLS_SHOWN]):
-        text.append(" → " if number else "").append(printable(call.name))
-        if call.error is not None:
-            text.append(f" ✗ {printable(call.error)}", style="red")
-    if len(calls) > _CALLS_SHOWN:
-        text.append(f" → ... {len(calls) - _CALLS_SHOWN} more")
-    return text if calls else Text("called  nothing")
+def _deviating(report: Report) -> set[int]:
+    """Return the indexes of the calls that an evaluation found to deviate, and of those that failed."""
+    found = {index for index, call in enumerate(report.trajectory.calls) if call.error is not None}
+    for evaluation in report.evaluations:
+        if isinstance(evaluation.outcome, Score) and not evaluation.outcome.passed:
+            deviations = evaluation.outcome.details.get("deviations", ())
+            found.update(row["call"] for row in deviations if row.get("call") is not None)
+    return found
 
 
-def _alignment(entries: Iterable[list[str | None]]) -> Grid:
+def _calls(calls: Sequence[ToolCall], deviating: set[int]) -> Text:
+    """Return what was called; of many calls those that deviate, with some before and after them."""
+    near = {other for index in deviating for other in range(index - CONTEXT, index + CONTEXT + 1)}
+    shown = range(len(calls)) if len(calls) <= _CALLS_SHOWN else sorted(near.intersection(range(len(calls))))
+    parts: list[Text] = []
+    following = 0
+    for index in shown[:_CALLS_SHOWN]:
+        parts += _left_out(index - following)
+        parts.append(_call(calls[index]))
+        following = index + 1
+    parts += _left_out(len(calls) - following)
+    return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
+
+
+def _left_out(count: int) -> list[Text]:
+    return [Text(f"… {_plural(count, 'call')} …", style="dim")] if count else []
+
+
+def _call(call: ToolCall) -> Text:
+    text = Text(printable(call.name))
+    return text if call.error is None else text.append(f" ✗ {printable(call.error)}", style="red")
+
+
+def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
     grid = Grid("expected", "actual", "", box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for expected, actual, status in entries:
-        parted = _PARTED.get(status or "", status)
-        grid.add_row(
-            printable(expected or ""), printable(actual or ""), parted, style="" if status == "ok" else "yellow"
-        )
+    by_call = {row["call"]: row for row in deviations if row["kind"] == "arguments"}
+    for entry in folded(entries):
+        status = entry["status"]
+        if status in {"folded", "cut"}:
+            as_expected = " as expected" if status == "folded" else " more"
+            grid.add_row(f"… {_plural(entry['calls'], 'call')}{as_expected}", "", "", style="dim")
+            continue
+        mark = _PARTED[status]
+        if status == "arguments" and entry["call"] in by_call:
+            mark = f"← {'; '.join(_paths(by_call[entry['call']]))}"
+        names = (printable(entry[side] or "") for side in ("expected", "actual"))
+        grid.add_row(*names, printable(mark, _MARK_WIDTH), style="yellow" if _PARTED[status] else "")
     return grid
+
+
+def _paths(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs in a call, path by path."""
+    for path in (row, *row.get("more", ())):
+        if "path" in path:
+            difference = Difference((), path.get("expected", ABSENT), path.get("actual", ABSENT))
+            yield f"{path['path'] or 'arguments'}: {difference.words}"
 
 
 def _counts(summary: Summary) -> Grid:

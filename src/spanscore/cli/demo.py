@@ -66,7 +66,7 @@ class _Screen:
     """Prints each report as it comes and tells when the last one is in."""
 
     def __init__(self, config: Config, expected: int) -> None:
-        self.summary: Final = Summary([(entry.name, entry.type) for entry in config.evaluators])
+        self.summary: Final = Summary(config.evaluators)
         self.table: Final = Table(sys.stdout)
         self.complete: Final = asyncio.Event()
         self._expected = expected

@@ -14,6 +14,7 @@ from spanscore.cli import FAILED, OK
 from spanscore.cli._recordings import progress, tell_problems
 from spanscore.cli._summary import Summary
 from spanscore.model import Report
+from spanscore.pipeline import Pipeline
 from spanscore.receivers.files import Recording
 from spanscore.serialization import report_line
 
@@ -41,26 +42,46 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="X",
         help="fail when an evaluator's mean score is below X, in place of: when a trajectory does not pass",
     )
+    parser.add_argument(
+        "--allow-unscored",
+        action="store_true",
+        help="do not fail when an evaluator scored no trajectory: it matched none, or skipped all",
+    )
+    parser.add_argument(
+        "--no-content", action="store_true", help="leave arguments, results and the texts of errors out of the output"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Score the files and return the exit status."""
     config = configuration.load(arguments.config) if arguments.config else configuration.default()
-    config = config.for_files()
+    config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
-    summary = Summary([(entry.name, entry.type) for entry in pipeline.entries])
+    summary = Summary(pipeline.entries)
     with progress("reading") as shown:
         recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
-        _write(arguments.format, _counted(offline.score(recording, config, pipeline), summary), summary)
+        _write(arguments, _counted(offline.score(recording, config, pipeline), summary), summary)
     tell_problems(recording)
     if not summary.trajectories:
         print("nothing to score: no trace was found", file=sys.stderr)
         return FAILED
-    if recording.problem_count:
+    if _tell_unchecked(arguments, pipeline, summary) or recording.problem_count:
         return FAILED
     passed = summary.passed if arguments.fail_under is None else summary.reaches(arguments.fail_under)
     return OK if passed else FAILED
+
+
+def _tell_unchecked(arguments: argparse.Namespace, pipeline: Pipeline, summary: Summary) -> bool:
+    """Say what could not be checked, where the output does not, and return whether that is a failure."""
+    failures = pipeline.reader.failures
+    for (dialect, error), count in failures.items():
+        print(f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped", file=sys.stderr)
+    unscored = list(summary.unscored())
+    if arguments.format != "table":
+        for name, why in unscored:
+            print(f"{name} checked nothing: {why}", file=sys.stderr)
+    return bool(failures) or (bool(unscored) and not arguments.allow_unscored)
 
 
 def _counted(reports: Iterable[Report], summary: Summary) -> Iterator[Report]:
@@ -69,14 +90,14 @@ def _counted(reports: Iterable[Report], summary: Summary) -> Iterator[Report]:
         yield report
 
 
-def _write(form: str, reports: Iterable[Report], summary: Summary) -> None:
-    if form == "json":
+def _write(arguments: argparse.Namespace, reports: Iterable[Report], summary: Summary) -> None:
+    if arguments.format == "json":
         for report in reports:
-            print(report_line(report))
-    elif form == "junit":
+            print(report_line(report, content=report.tool_content))
+    elif arguments.format == "junit":
         from spanscore.cli._junit import write_junit  # noqa: PLC0415 - only what the format needs is loaded
 
-        write_junit(reports, sys.stdout)
+        write_junit(reports, sys.stdout, summary, allow_unscored=arguments.allow_unscored)
     else:
         _write_table(reports, summary)
 

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from spanscore.compare.differences import ABSENT, Difference, differences
 from spanscore.compare.effort import Effort
 from spanscore.compare.matching import containing, json_key, member_keys
-from spanscore.model import Recorded
+from spanscore.model import NOT_RECORDED, Recorded
 
 ArgumentMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 """`exact`: equal as a whole; `ignore`: not compared; `subset`, `superset`: the actual call's top-level arguments are
@@ -19,7 +20,6 @@ Path: TypeAlias = tuple[str, ...]
 
 _MAX_STEPS: Final = 64
 _MAX_INDEX_DIGITS: Final = 9
-_ABSENT: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,29 @@ class Comparison:
         if self.only is None:
             return member_keys(arguments)
         found = (value_at(arguments, path) for path in self.only)
-        return tuple([value if value is _ABSENT else json_key(value) for value in found])
+        return tuple([value if value is ABSENT else json_key(value) for value in found])
 
     def fits(self, actual: Hashable, reference: Hashable) -> bool:
         """Return whether an actual call's key fits the reference's."""
         if self.by_containment and isinstance(actual, frozenset) and isinstance(reference, frozenset):
             return actual <= reference if self.mode == "subset" else actual >= reference
         return actual == reference
+
+    def differences(self, reference: Recorded, actual: Recorded) -> list[Difference]:
+        """Return where arguments differ that do not fit, as far as they are compared."""
+        expected, came = ({} if value is NOT_RECORDED else value for value in (reference, actual))
+        if self.ignored:
+            expected, came = without(expected, self.ignored), without(came, self.ignored)
+        if self.only is None:
+            return differences(expected, came, missing=self.mode != "subset", extra=self.mode != "superset")
+        found = []
+        for path in self.only:
+            one, other = value_at(expected, path), value_at(came, path)
+            if ABSENT in (one, other):
+                found += [] if one is other else [Difference(path, one, other)]
+            else:
+                found += [each._replace(path=(*path, *each.path)) for each in differences(one, other)]
+        return found
 
     def partners(
         self, actual: Iterable[Hashable], reference: Iterable[Hashable], effort: Effort
@@ -107,7 +123,7 @@ def value_at(value: Any, path: Path) -> Any:
         elif isinstance(value, list) and (index := _index(value, step)) is not None:
             value = value[index]
         else:
-            return _ABSENT
+            return ABSENT
     return value
 
 

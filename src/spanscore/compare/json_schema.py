@@ -7,7 +7,7 @@ the schema, patterns run on RE2, which takes time linear in the text, and a chec
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +22,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from spanscore.compare.differences import ABSENT
 from spanscore.compare.matching import json_key
 from spanscore.model import JSON
 
@@ -58,6 +59,23 @@ class UncheckableError(Exception):
     """A value cannot be checked within the limits."""
 
 
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong with a value."""
+
+    path: tuple[str | int, ...]
+    """Where, from the top of the value."""
+    rule: str
+    """What the schema wants there, which does not tell the value: scores go where arguments may not."""
+    actual: Any
+    """What stands there; `ABSENT` where the rule is about something that does not."""
+    known_path: tuple[str | int, ...]
+    """The path with `*` for each key that the schema does not name: a user may have made it."""
+
+    def __str__(self) -> str:
+        return f"{_pointer(self.path)}: {self.rule}"
+
+
 class Schema:
     """A schema that is ready to check values.
 
@@ -74,21 +92,22 @@ class Schema:
         try:
             draft.check_schema(schema, format_checker=None)  # formats are checked by Python's regular expressions
         except SchemaError as error:
-            message = f"not a JSON Schema: {error.message} at {_pointer(error)}"
+            message = f"not a JSON Schema: {error.message} at {_pointer(error.absolute_path)}"
             raise ValueError(message) from error
         except RecursionError as error:
             message = "the schema is nested too deeply"
             raise ValueError(message) from error
         _refuse_unusable(schema, parts)
         self._validator = _bounded(draft)(schema, registry=Registry())
+        self._named = frozenset(name for part in parts for name in _properties(part))
         try:
             self.problems({}, Work())
         except UncheckableError as error:
             message = f"the schema cannot be used: {error}"
             raise ValueError(message) from error
 
-    def problems(self, value: JSON, work: Work) -> list[str]:
-        """Return the first few things that are wrong with a value, without telling the value; none when it is valid.
+    def problems(self, value: JSON, work: Work) -> list[Violation]:
+        """Return the first few things that are wrong with a value; none when it is valid.
 
         Args:
             value: what to check.
@@ -104,7 +123,7 @@ class Schema:
         granted = own.left
         token = _work.set(own)
         try:
-            return list(dict.fromkeys(map(_problem, islice(self._validator.iter_errors(value), _SHOWN))))
+            return self._distinct(islice(self._validator.iter_errors(value), _SHOWN))
         except (RecursionError, Unresolvable) as error:
             raise UncheckableError(_ENDLESS) from error
         except ArithmeticError as error:
@@ -113,6 +132,25 @@ class Schema:
         finally:
             _work.reset(token)
             work.left -= granted - own.left
+
+    def _distinct(self, errors: Iterable[ValidationError]) -> list[Violation]:
+        found: dict[str, Violation] = {}
+        for error in errors:
+            is_missing = error.validator == "required"
+            path = tuple(error.absolute_path)
+            violation = Violation(
+                path=path,
+                rule=error.message if is_missing else f"{error.validator}: {reprlib.repr(error.validator_value)}",
+                actual=ABSENT if is_missing else error.instance,
+                known_path=tuple(step if isinstance(step, int) or step in self._named else "*" for step in path),
+            )
+            found.setdefault(str(violation), violation)
+        return list(found.values())
+
+
+def _properties(part: Mapping[str, Any]) -> Iterable[str]:
+    named = part.get("properties")
+    return named if isinstance(named, dict) else ()
 
 
 def _draft(schema: Any) -> Any:
@@ -237,7 +275,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
         if name in schema.get("properties", {}) or any(_is_found(pattern, name) for pattern in patterns):
             continue
         if allowed is False:
-            yield ValidationError("not allowed", path=[name])
+            yield ValidationError("not allowed", path=[name], instance=value)
         else:
             yield from validator.descend(value, allowed, path=name)
 
@@ -273,13 +311,5 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _problem(error: ValidationError) -> str:
-    """Say what the schema wants, never what the value is: scores go where arguments may not."""
-    wanted = (
-        error.message if error.validator == "required" else f"{error.validator}: {reprlib.repr(error.validator_value)}"
-    )
-    return f"{_pointer(error)}: {wanted}"
-
-
-def _pointer(error: ValidationError | SchemaError) -> str:
-    return "/" + "/".join(reprlib.repr(step).strip("'") for step in error.absolute_path)
+def _pointer(path: Iterable[str | int]) -> str:
+    return "/" + "/".join(reprlib.repr(step).strip("'") for step in path)

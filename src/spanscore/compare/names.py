@@ -93,9 +93,14 @@ def same_tool(one: str | None, other: str | None) -> bool:
 def listed(names: Iterable[str], limit: int = 5) -> str:
     """Return names for a sentence, quoted, shortened and bounded in number: `'search', 'book' and 3 more`."""
     left = list(names)
-    shown = [repr(name if len(name) <= _SHOWN_LENGTH else f"{name[:_SHOWN_LENGTH]}…") for name in islice(left, limit)]
+    shown = [repr(short(name)) for name in islice(left, limit)]
     more = len(left) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def short(name: str) -> str:
+    """Return a name for a sentence, cut where it is long."""
+    return name if len(name) <= _SHOWN_LENGTH else f"{name[:_SHOWN_LENGTH]}…"
 
 
 def _canonical(name: str, namespaces: Namespaces) -> str:

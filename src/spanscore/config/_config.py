@@ -88,10 +88,15 @@ class Config:
             annotate=self.annotate or "child_span",
         )
 
-    def for_files(self) -> Config:
-        """Return the configuration for recorded spans: what would listen, send or keep is left out."""
+    def for_files(self, *, tool_content: bool = True) -> Config:
+        """Return the configuration for recorded spans: what would listen, send or keep is left out.
+
+        Args:
+            tool_content: whether arguments and results may be shown: the file is the user's own.
+        """
         return replace(
             self,
+            tool_content=tool_content,
             receivers=Receivers(),
             exporters=Exporters(),
             traces=_filled(self.traces, root="parentless", decision_delay=0.0),

@@ -38,7 +38,7 @@ class Lines:
 
     def emit(self, report: Report) -> None:
         """Queue a line."""
-        if self.outbox.put():
+        if report.trajectory.recognised and self.outbox.put():
             self._queue.put(line(report, self._clock()))
 
     def flush(self, timeout_s: float) -> bool:
@@ -98,8 +98,8 @@ def _verdict(evaluation: Evaluation) -> str:
 
 def _what_is_wrong(report: Report, evaluation: Evaluation) -> str:
     match evaluation.outcome:
-        case Score(_, False, explanation):
-            told = explanation
+        case Score(_, False) as score:
+            told = report.told(score)
         case Failed() as failed:
             told = failure_text(report, failed)
         case _:

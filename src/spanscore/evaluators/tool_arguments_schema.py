@@ -10,11 +10,13 @@ from itertools import islice
 from typing import Any, ClassVar, Final
 
 from spanscore.compare.alignment import LIMIT
+from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.differences import Difference
 from spanscore.compare.expected import unrecorded_arguments
-from spanscore.compare.json_schema import Schema, UncheckableError, Work
+from spanscore.compare.json_schema import Schema, UncheckableError, Violation, Work
 from spanscore.compare.names import Normalise, called_names, listed, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import JSON, NOT_RECORDED, Outcome, Score, Skipped, ToolCall, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 
 _LONGEST_SCHEMA: Final = 64 * 1024
 _WORK: Final = 200_000
@@ -64,14 +66,14 @@ class ToolArgumentsSchema(Parameters):
         if not total:
             return Skipped(_nothing_checked(len(unchecked), unusable))
         value = (total - len(invalid)) / total
-        explanation = f"{total - len(invalid)} of {total} calls have arguments that are valid by their tool's schema"
-        explanation += f"; not those of {listed(dict.fromkeys(names[index] for index in invalid))}." if invalid else "."
+        explanation = f"{total - len(invalid)} of {total} calls have arguments that are valid by their tool's schema."
         details = {
             "totals": {"valid": total - len(invalid), "invalid": len(invalid), "unchecked": len(unchecked)},
             "invalid": _shown(invalid, trajectory.calls),
             "unusable_schemas": dict(islice(unusable.items(), LIMIT)),
         }
-        return Score(value, value >= self.threshold, explanation, details)
+        deviations = [_deviation(index, found, trajectory.calls) for index, found in invalid.items()]
+        return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _schemas(self, trajectory: Trajectory, called: frozenset[str]) -> tuple[Mapping[str, Schema], dict[str, str]]:
         """Return the schemas of the tools that were called, and why others are unusable."""
@@ -106,7 +108,7 @@ def _carried(text: str) -> Schema:
     return Schema(json.loads(text))
 
 
-def _problems(schema: Schema, call: ToolCall, work: Work) -> list[str] | None:
+def _problems(schema: Schema, call: ToolCall, work: Work) -> list[Violation] | None:
     try:
         return schema.problems({} if call.arguments is NOT_RECORDED else call.arguments, work)
     except UncheckableError:
@@ -121,13 +123,18 @@ def _nothing_checked(unchecked: int, unusable: Mapping[str, str]) -> str:
     return "no tool that was called has a schema"
 
 
-def _shown(invalid: Mapping[int, list[str] | None], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+def _deviation(index: int, violations: Sequence[Violation], calls: Sequence[ToolCall]) -> Deviation:
+    differences = tuple(Difference(each.path, each.rule, each.actual, each.known_path) for each in violations)
+    return Deviation.at("schema", index, calls, differences=differences)
+
+
+def _shown(invalid: Mapping[int, list[Violation]], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
     return [
         {
             "call": index,
             "tool": calls[index].name,
             "span_id": span_id.hex() if (span_id := calls[index].span_id) else None,
-            "problems": problems,
+            "problems": list(map(str, problems)),
         }
         for index, problems in islice(invalid.items(), LIMIT)
     ]

@@ -11,12 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from annotated_types import Ge
 
 from spanscore.compare import alignment
+from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.differences import Difference, differences
 from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
 from spanscore.compare.matching import json_key
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import Reference, Wanted
 from spanscore.contracts import Parameters
-from spanscore.model import NOT_RECORDED, Outcome, Score, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +107,21 @@ class ToolCallAccuracy(Parameters):
             **counted.details,
             "totals": {"reference": len(self._expected), "output": len(names)},
         }
+        deviations: list[Deviation] = []
         if value < 1:
-            details["alignment"] = counted.align()
-        return Score(value, value >= self.threshold, explanation, details)
+            # Calls too many cost nothing in mode flexible without a penalty for them.
+            aligned = alignment.minding(counted.align(), extra=self.mode == "exact" or self.weights.extra_penalty > 0)
+            expected = [call.name for call in self._expected]
+            details["alignment"] = alignment.entries(aligned, expected, names)
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
+        def differ(place: int, call: int) -> list[Difference]:
+            expected, actual = self._expected[place].arguments, calls[call].arguments
+            return differences({} if expected is NOT_RECORDED else expected, {} if actual is NOT_RECORDED else actual)
+
+        return differ
 
     def _tools_compared(self) -> frozenset[str]:
         flexible = self.mode == "flexible"
@@ -133,7 +147,7 @@ class _Counted(NamedTuple):
     mismatches: int
     missing: int
     details: dict[str, Any]
-    align: Callable[[], list[alignment.Entry]]
+    align: Callable[[], list[alignment.Aligned]]
 
 
 def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str]) -> _Counted:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.deviations import DETAILED, Deviation, scored
+from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
 from spanscore.compare.matching import Doubt, doubts, member_keys, positions
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, Skipped, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
+
+_LOOKED_AT: Final = 20
+"""So many calls of a tool are compared in detail to find the one that was probably meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +92,30 @@ class ToolCallArgs(Parameters):
                 for (label, text), index in zip(self._labels, found, strict=True)
             }
         }
-        return Score(value, value >= self.threshold, explanation, details)
+        deviations = tuple(self._deviations(trajectory, names, found))
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def _deviations(
+        self, trajectory: Trajectory, names: Sequence[str], found: Sequence[int | None]
+    ) -> Iterator[Deviation]:
+        """Yield what is wrong with each call not found: how the nearest one left of its tool differs, if any is."""
+        taken = frozenset(found)
+        spare = {tool: [call for call in calls if call not in taken] for tool, calls in positions(names).items()}
+        unmet = [wanted for wanted, index in zip(self._expected, found, strict=True) if index is None]
+        for number, wanted in enumerate(unmet):
+            left = spare.get(wanted.tool)
+            if not left:
+                yield Deviation(kind="missing", tool=wanted.tool)
+                continue
+            looked_at = left[: _LOOKED_AT if number < DETAILED else 1]
+            near = {call: self._differences(wanted, trajectory.calls[call]) for call in looked_at}
+            nearest = min(near, key=lambda call: len(near[call]))
+            left.remove(nearest)
+            yield Deviation.at("arguments", nearest, trajectory.calls, differences=tuple(near[nearest]))
+
+    def _differences(self, wanted: _Wanted, call: ToolCall) -> list[Difference]:
+        actual = {} if call.arguments is NOT_RECORDED else call.arguments
+        return differences(wanted.arguments, actual, extra=not self.subset)
 
 
 class _Wanted(NamedTuple):

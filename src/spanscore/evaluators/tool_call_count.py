@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from annotated_types import Ge, MinLen
 
+from spanscore.compare.deviations import Deviation, rows
 from spanscore.compare.expected import cut_off
+from spanscore.compare.matching import positions
 from spanscore.compare.names import Normalise, called_names, listed, normaliser
 from spanscore.contracts import Parameters
 from spanscore.model import Outcome, Score, Trajectory
@@ -63,16 +65,20 @@ class ToolCallCount(Parameters):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the number of calls of each tool with its criterion."""
-        counts = Counter(called_names(trajectory, self._normalise))
+        names = called_names(trajectory, self._normalise)
+        counts = Counter(names)
         explained = {}
         unmet = []
+        missed: list[_Criterion] = []
         lacking = 0
-        for tool, name, comparison, limit in self._criteria:
+        for criterion in self._criteria:
+            tool, name, comparison, limit = criterion
             actual = counts.get(name, 0)
             met = _COMPARE[comparison](actual, limit)
             explained[tool] = f"Actual: {actual}, Expected: {limit}, Score: {1.0 if met else 0.0}"
             if not met:
                 unmet.append(f"{listed([tool])} has {actual} instead of {comparison} {limit}")
+                missed.append(criterion)
                 lacking += max(0, limit - actual)
         if skipped := cut_off(trajectory, lacking):
             return skipped
@@ -82,7 +88,8 @@ class ToolCallCount(Parameters):
         if unmet:
             explanation += f" ({'; '.join(unmet[:_SHOWN])}{'; ...' if len(unmet) > _SHOWN else ''})"
         explanation += ", and strict needs all." if self.strict else "."
-        return Score(value, value >= self.threshold, explanation, {"explained_tool_calls_count": explained})
+        details = {"explained_tool_calls_count": explained, **rows(_deviations(missed, names, trajectory))}
+        return Score(value, value >= self.threshold, explanation, details)
 
 
 class _Criterion(NamedTuple):
@@ -90,6 +97,20 @@ class _Criterion(NamedTuple):
     name: str
     comparison: Operator
     limit: int
+
+
+def _deviations(missed: Sequence[_Criterion], names: Sequence[str], trajectory: Trajectory) -> list[Deviation]:
+    """Return for each criterion that is not met the first call too many, where there are too many."""
+    made = positions(names) if missed else {}
+    found = []
+    for tool, name, comparison, limit in missed:
+        beyond = made.get(name, [])[limit:]
+        expected = f"{comparison} {limit}"
+        if beyond:
+            found.append(Deviation.at("count", beyond[0], trajectory.calls, expected=expected))
+        else:
+            found.append(Deviation(kind="count", tool=tool, expected=expected))
+    return found
 
 
 def _criterion(tool: str, name: str, written: Any) -> _Criterion:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
-from spanscore.compare.alignment import LIMIT
+from spanscore.compare import alignment
+from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import member_keys, positions
@@ -16,7 +18,7 @@ from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
 from spanscore.compare.similarity import Members, SimilarArguments
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Score, Skipped, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
 
@@ -85,18 +87,34 @@ class ToolCallF1(Parameters):
         if skipped := cut_off(trajectory, total - len(matches)):
             return skipped
         value = 2 * len(matches) / (len(names) + total)
-        details = {
+        details: dict[str, Any] = {
             "true_positives": len(matches),
             "false_positives": len(names) - len(matches),
             "false_negatives": total - len(matches),
             "precision": len(matches) / len(names) if names else 0.0,
             "recall": len(matches) / total,
-            "matches": [match._asdict() for match in matches[:LIMIT]],
+            "matches": [match._asdict() for match in matches[: alignment.LIMIT]],
             "rating": next(rating for least, rating in _RATINGS if value >= least),
         }
-        explanation = f"{len(matches)} calls match, of {len(names)} made and {total} expected: "
+        explanation = f"Calls that match: {len(matches)}, of {len(names)} made and {total} expected; "
         explanation += f"F1 is 2 * {len(matches)} / ({len(names)} + {total})."
-        return Score(value, value >= self.threshold, explanation, details)
+        deviations: list[Deviation] = []
+        if value < 1:
+            expected = [self._normalise(call.name) for call in self.reference_tool_calls]
+            pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
+            aligned = alignment.in_any_order(expected, names, pairs)
+            details["alignment"] = alignment.entries(aligned, expected, names)
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
+        def differ(place: int, call: int) -> list[Difference]:
+            actual = calls[call].arguments
+            expected = self.reference_tool_calls[place].arguments
+            # In mode flexible further arguments do not matter.
+            return differences(expected, {} if actual is NOT_RECORDED else actual, extra=self.mode == "strict")
+
+        return differ
 
     def _by_tool(self, names: Iterable[str]) -> dict[str, _Tool]:
         least = self.argument_match_threshold

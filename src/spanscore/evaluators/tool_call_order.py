@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import MinLen
 
 from spanscore.compare import alignment
+from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.expected import cut_off
-from spanscore.compare.matching import common_subsequence
+from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Score, Trajectory
+from spanscore.model import Outcome, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,15 @@ class ToolCallOrder(Parameters):
         explanation = f"{len(matched)} of {len(expected)} expected calls were made in order, among {len(actual)} calls"
         explanation += ", and strict needs exactly these." if self.strict else "."
         details: dict[str, Any] = {"lcs": matched, "totals": {"expected": len(expected), "actual": len(actual)}}
-        if value < 1 and self.strict:
-            details["alignment"] = alignment.by_position(expected, actual, lambda _: True)
-        elif value < 1:
-            details["alignment"] = alignment.in_order(expected, actual, pairs)
-        return Score(value, value >= self.threshold, explanation, details)
+        deviations: list[Deviation] = []
+        if value < 1:
+            aligned = self._aligned(actual, pairs)
+            details["alignment"] = alignment.entries(aligned, expected, actual)
+            deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def _aligned(self, actual: Sequence[str], pairs: Pairs) -> list[alignment.Aligned]:
+        """Align the names; other calls matter only to a strict comparison."""
+        if self.strict:
+            return alignment.by_position(self._expected, actual, lambda _: True)
+        return alignment.minding(alignment.in_order(self._expected, actual, pairs), extra=False)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.deviations import DETAILED, Deviation, scored
+from spanscore.compare.differences import ABSENT, Difference, differences
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_results
 from spanscore.compare.matching import json_key, positions
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Recorded, Score, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,30 @@ class ToolCallOutput(Parameters):
                 for label, index in zip(self._labels, found, strict=True)
             }
         }
-        return Score(value, value >= self.threshold, explanation, details)
+        deviations = tuple(self._deviations(trajectory.calls, names, found))
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def _deviations(
+        self, calls: Sequence[ToolCall], names: Sequence[str], found: Sequence[int | None]
+    ) -> Iterator[Deviation]:
+        """Yield what is wrong with each expected result: what the first call of its tool left over returned."""
+        taken = frozenset(found)
+        left = {tool: iter([call for call in made if call not in taken]) for tool, made in positions(names).items()}
+        unmet = [place for place, index in enumerate(found) if index is None]
+        for number, place in enumerate(unmet):
+            tool = self._expected[place].tool
+            call = next(left.get(tool, iter(())), None)
+            if call is None:
+                yield Deviation(kind="missing", tool=tool)
+                continue
+            paths = tuple(self._differences(place, calls[call])) if number < DETAILED else ()
+            yield Deviation.at("result", call, calls, differences=paths)
+
+    def _differences(self, place: int, call: ToolCall) -> list[Difference]:
+        expected = self.tool_outputs[place].output
+        if call.result is NOT_RECORDED:  # of a call that failed
+            return [Difference((), expected, ABSENT)]
+        return differences(expected, _text_of(call.result) if self._expected[place].is_text else call.result)
 
 
 class _Wanted(NamedTuple):

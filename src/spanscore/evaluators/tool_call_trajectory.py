@@ -11,9 +11,11 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
+from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Score, ToolCall, Trajectory
+from spanscore.model import Outcome, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,22 @@ class ToolCallTrajectory(Parameters):
         explanation = f"{total - failed} of {total} tool calls did not fail" if total else "No tool was called"
         explanation += f"; {', '.join(exceeded)}." if exceeded else "."
         details = {"measurements": measurements, "gates_exceeded": exceeded}
-        return Score(value, value >= self.threshold and not exceeded, explanation, details)
+        passed = value >= self.threshold and not exceeded
+        return scored(value, passed, explanation, details, [] if passed else self._deviations(trajectory.calls, names))
+
+    def _deviations(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
+        """Return the calls that failed and, where they are too many, the first that repeats the tool before it."""
+        found = [
+            Deviation.at("error", index, calls, differences=(Difference((), ABSENT, call.error),))
+            for index, call in enumerate(calls)
+            if call.error is not None
+        ]
+        repeated = [index for index, (one, other) in enumerate(pairwise(names), 1) if one == other]
+        limit = self.max_consecutive_same_tool
+        if limit is not None and len(repeated) > limit:
+            rule = f"max_consecutive_same_tool: {limit}"
+            found.append(Deviation.at("rule", repeated[limit], calls, expected=rule))
+        return found
 
     def _exceeded(self, measurements: dict[str, Any]) -> list[str]:
         gates = (

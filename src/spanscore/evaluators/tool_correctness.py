@@ -7,6 +7,7 @@ from itertools import islice
 from typing import ClassVar
 
 from spanscore.compare.alignment import LIMIT
+from spanscore.compare.deviations import Deviation, rows
 from spanscore.compare.expected import cut_off
 from spanscore.compare.names import Normalise, listed, normaliser
 from spanscore.contracts import Parameters, ToolNames
@@ -50,5 +51,13 @@ class ToolCorrectness(Parameters):
         explanation = f"{len(expected)} tools were expected and {len(used)} used; {len(missing)} expected were not used"
         explanation += f" ({listed(missing)})" if missing else ""
         explanation += f" and {len(extra)} used were not expected" + (f" ({listed(extra)})." if extra else ".")
-        details = {"missing": missing, "extra": extra, "canonical": dict(islice(canonical.items(), LIMIT))}
+        deviations = [Deviation(kind="missing", tool=name) for name in missing]
+        first = {canonical[name]: trajectory.names.index(name) for name in reversed(called) if canonical[name] in extra}
+        deviations += [Deviation.at("unexpected", first[name], trajectory.calls) for name in extra]
+        details = {
+            "missing": missing,
+            "extra": extra,
+            "canonical": dict(islice(canonical.items(), LIMIT)),
+            **rows(deviations),
+        }
         return Score(value, value >= self.threshold, explanation, details)

@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 
 from spanscore.compare.alignment import LIMIT
+from spanscore.compare.deviations import Deviation, rows
 from spanscore.compare.expected import cut_off
 from spanscore.compare.globs import glob_matcher, is_glob
-from spanscore.compare.names import Normalise, called_names, listed, normaliser
+from spanscore.compare.names import Normalise, called_names, normaliser, short
 from spanscore.contracts import Parameters
 from spanscore.model import Outcome, Score, ToolCall, Trajectory
+
+_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +68,11 @@ class ToolPolicy(Parameters):
         kept, total = len(self._rules) - len(broken), len(self._rules)
         value = kept / total
         explanation = f"{kept} of {total} rules were kept"
-        explanation += f"; broken: {listed(rule.text for rule, _ in broken)}." if broken else "."
+        explanation += f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
         details = {
             "rules": {"kept": kept, "total": total},
             "broken": [_broken(rule.text, calls, trajectory.calls) for rule, calls in broken],
+            **rows([_deviation(rule.text, calls, trajectory.calls) for rule, calls in broken]),
         }
         return Score(value, value >= self.threshold, explanation, details)
 
@@ -152,6 +156,22 @@ def _too_early(first: _Matches, then: _Matches, called: _Called) -> list[int] | 
         return None
     earliest = min(map(called.names.index, _matching(first, called)), default=len(called.names))
     return _positions(later, called.names[: earliest + 1]) or None
+
+
+def _told(broken: Sequence[tuple[_Rule, Sequence[int]]], calls: Sequence[ToolCall]) -> str:
+    """Name the first rules that were broken, each with the call that broke it first."""
+    words = []
+    for rule, positions in broken[:_SHOWN]:
+        by = f" by {short(calls[positions[0]].name)} (call {positions[0] + 1})" if positions else ""
+        more = f" and {len(positions) - 1} more" if len(positions) > 1 else ""
+        words.append(f"{short(rule.text)!r}{by}{more}")
+    return ", ".join(words) + (f" and {len(broken) - _SHOWN} more rules" if len(broken) > _SHOWN else "")
+
+
+def _deviation(rule: str, positions: Sequence[int], calls: Sequence[ToolCall]) -> Deviation:
+    if positions:
+        return Deviation.at("rule", positions[0], calls, expected=rule)
+    return Deviation(kind="rule", tool=rule.partition(": ")[2], expected=rule)
 
 
 def _broken(rule: str, positions: Sequence[int], calls: Sequence[ToolCall]) -> dict[str, object]:

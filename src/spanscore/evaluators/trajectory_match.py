@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from spanscore.compare import alignment
 from spanscore.compare.arguments import ArgumentMode, Comparison, parsed_path
 from spanscore.compare.bipartite import maximum_matching
+from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import Reference, Wanted
 from spanscore.contracts import Parameters
-from spanscore.model import NOT_RECORDED, Outcome, Recorded, Score, Skipped, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
 Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "unordered"]
 Scoring: TypeAlias = Literal["binary", "f1", "precision", "recall"]
@@ -118,7 +120,7 @@ class TrajectoryMatch(Parameters):
         if skipped := cut_off(trajectory, wanted - hits if matters else 0):
             return skipped
         value = self._value(hits, made, wanted)
-        explanation = f"{hits} calls match, of {made} made and {wanted} in the reference; "
+        explanation = f"Calls that match: {hits}, of {made} made and {wanted} in the reference; "
         explanation += (
             f"{self.mode} needs {_NEEDS[self.mode]}." if self.scoring == "binary" else _FORMULAS[self.scoring]
         )
@@ -128,9 +130,13 @@ class TrajectoryMatch(Parameters):
             "hits": hits,
             "totals": {"reference": wanted, "actual": made},
         }
+        deviations: list[Deviation] = []
         if value < 1 and pairs is not None:
-            details["alignment"] = self._alignment(names, pairs)
-        return Score(value, value >= self.threshold, explanation, details)
+            expected = [call.name for call in self._wanted]
+            aligned = self._aligned(expected, names, pairs)
+            details["alignment"] = alignment.entries(aligned, expected, names)
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+        return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
         ignored = _paths("ignore_arguments", self.ignore_arguments)
@@ -209,13 +215,26 @@ class TrajectoryMatch(Parameters):
         is_full = {"exact": hits == made == wanted, "unordered": hits == made == wanted, "subset": hits == made}
         return float(is_full.get(self.mode, hits == wanted))
 
-    def _alignment(self, names: Sequence[str], pairs: Pairs) -> list[alignment.Entry]:
-        expected = [call.name for call in self._wanted]
+    def _aligned(self, expected: Sequence[str], names: Sequence[str], pairs: Pairs) -> list[alignment.Aligned]:
+        """Align the calls; those that the value does not depend on are not marked."""
+        matched = {index for index, _ in pairs}
         if self.mode == "exact":
-            matched = {index for index, _ in pairs}
-            return alignment.by_position(expected, names, matched.__contains__)
-        align = alignment.in_order if self.mode == "in_order" else alignment.in_any_order
-        return align(expected, names, pairs)
+            aligned = alignment.by_position(expected, names, matched.__contains__)
+        else:
+            align = alignment.in_order if self.mode == "in_order" else alignment.in_any_order
+            aligned = align(expected, names, pairs)
+        if self.scoring == "binary":
+            return alignment.minding(
+                aligned, missing=self.mode != "subset", extra=self.mode in {"exact", "unordered", "subset"}
+            )
+        return alignment.minding(aligned, missing=self.scoring != "precision", extra=self.scoring != "recall")
+
+    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
+        def differ(place: int, call: int) -> list[Difference]:
+            wanted = self._wanted[place]
+            return self._comparisons[wanted.name].differences(wanted.arguments, calls[call].arguments)
+
+        return differ
 
 
 def _keys_by_tool(symbols: Sequence[_Symbol]) -> Mapping[str, list[Hashable]]:

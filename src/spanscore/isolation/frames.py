@@ -69,8 +69,17 @@ def decoded(content: bytes) -> Outcome:
         ValueError: it is none.
     """
     match json.loads(content):
-        case {"value": float() | int() as value, "passed": passed, "explanation": explanation, "details": details}:
-            outcome: Outcome = Score(value, bool(passed), str(explanation), _mapping(details))
+        case {
+            "value": float() | int() as value,
+            "passed": passed,
+            "explanation": explanation,
+            "details": details,
+            **rest,
+        }:
+            plain = rest.get("without_content")
+            outcome: Outcome = Score(
+                value, bool(passed), str(explanation), _mapping(details), None if plain is None else str(plain)
+            )
         case {"reason": reason}:
             outcome = Skipped(str(reason))
         case {"error_type": error_type, "message": told}:
@@ -83,8 +92,9 @@ def decoded(content: bytes) -> Outcome:
 
 def _told(outcome: Outcome) -> dict[str, Any]:
     match outcome:
-        case Score(value, passed, explanation, details):
-            return {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
+        case Score(value, passed, explanation, details, without_content):
+            told = {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
+            return told if without_content is None else {**told, "without_content": str(without_content)}
         case Skipped(reason):
             return {"reason": str(reason)}
         case Failed(error_type, message):

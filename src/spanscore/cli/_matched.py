@@ -1,0 +1,57 @@
+"""Which trajectories an evaluator's `match` found, and what there was where it found none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.compare.globs import glob_matcher, value_matches
+from spanscore.compare.names import listed
+from spanscore.model import Trajectory
+from spanscore.nearest import suggestion
+from spanscore.pipeline import EvaluatorEntry
+
+_SEEN: Final = 100
+_SHOWN: Final = 5
+
+
+class Matched:
+    """Notes the values of the attributes that an evaluator matches by, until one trajectory matched.
+
+    Args:
+        entry: the evaluator as configured.
+    """
+
+    def __init__(self, entry: EvaluatorEntry) -> None:
+        self._entry: Final = entry
+        self._globs: Final = {key: glob_matcher(glob) for key, glob in entry.match.items()}
+        self._seen: Final = {key: dict[str, None]() for key in entry.match}
+        self._found: Final = dict.fromkeys(entry.match, 0)
+        self._matching = 0
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Look at one more trajectory."""
+        if self._entry.matches is None or self._entry.matches(trajectory.attributes):
+            self._matching += 1
+            return
+        for key, matches in self._globs.items():
+            value = trajectory.attributes.get(key)
+            if value is None:
+                continue
+            text = str(value)
+            self._found[key] += value_matches(matches, value)
+            if len(self._seen[key]) < _SEEN:
+                self._seen[key][text] = None
+
+    def why_none(self) -> str:
+        """Return why the evaluator was asked about no trajectory at all."""
+        if self._matching:
+            return f"matched {self._matching}, but sample_ratio {self._entry.sample_ratio:g} took none of them"
+        unfound = [key for key, count in self._found.items() if not count]
+        if not unfound:
+            return f"matched no run: none has all of {', '.join(self._entry.match)} as wanted"
+        key = unfound[0]
+        glob = self._entry.match[key]
+        seen = self._seen[key]
+        if not seen:
+            return f"matched no run: match {key}: {glob}, which no run has"
+        return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{suggestion(glob, seen)}"

@@ -1,0 +1,173 @@
+"""What a run did otherwise than expected, call by call: in words for people, as JSON for programs.
+
+An explanation goes down to the argument. Scores also go where arguments and results may not: every sentence is made
+twice, once with what was expected and what came, and once without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from spanscore.compare.alignment import LIMIT, Aligned
+from spanscore.compare.differences import ABSENT, Difference, path_text, shown
+from spanscore.compare.names import short
+from spanscore.model import Score, ToolCall
+
+Kind: TypeAlias = Literal[
+    "missing", "unexpected", "wrong_tool", "order", "arguments", "result", "schema", "error", "rule", "count"
+]
+
+DETAILED: Final = 50
+"""Of so many deviations it is said how arguments differ; of the others only that they do."""
+
+_TOLD: Final = 3
+_PATHS_TOLD: Final = 3
+_LONGEST_VALUE: Final = 1_000
+
+_WORDS: Final[Mapping[str, str]] = {
+    "missing": "expected, not called",
+    "unexpected": "not expected",
+    "order": "called, but not in the expected order",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """One call that was made, or not made, otherwise than expected."""
+
+    kind: Kind
+    tool: str
+    """The tool that was called, or that was to be called."""
+    call: int | None = None
+    """The index of the call in the trajectory; None where there is none."""
+    span_id: bytes | None = None
+    differences: tuple[Difference, ...] = ()
+    """Where arguments or results differ from what is expected, or break a rule of their schema."""
+    expected: str | None = None
+    """The tool in whose place it was called, the rule that it breaks, or the number of calls expected."""
+
+    @classmethod
+    def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Deviation:
+        """Return the deviation of a call that was made."""
+        return cls(kind=kind, tool=calls[call].name, call=call, span_id=calls[call].span_id, **rest)
+
+    def words(self, *, content: bool) -> str:
+        """Say what is wrong; `content` is whether arguments and results may be told."""
+        tool = short(self.tool)
+        where = "" if self.call is None else f" (call {self.call + 1})"
+        match self.kind:
+            case "wrong_tool":
+                told = f"expected {short(self.expected or '')}, got {tool}"
+            case "error":
+                told = f"{tool} failed{self._error(content=content)}"
+            case "arguments" | "result" | "schema":
+                told = ", ".join(self._differences(content=content)) or f"{tool}: other {self.kind}"
+            case _:
+                told = f"{tool}: {_WORDS.get(self.kind, self.expected)}"
+        return told + where
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the deviation for a program: with the first path that differs, and under `more` the others."""
+        row: dict[str, Any] = {
+            "kind": self.kind,
+            "tool": self.tool,
+            "call": self.call,
+            "span_id": None if self.span_id is None else self.span_id.hex(),
+        }
+        if self.expected is not None:
+            row["expected"] = self.expected
+        paths = [_path_row(difference) for difference in self.differences]
+        row.update(paths[0] if paths else {})
+        if len(paths) > 1:
+            row["more"] = paths[1:]
+        return row
+
+    def _error(self, *, content: bool) -> str:
+        return f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
+
+    def _differences(self, *, content: bool) -> Iterator[str]:
+        subject = f"{short(self.tool)} result" if self.kind == "result" else short(self.tool)
+        for difference in self.differences[:_PATHS_TOLD]:
+            if self.kind == "schema":
+                is_told = content and difference.actual is not ABSENT
+                path = difference.path if content else difference.path_without_content
+                came = f", got {shown(difference.actual)}" if is_told else ""
+                yield f"{path_text(subject, path)}: {difference.expected}{came}"
+            elif content:
+                yield f"{path_text(subject, difference.path)}: {difference.words}"
+            else:
+                yield f"{path_text(subject, difference.path_without_content)}: {difference.words_without_content}"
+        if len(self.differences) > _PATHS_TOLD:
+            yield f"{len(self.differences) - _PATHS_TOLD} more paths"
+
+
+Differ: TypeAlias = Callable[[int, int], Sequence[Difference]]
+"""Returns where the arguments of an expected call, by its place, and of an actual one, by its index, differ."""
+
+
+def of_alignment(
+    aligned: Iterable[Aligned], expected: Sequence[str], calls: Sequence[ToolCall], differ: Differ
+) -> list[Deviation]:
+    """Return the deviations that an alignment shows, in its order."""
+    found: list[Deviation] = []
+    for place, call, status in aligned:
+        if status == "missing" and place is not None:
+            found.append(Deviation(kind="missing", tool=expected[place]))
+        elif call is None or status in {"ok", "ignored"}:
+            continue
+        elif status == "extra":
+            found.append(Deviation.at("unexpected", call, calls))
+        elif status == "order":
+            found.append(Deviation.at("order", call, calls))
+        elif place is not None and status == "wrong":
+            found.append(Deviation.at("wrong_tool", call, calls, expected=expected[place]))
+        elif place is not None:
+            paths = tuple(differ(place, call)) if len(found) < DETAILED else ()
+            found.append(Deviation.at("arguments", call, calls, differences=paths))
+    return found
+
+
+def scored(
+    value: float,
+    passed: bool,  # noqa: FBT001 - as in Score
+    summary: str,
+    details: Mapping[str, Any],
+    deviations: Sequence[Deviation] = (),
+) -> Score:
+    """Return a score whose explanation is a sentence with the numbers and the first deviations in words."""
+    if not deviations:
+        return Score(value, passed, summary, details)
+    told, plain = (_sentence(summary, deviations, content=content) for content in (True, False))
+    return Score(value, passed, told, {**details, **rows(deviations)}, None if plain == told else plain)
+
+
+def rows(deviations: Sequence[Deviation]) -> dict[str, Any]:
+    """Return the deviations as an entry of an evaluator's details; none where there are none."""
+    return {"deviations": [deviation.as_json() for deviation in deviations[:LIMIT]]} if deviations else {}
+
+
+def _sentence(summary: str, deviations: Sequence[Deviation], *, content: bool) -> str:
+    words = [deviation.words(content=content) for deviation in deviations[:_TOLD]]
+    if len(deviations) > _TOLD:
+        words.append(f"{len(deviations) - _TOLD} more")
+    return f"{summary} {'; '.join(words)}."
+
+
+def _path_row(difference: Difference) -> dict[str, Any]:
+    row: dict[str, Any] = {"path": path_text("", difference.path).removeprefix(".")}
+    for key, value in (("expected", difference.expected), ("actual", difference.actual)):
+        if value is not ABSENT:
+            row[key] = _bounded(value)
+    return row
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value as it is, or the beginning of its text where that is long."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError, TypeError):
+        return "a value that cannot be shown"
+    return value if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

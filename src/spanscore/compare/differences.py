@@ -1,0 +1,128 @@
+"""Where two JSON values differ, path by path, and how that is said to people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from spanscore.compare.matching import json_equal
+
+MOST: Final = 20
+"""No more differences of one value are looked for."""
+
+_DEEPEST: Final = 32
+_SHOWN: Final = 80
+_ALIKE: Final = 40
+_BEFORE: Final = 15
+_PLAIN_STEP: Final = re.compile(r"[^\W\d]\w*|\d+")
+
+
+class _Absent:
+    """The type of `ABSENT`: there is nothing at this path, which is not the same as null."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+
+class Difference(NamedTuple):
+    """A path at which two values differ."""
+
+    path: tuple[str | int, ...]
+    """Keys of objects and indexes of lists, from the top; empty where the values differ as a whole."""
+    expected: Any
+    """`ABSENT` where nothing is expected."""
+    actual: Any
+    """`ABSENT` where nothing is there."""
+    known_path: tuple[str | int, ...] | None = None
+    """The path without what a user may have named; by default as far as something is expected there."""
+
+    @property
+    def words(self) -> str:
+        """What was expected and what came."""
+        expected, actual = _shown_apart(self.expected, self.actual)
+        if self.expected is ABSENT:
+            return f"not expected, got {actual}"
+        return f"expected {expected}, got {actual}"
+
+    @property
+    def words_without_content(self) -> str:
+        """The same without any value."""
+        if self.expected is ABSENT:
+            return "more than expected"
+        return "missing" if self.actual is ABSENT else "another value"
+
+    @property
+    def path_without_content(self) -> tuple[str | int, ...]:
+        """The path as far as the expectation knows it."""
+        if self.known_path is not None:
+            return self.known_path
+        return self.path[:-1] if self.expected is ABSENT else self.path
+
+
+def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool = True) -> list[Difference]:
+    """Return where two JSON values differ, in the order of the expected one, and at most the first 20.
+
+    Args:
+        expected: a value.
+        actual: another.
+        missing: whether top-level keys that only the expected value has count.
+        extra: whether top-level keys that only the actual value has count.
+    """
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        kept = {key: value for key, value in expected.items() if missing or key in actual}
+        seen = {key: value for key, value in actual.items() if extra or key in expected}
+        return list(islice(_differences(kept, seen, (), _DEEPEST), MOST))
+    return list(islice(_differences(expected, actual, (), _DEEPEST), MOST))
+
+
+def path_text(subject: str, path: Sequence[str | int]) -> str:
+    """Return a path behind what it leads into: `issue_refund.items.0.sku`; keys that are no words stand in brackets."""
+    steps = (f".{step}" if _PLAIN_STEP.fullmatch(str(step)) else f"[{_json(step)}]" for step in path)
+    return subject + "".join(steps)
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON, cut where it is long."""
+    text = _json(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _differences(expected: Any, actual: Any, path: tuple[str | int, ...], levels: int) -> Iterator[Difference]:
+    if levels and isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            here = (*path, key)
+            if key in expected and key in actual:
+                yield from _differences(expected[key], actual[key], here, levels - 1)
+            else:
+                yield Difference(here, expected.get(key, ABSENT), actual.get(key, ABSENT))
+    elif levels and isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            yield from _differences(one, other, (*path, index), levels - 1)
+    elif not json_equal(expected, actual):
+        yield Difference(path, expected, actual)
+
+
+def _shown_apart(expected: Any, actual: Any) -> tuple[str, str]:
+    """Return two values as JSON, both from shortly before the place where they part, if that is far behind."""
+    texts = _json(expected), _json(actual)
+    alike = next((place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
+    if max(map(len, texts)) <= _SHOWN or alike < _ALIKE:
+        return shown(expected), shown(actual)
+    start = alike - _BEFORE
+    cut = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
+    return f"…{cut[0]}", f"…{cut[1]}"
+
+
+def _json(value: Any) -> str:
+    if value is ABSENT:
+        return "nothing"
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError, TypeError):  # a caller in Python may pass what is no JSON
+        return "a value that cannot be shown"

@@ -1,0 +1,145 @@
+"""What checked nothing is not green: `spanscore score` says what it could not score, why, and fails."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from spanscore.cli import main
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+RECORDING = str(CORPUS / "strands.jsonl.gz")
+
+MISTYPED = """
+evaluators:
+  order: {type: tool_call_count, tool_calls_count: {no_tool: 0}}
+  lost: {type: tool_call_order, match: {gen_ai.agent.name: travel_agnt}, tool_calls_order: [a]}
+"""
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    """Return a path for a configuration."""
+    return tmp_path / "spanscore.yaml"
+
+
+def ordinary_traces(path: Path, count: int) -> str:
+    """Record requests to a web server, and return the file."""
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(1, count + 1):
+            attributes = [{"key": "http.request.method", "value": {"stringValue": "GET"}}]
+            span = {"traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "GET /", "attributes": attributes}
+            scope = {"scope": {"name": "opentelemetry.instrumentation.asgi"}, "spans": [span]}
+            file.write(json.dumps({"resourceSpans": [{"scopeSpans": [scope]}]}) + "\n")
+    return str(path)
+
+
+def test_an_evaluator_that_matched_no_run_fails_the_gate(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says what it looked for, what there was, and the nearest of it; --allow-unscored lets it be."""
+    configured.write_text(MISTYPED)
+    arguments = ["score", RECORDING, "--config", str(configured)]
+
+    assert 1 == main(arguments)
+    told = " ".join(capsys.readouterr().out.split())
+    assert (
+        "lost checked nothing: matched no run: match gen_ai.agent.name: travel_agnt; seen: 'travel_agent', "
+        "'orchestrator', 'triage_agent'; did you mean 'travel_agent'?"
+    ) in told
+    assert [0, 1] == [main([*arguments, *more]) for more in (["--allow-unscored"], ["--fail-under", "0.1"])]
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("form", ["json", "junit"])
+def test_other_forms_say_it_on_standard_error(configured: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output stays what programs read."""
+    configured.write_text(MISTYPED)
+
+    assert 1 == main(["score", RECORDING, "--config", str(configured), "--format", form])
+    assert "lost checked nothing: matched no run: " in capsys.readouterr().err
+
+
+def test_junit_has_a_failing_case_for_what_checked_nothing(
+    configured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A CI server that reads nothing but the file does not take it for green; allowed, it is skipped."""
+    configured.write_text(MISTYPED)
+    arguments = ["score", RECORDING, "--config", str(configured), "--format", "junit"]
+    found = []
+    for more in ([], ["--allow-unscored"]):
+        main([*arguments, *more])
+        suites = {suite.get("name"): suite for suite in ET.fromstring(capsys.readouterr().out)}
+        (case,) = suites["lost"].findall("testcase")
+        found.append([(each.tag, (each.get("message") or "")[:34]) for each in case])
+
+    assert [
+        [("error", "checked nothing: matched no run: m")],
+        [("skipped", "checked nothing: matched no run: m")],
+    ] == found
+
+
+def test_traces_of_others_are_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two hundred ordinary requests: nothing passes, the scopes are named, and the gate fails."""
+    recording = ordinary_traces(tmp_path / "web.jsonl", 200)
+
+    assert 1 == main(["score", recording])
+    told = " ".join(capsys.readouterr().out.split())
+    reason = "no span of a known instrumentation; scopes seen: 'opentelemetry.instrumentation.asgi'"
+    assert f"health skipped 200: {reason} (200x) health checked nothing: skipped all 200" in told
+    assert "health tool_call_trajectory 0 0 200 0 -" in told
+
+
+def test_traces_of_others_beside_an_agents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is scored decides; what is not is said with its reason."""
+    recording = tmp_path / "both.jsonl"
+    ordinary_traces(recording, 2)
+    with recording.open("ab") as file:
+        file.write(gzip.decompress((CORPUS / "dspy-oi.jsonl.gz").read_bytes()))
+    config = tmp_path / "c.yaml"
+    config.write_text("evaluators: {some: {type: tool_call_count, tool_calls_count: {no_tool: 0}}}")
+
+    assert 0 == main(["score", str(recording), "--config", str(config)])
+    assert "some skipped 2: no span of a known instrumentation" in capsys.readouterr().out
+
+
+def test_a_dialect_that_raises_fails_the_gate(tmp_path: Path) -> None:
+    """A plug-in with a bug: what it touched is skipped, the error is named, and the status is not that of success."""
+    package = tmp_path / "broken_dialect"
+    package.mkdir()
+    (package / "broken.py").write_text(BROKEN)
+    info = package / "broken-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[spanscore.dialects]\nbroken = broken:Broken\n")
+    command = [sys.executable, "-m", "spanscore", "score", RECORDING, "--allow-unscored"]
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    assert (1, True) == (told.returncode, "dialect 'Broken' failed on " in told.stderr)
+    assert "ZeroDivisionError" in told.stderr
+    assert "health skipped 6: dialect 'Broken' failed (ZeroDivisionError, " in told.stdout
+
+
+BROKEN = '''
+from spanscore.contracts import Markers, Precedence
+
+
+class Broken:
+    """A dialect with a bug."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(span_names=("",))
+    reads = frozenset()
+
+    def read(self, span):
+        return 1 / 0
+
+    def read_model(self, span):
+        return None
+'''

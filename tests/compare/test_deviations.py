@@ -1,0 +1,137 @@
+"""What deviates is said in words, with and without content, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spanscore.compare.alignment import LIMIT, Aligned
+from spanscore.compare.deviations import DETAILED, Deviation, of_alignment, rows, scored
+from spanscore.compare.differences import ABSENT, Difference
+from spanscore.model import Score, ToolCall
+
+SPAN_ID = bytes([7] * 8)
+CALLS = (ToolCall(name="lookup"), ToolCall(name="issue_refund", span_id=SPAN_ID))
+AMOUNT = Difference(("amount",), 40, 400)
+NOTE = Difference(("note",), ABSENT, "secret")
+
+
+def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
+    """Return a deviation of the second call."""
+    return Deviation.at(kind, 1, CALLS, differences=differences, **rest)
+
+
+@pytest.mark.parametrize(
+    ("deviation", "words", "plain"),
+    [
+        (at("arguments", AMOUNT), "issue_refund.amount: expected 40, got 400", "issue_refund.amount: another value"),
+        (
+            at("arguments", AMOUNT, NOTE),
+            'issue_refund.amount: expected 40, got 400, issue_refund.note: not expected, got "secret"',
+            "issue_refund.amount: another value, issue_refund: more than expected",
+        ),
+        (at("arguments"), "issue_refund: other arguments", "issue_refund: other arguments"),
+        (
+            at("arguments", *[AMOUNT] * 5),
+            f"{', '.join(['issue_refund.amount: expected 40, got 400'] * 3)}, 2 more paths",
+            f"{', '.join(['issue_refund.amount: another value'] * 3)}, 2 more paths",
+        ),
+        (
+            at("result", AMOUNT),
+            "issue_refund result.amount: expected 40, got 400",
+            "issue_refund result.amount: another",
+        ),
+        (
+            at("schema", Difference(("who", "secret"), "type: 'string'", 5, ("who", "*"))),
+            "issue_refund.who.secret: type: 'string', got 5",
+            "issue_refund.who[\"*\"]: type: 'string'",
+        ),
+        (
+            at("schema", Difference((), "'amount' is a required property", ABSENT)),
+            "issue_refund: 'amount' is a required property",
+            "issue_refund: 'amount' is a required property",
+        ),
+        (
+            at("error", Difference((), ABSENT, "Timeout: secret")),
+            "issue_refund failed: Timeout: secret",
+            "issue_refund f",
+        ),
+        (at("unexpected"), "issue_refund: not expected", "issue_refund: not expected"),
+        (at("order"), "issue_refund: called, but not in the expected order", "issue_refund: called, but not"),
+        (at("wrong_tool", expected="lookup"), "expected lookup, got issue_refund", "expected lookup, got issue_refund"),
+        (at("rule", expected="max_calls: 1"), "issue_refund: max_calls: 1", "issue_refund: max_calls: 1"),
+    ],
+)
+def test_words(deviation: Deviation, words: str, plain: str) -> None:
+    """Each kind has its sentence, with the number of the call, counted from 1, behind it."""
+    assert f"{words} (call 2)" == deviation.words(content=True)
+    told = deviation.words(content=False)
+    assert (True, True, False) == (told.startswith(plain), told.endswith(" (call 2)"), "secret" in told)
+
+
+def test_a_missing_call_has_no_number() -> None:
+    """What was not called is nowhere in the run."""
+    assert "lookup: expected, not called" == Deviation(kind="missing", tool="lookup").words(content=True)
+
+
+def test_rows() -> None:
+    """A program gets the call, its span, the first path that differs, and the others behind it."""
+    assert {
+        "deviations": [
+            {
+                "kind": "arguments",
+                "tool": "issue_refund",
+                "call": 1,
+                "span_id": SPAN_ID.hex(),
+                "path": "amount",
+                "expected": 40,
+                "actual": 400,
+                "more": [{"path": "note", "actual": "secret"}],
+            }
+        ]
+    } == rows([at("arguments", AMOUNT, NOTE)])
+    assert {} == rows([])
+
+
+def test_long_values_and_lists_are_bounded() -> None:
+    """However long the values and the list, a row stays short, and there are so many rows."""
+    found = rows([at("arguments", Difference((), "x" * 9_999, [1] * 9_999))] * (LIMIT + 1))["deviations"]
+
+    assert LIMIT == len(found)
+    assert all(len(found[0][side]) < 1_010 for side in ("expected", "actual"))
+
+
+def test_a_score_tells_the_first_three() -> None:
+    """The explanation goes on behind the numbers; without content it is another one, where there is any."""
+    missing = [Deviation(kind="missing", tool=name) for name in "abcde"]
+    told = scored(0.5, passed=False, summary="2 of 7.", details={"n": 1}, deviations=missing)
+
+    assert (
+        "2 of 7. a: expected, not called; b: expected, not called; c: expected, not called; 2 more." == told.explanation
+    )
+    assert (None, 5) == (told.without_content, len(told.details["deviations"]))
+    whole = scored(1.0, passed=True, summary="7 of 7.", details={"n": 1})
+    assert Score(1.0, passed=True, explanation="7 of 7.", details={"n": 1}) == whole
+    changed = scored(0.5, passed=False, summary="2 of 7.", details={}, deviations=[at("arguments", AMOUNT)])
+    assert "2 of 7. issue_refund.amount: another value (call 2)." == changed.without_content
+
+
+def test_an_alignment_gives_one_deviation_a_call() -> None:
+    """What is as expected or of no interest gives none; arguments are compared only for the first ones."""
+    aligned = [
+        Aligned(0, 0, "ok"),
+        Aligned(None, 1, "ignored"),
+        Aligned(1, None, "missing"),
+        Aligned(0, 1, "arguments"),
+        Aligned(0, 1, "wrong"),
+        Aligned(0, 1, "order"),
+        Aligned(None, 1, "extra"),
+    ]
+    found = of_alignment(aligned, ["a", "b"], CALLS, lambda place, call: [Difference((place, call), 1, 2)])
+
+    assert ["missing", "arguments", "wrong_tool", "order", "unexpected"] == [each.kind for each in found]
+    assert ((Difference((0, 1), 1, 2),), SPAN_ID) == (found[1].differences, found[1].span_id)
+
+    many = of_alignment([Aligned(0, 1, "arguments")] * (DETAILED + 9), ["a"], CALLS, lambda *_: [AMOUNT])
+    assert DETAILED == sum(bool(each.differences) for each in many)
