@@ -89,7 +89,11 @@ def test_every_event_attribute_is_explained() -> None:
     trajectory = replace(
         Trajectory(calls=(ToolCall(name="search"),)), agent="a", conversation_id="c", response_id="r", service="s"
     )
-    outcomes: tuple[Outcome, ...] = (Score(value=0.0, passed=False, details=DEVIATING), Skipped("no calls"), Failed("ValueError", "x"))
+    outcomes: tuple[Outcome, ...] = (
+        Score(value=0.0, passed=False, details=DEVIATING),
+        Skipped("no calls"),
+        Failed("ValueError", "x"),
+    )
     sent: set[str] = set()
     for outcome in outcomes:
         evaluation = Evaluation(name="e", type="tool_policy", version="1", outcome=outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from spanscore.compare.matching import Pairs, common_subsequence, positions
@@ -21,6 +22,8 @@ without a counterpart, `extra` a call without one, `order` an expected call that
 Entry: TypeAlias = dict[str, Any]
 """A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index or null}`. In place
 of those left out stands `{"status": "folded", "calls": 41}`, or `"cut"` at the end of a list that is too long."""
+
+_AS_EXPECTED: Final = frozenset({"ok", "ignored", "folded"})
 
 
 class Aligned(NamedTuple):
@@ -79,84 +82,92 @@ def in_any_order(expected: Sequence[str], actual: Sequence[str], pairs: Pairs) -
     return [*aligned, *_unmatched((), left_over)]
 
 
-def minding(aligned: Iterable[Aligned], *, missing: bool = True, extra: bool = True) -> list[Aligned]:
+def minding(aligned: Sequence[Aligned], *, missing: bool = True, extra: bool = True) -> Sequence[Aligned]:
     """Return an alignment in which missing calls, or calls that are extra, are not marked where nobody minds them."""
     unminded = {status for status, minded in (("missing", missing), ("extra", extra)) if not minded}
-    return [pair._replace(status="ignored") if pair.status in unminded else pair for pair in aligned]
+    if not unminded:
+        return aligned
+    return [Aligned(*pair[:2], "ignored") if pair.status in unminded else pair for pair in aligned]
 
 
 def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str]) -> list[Entry]:
     """Return an alignment as JSON; where it is too long, folded, and then cut."""
-    listed = [
-        {
-            "expected": None if pair.expected is None else expected[pair.expected],
-            "actual": None if pair.actual is None or pair.status == "order" else actual[pair.actual],
-            "status": pair.status,
-            "call": pair.actual,
-        }
-        for pair in aligned
-    ]
-    if len(listed) > LIMIT:
-        listed = folded(listed)
-    if len(listed) > LIMIT:
-        listed = [*listed[: LIMIT - 1], {"status": "cut", "calls": len(listed) - LIMIT + 1}]
+    if len(aligned) <= LIMIT:
+        return [_entry(pair, expected, actual) for pair in aligned]
+    runs = list(islice(_runs([pair.status not in _AS_EXPECTED for pair in aligned]), LIMIT))
+    listed = [_fold(run) if isinstance(run, range) else _entry(aligned[run], expected, actual) for run in runs]
+    end = runs[-1].stop if isinstance(runs[-1], range) else runs[-1] + 1
+    if end < len(aligned):
+        listed[-1] = {"status": "cut", "calls": len(aligned) - end + 1}
     return listed
 
 
 def folded(listed: Sequence[Entry]) -> list[Entry]:
     """Return what deviates with two calls around it, and of the others how many there are."""
-    shown = [False] * len(listed)
-    for index, entry in enumerate(listed):
-        if entry["status"] not in {"ok", "ignored", "folded"}:
-            for near in range(max(0, index - CONTEXT), min(len(listed), index + CONTEXT + 1)):
-                shown[near] = True
     found: list[Entry] = []
-    waiting: list[Entry] = []
-    for entry, is_shown in zip(listed, shown, strict=True):
-        if is_shown:
-            found += [*_fold(waiting), entry]
-            waiting = []
+    for run in _runs([entry["status"] not in _AS_EXPECTED for entry in listed]):
+        if isinstance(run, range):
+            found.append({"status": "folded", "calls": sum(listed[index].get("calls", 1) for index in run)})
         else:
-            waiting.append(entry)
-    return [*found, *_fold(waiting)]
+            found.append(listed[run])
+    return found
 
 
-def _fold(waiting: Sequence[Entry]) -> Sequence[Entry]:
-    """Put one entry in place of several; a single one takes no more room than what would stand in its place."""
-    if len(waiting) < 2:  # noqa: PLR2004 - as said
-        return waiting
-    return [{"status": "folded", "calls": sum(entry.get("calls", 1) for entry in waiting)}]
+def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:
+    """Yield the places to show, and in place of several in a row that are not shown their range."""
+    following = 0
+    for place in [place for place, marked in enumerate(deviates) if marked] + [len(deviates) + CONTEXT]:
+        start = min(max(following, place - CONTEXT), len(deviates))
+        if start - following > 1:
+            yield range(following, start)
+        else:  # what would stand in the place of a single one is no shorter
+            yield from range(following, start)
+        following = min(max(following, place + CONTEXT + 1), len(deviates))
+        yield from range(start, following)
+
+
+def _fold(run: range) -> Entry:
+    return {"status": "folded", "calls": len(run)}
+
+
+def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str]) -> Entry:
+    place, call, status = pair
+    return {
+        "expected": None if place is None else expected[place],
+        "actual": None if call is None or status == "order" else actual[call],
+        "status": status,
+        "call": call,
+    }
 
 
 def _gap(expected: Sequence[str], actual: Sequence[str], places: range, calls: range) -> Iterator[Aligned]:
     """Align what lies between two matches: as many as possible of equal names have other arguments, in order."""
-    names = [expected[place] for place in places], [actual[call] for call in calls]
+    wanted, made = expected[places.start : places.stop], actual[calls.start : calls.stop]
     start, begin = places.start, calls.start
-    for row, column in common_subsequence(names[1], names[0]):
+    for row, column in () if set(wanted).isdisjoint(made) else common_subsequence(made, wanted):
         yield from _unmatched(range(start, places.start + column), range(begin, calls.start + row))
         yield Aligned(places.start + column, calls.start + row, "arguments")
         start, begin = places.start + column + 1, calls.start + row + 1
     yield from _unmatched(range(start, places.stop), range(begin, calls.stop))
 
 
-def _displaced(expected: Sequence[str], actual: Sequence[str], aligned: Sequence[Aligned]) -> list[Aligned]:
+def _displaced(expected: Sequence[str], actual: Sequence[str], aligned: list[Aligned]) -> list[Aligned]:
     """Tell of each missing call that was made at another place; there it is not marked once more."""
-    spare = {
-        name: iter([extra[place] for place in found])
-        for extra in [[pair.actual for pair in aligned if pair.status == "extra" and pair.actual is not None]]
-        for name, found in positions(map(actual.__getitem__, extra)).items()
+    extra = {
+        pair.actual: place for place, pair in enumerate(aligned) if pair.status == "extra" and pair.actual is not None
     }
-    found = list(aligned)
-    moved: set[int] = set()
-    for index, pair in enumerate(aligned):
-        if pair.status == "missing" and pair.expected is not None and expected[pair.expected] in spare:
-            call = next(spare[expected[pair.expected]], None)
-            if call is not None:
-                found[index] = Aligned(pair.expected, call, "order")
-                moved.add(call)
-    return [
-        pair._replace(status="ignored") if pair.status == "extra" and pair.actual in moved else pair for pair in found
-    ]
+    if not extra:
+        return aligned
+    calls = list(extra)
+    spare = {name: iter(found) for name, found in positions(map(actual.__getitem__, calls)).items()}
+    for index, (place, _, status) in enumerate(aligned):
+        if status != "missing" or place is None or expected[place] not in spare:
+            continue
+        found = next(spare[expected[place]], None)
+        if found is not None:
+            aligned[index] = Aligned(place, calls[found], "order")
+            aligned[extra[calls[found]]] = Aligned(None, calls[found], "ignored")
+    return aligned
 
 
 def _unmatched(expected: Iterable[int], actual: Iterable[int]) -> Iterator[Aligned]:

@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal[
     "missing", "unexpected", "wrong_tool", "order", "arguments", "result", "schema", "error", "rule", "count"
 ]
 
-DETAILED: Final = 50
+DETAILED: Final = 20
 """Of so many deviations it is said how arguments differ; of the others only that they do."""
 
 _TOLD: Final = 3
@@ -166,6 +166,8 @@ def _path_row(difference: Difference) -> dict[str, Any]:
 
 def _bounded(value: Any) -> Any:
     """Return a value as it is, or the beginning of its text where that is long."""
+    if isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_VALUE):
+        return value
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (RecursionError, ValueError, TypeError):

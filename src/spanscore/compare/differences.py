@@ -17,6 +17,7 @@ _DEEPEST: Final = 32
 _SHOWN: Final = 80
 _ALIKE: Final = 40
 _BEFORE: Final = 15
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _PLAIN_STEP: Final = re.compile(r"[^\W\d]\w*|\d+")
 
 
@@ -75,9 +76,10 @@ def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool
         extra: whether top-level keys that only the actual value has count.
     """
     if isinstance(expected, dict) and isinstance(actual, dict):
-        kept = {key: value for key, value in expected.items() if missing or key in actual}
-        seen = {key: value for key, value in actual.items() if extra or key in expected}
-        return list(islice(_differences(kept, seen, (), _DEEPEST), MOST))
+        if not missing:
+            expected = {key: value for key, value in expected.items() if key in actual}
+        if not extra:
+            actual = {key: value for key, value in actual.items() if key in expected}
     return list(islice(_differences(expected, actual, (), _DEEPEST), MOST))
 
 
@@ -94,7 +96,10 @@ def shown(value: Any) -> str:
 
 
 def _differences(expected: Any, actual: Any, path: tuple[str | int, ...], levels: int) -> Iterator[Difference]:
-    if levels and isinstance(expected, dict) and isinstance(actual, dict):
+    if type(expected) is type(actual) and type(expected) in _PLAIN:  # nearly all that there is, and fast to compare
+        if expected != actual:
+            yield Difference(path, expected, actual)
+    elif levels and isinstance(expected, dict) and isinstance(actual, dict):
         for key in [*expected, *(key for key in actual if key not in expected)]:
             here = (*path, key)
             if key in expected and key in actual:

@@ -18,7 +18,7 @@ from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
-_LOOKED_AT: Final = 20
+_LOOKED_AT: Final = 5
 """So many calls of a tool are compared in detail to find the one that was probably meant."""
 
 

@@ -63,7 +63,7 @@ class ToolCallOrder(Parameters):
             deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
-    def _aligned(self, actual: Sequence[str], pairs: Pairs) -> list[alignment.Aligned]:
+    def _aligned(self, actual: Sequence[str], pairs: Pairs) -> Sequence[alignment.Aligned]:
         """Align the names; other calls matter only to a strict comparison."""
         if self.strict:
             return alignment.by_position(self._expected, actual, lambda _: True)

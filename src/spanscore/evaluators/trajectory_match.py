@@ -215,7 +215,7 @@ class TrajectoryMatch(Parameters):
         is_full = {"exact": hits == made == wanted, "unordered": hits == made == wanted, "subset": hits == made}
         return float(is_full.get(self.mode, hits == wanted))
 
-    def _aligned(self, expected: Sequence[str], names: Sequence[str], pairs: Pairs) -> list[alignment.Aligned]:
+    def _aligned(self, expected: Sequence[str], names: Sequence[str], pairs: Pairs) -> Sequence[alignment.Aligned]:
         """Align the calls; those that the value does not depend on are not marked."""
         matched = {index for index, _ in pairs}
         if self.mode == "exact":
