@@ -60,7 +60,7 @@ def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
         (at("unexpected"), "issue_refund: not expected", "issue_refund: not expected"),
         (at("order"), "issue_refund: called, but not in the expected order", "issue_refund: called, but not"),
         (at("wrong_tool", expected="lookup"), "expected lookup, got issue_refund", "expected lookup, got issue_refund"),
-        (at("rule", expected="max_calls: 1"), "issue_refund: max_calls: 1", "issue_refund: max_calls: 1"),
+        (at("rule", expected="max_calls: 1"), "issue_refund breaks 'max_calls: 1'", "issue_refund breaks"),
     ],
 )
 def test_words(deviation: Deviation, words: str, plain: str) -> None:

@@ -65,8 +65,10 @@ class Deviation:
                 told = f"{tool} failed{self._error(content=content)}"
             case "arguments" | "result" | "schema":
                 told = ", ".join(self._differences(content=content)) or f"{tool}: other {self.kind}"
+            case "rule" | "count":
+                told = f"{tool} breaks {self.expected!r}"
             case _:
-                told = f"{tool}: {_WORDS.get(self.kind, self.expected)}"
+                told = f"{tool}: {_WORDS[self.kind]}"
         return told + where
 
     def as_json(self) -> dict[str, Any]:
