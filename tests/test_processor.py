@@ -22,7 +22,7 @@ from spanscore import config, offline, wiring
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.processor import ScoringSpanExporter, ScoringSpanProcessor
 from spanscore.receivers.files import Recording
-from spanscore.serialization import report_object
+from spanscore.serialization import report_line
 
 EVENT = "gen_ai.evaluation.result"
 RECORDINGS = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
@@ -59,11 +59,8 @@ def expected_reports(name: str, scores: Path) -> dict[str, dict[str, Any]]:
     reports = offline.score(
         Recording([CORPUS / f"{name}.jsonl.gz"]), offline_settings, wiring.pipeline(offline_settings)
     )
-    return {
-        report.trajectory.trace_id.hex(): json.loads(json.dumps(report_object(report)))
-        for report in reports
-        if report.trajectory.recognised
-    }
+    lines = (report_line(report, attributes=False) for report in reports if report.trajectory.recognised)
+    return {each["trace_id"]: each for each in map(json.loads, lines)}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

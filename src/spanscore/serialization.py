@@ -1,12 +1,23 @@
-"""The JSON form of a report, as `spanscore score --format json` and the jsonl exporter write it."""
+"""The JSON form of a report, as `spanscore score --format json` and the jsonl exporter write it.
+
+The attributes of a run are what a row of a dataset is found by, and they may hold all that a user said. Who scores a
+recording has them already. A live exporter writes into a file that is kept and read elsewhere: there they are null
+unless `tool_content` is on. What `match` names would be safe to write, but `expected_from` names whole expectations.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from base64 import b64encode
+from itertools import islice
 from typing import Any, Final, assert_never
 
 from spanscore.model import (
+    JSON,
     NOT_RECORDED,
+    Attributes,
+    AttributeValue,
     Evaluation,
     Failed,
     Outcome,
@@ -20,21 +31,56 @@ from spanscore.model import (
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
 """What a deviation in arguments or results says of them."""
+REPORT_KEYS: Final = frozenset(
+    {
+        "trace_id",
+        "root_span_id",
+        "unit",
+        "service",
+        "agent",
+        "conversation_id",
+        "close_reason",
+        "complete",
+        "revision",
+        "tool_calls",
+        "outcomes",
+        "attributes",
+    }
+)
+"""The keys of a report."""
+CALL_KEYS: Final = (
+    "name",
+    "arguments",
+    "result",
+    "error",
+    "call_id",
+    "span_id",
+    "start_unix_nano",
+    "end_unix_nano",
+    "agent",
+)
+"""The keys of a call in a report."""
+
+MAX_ATTRIBUTES: Final = 128
+MAX_ATTRIBUTE_CHARS: Final = 4_096
+LEFT_OUT: Final = "spanscore.attributes_left_out"
+"""The key that says how many attributes are missing beyond `MAX_ATTRIBUTES`."""
 
 
-def report_line(report: Report, *, content: bool = True) -> str:
+def report_line(report: Report, *, content: bool = True, attributes: bool = True) -> str:
     """Return a report as one line of JSON, without the line's end.
 
     Args:
         report: what to write.
         content: whether arguments and results may be in it.
+        attributes: whether the attributes of the run may be in it; they need `content`, too.
     """
-    told = report_object(report)
+    told = report_object(report, attributes=attributes)
     return _compact(told if content else without_content(report, told))
 
 
-def report_object(report: Report) -> dict[str, Any]:
-    """Return a report as a JSON object. What was not recorded is null."""
+def report_object(report: Report, *, attributes: bool = True) -> dict[str, Any]:
+    """Return a report as a JSON object. What was not recorded is null, and so are attributes that may not be in it."""
     trajectory = report.trajectory
     return {
         "trace_id": trajectory.trace_id.hex(),
@@ -48,11 +94,12 @@ def report_object(report: Report) -> dict[str, Any]:
         "revision": report.revision,
         "tool_calls": [_tool_call(call) for call in trajectory.calls],
         "outcomes": {evaluation.name: _evaluation(evaluation) for evaluation in report.evaluations},
+        "attributes": _attributes(trajectory.attributes) if attributes else None,
     }
 
 
 def without_content(report: Report, told: dict[str, Any]) -> dict[str, Any]:
-    """Return a report's JSON object without arguments, results and what errors say."""
+    """Return a report's JSON object without arguments, results, what errors say and the attributes of the run."""
     calls = [
         {**call, "arguments": None, "result": None, "error": call["error"] and "not shown"}
         for call in told["tool_calls"]
@@ -61,7 +108,7 @@ def without_content(report: Report, told: dict[str, Any]) -> dict[str, Any]:
         evaluation.name: _plain(evaluation.outcome, told["outcomes"][evaluation.name])
         for evaluation in report.evaluations
     }
-    return {**told, "tool_calls": calls, "outcomes": outcomes}
+    return {**told, "tool_calls": calls, "outcomes": outcomes, "attributes": None}
 
 
 def _plain(outcome: Outcome, told: dict[str, Any]) -> dict[str, Any]:
@@ -110,6 +157,36 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
         "end_unix_nano": call.end_ns,
         "agent": call.agent,
     }
+
+
+def _attributes(attributes: Attributes) -> dict[str, JSON]:
+    """Return the attributes as JSON. Those left out are the first ones, which are the resource's and say least."""
+    left_out = max(0, len(attributes) - MAX_ATTRIBUTES)
+    told = {key: _bounded(value) for key, value in islice(attributes.items(), left_out, None)}
+    return told | {LEFT_OUT: left_out} if left_out else told
+
+
+def _bounded(value: AttributeValue) -> JSON:
+    told = _json(value)
+    if told is None or isinstance(told, (bool, int, float)):
+        return told
+    text = told if isinstance(told, str) else _compact(told)
+    more = len(text) - MAX_ATTRIBUTE_CHARS
+    return f"{text[:MAX_ATTRIBUTE_CHARS]}… ({more:,} more characters)" if more > 0 else told
+
+
+def _json(value: AttributeValue) -> JSON:
+    match value:
+        case bytes():
+            return b64encode(value).decode()
+        case float() if not math.isfinite(value):
+            return str(value)
+        case list() | tuple():  # an SDK's sequences are tuples
+            return [_json(item) for item in value]
+        case dict():
+            return {key: _json(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _recorded(value: Recorded) -> Any:

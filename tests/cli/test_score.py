@@ -66,7 +66,11 @@ def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.Captu
         "revision",
         "tool_calls",
         "outcomes",
+        "attributes",
     } == set(first)
+    assert ("sess-42", "invoke_agent travel_agent") == tuple(
+        first["attributes"][key] for key in ("session.id", "span.name")
+    )
     assert {
         "name": "book_hotel",
         "arguments": {"hotel": "Ritz", "nights": 2},

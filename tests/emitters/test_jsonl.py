@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import resource
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_one_line_for_each_report(path: Path) -> None:
     emitter = Jsonl(path)
     for number, each in enumerate((report(PASSED), report(NOT_PASSED)), 1):
         emitter.emit(each)
-        assert report_object(each) == json.loads(path.read_text().splitlines()[-1])
+        assert report_object(each, attributes=False) == json.loads(path.read_text().splitlines()[-1])
         assert number == len(path.read_text().splitlines())
     assert emitter.flush(0)
     assert emitter.close(0)
@@ -63,7 +64,9 @@ def test_follows_rotation(path: Path, how: str) -> None:
     emitter.emit(report(NOT_PASSED))
     emitter.close(0)
 
-    assert [report_object(report(NOT_PASSED))] == [json.loads(line) for line in path.read_text().splitlines()]
+    assert [report_object(report(NOT_PASSED), attributes=False)] == [
+        json.loads(line) for line in path.read_text().splitlines()
+    ]
 
 
 def test_rotation_to_nowhere(tmp_path: Path) -> None:
@@ -107,7 +110,22 @@ def test_torn_line_spoils_no_other(path: Path) -> None:
 
     first, torn, last = path.read_text().splitlines()
     assert 10 == len(torn)
-    assert [report_object(report(PASSED)), report_object(report(NOT_PASSED))] == [json.loads(first), json.loads(last)]
+    assert [report_object(report(PASSED), attributes=False), report_object(report(NOT_PASSED), attributes=False)] == [
+        json.loads(first),
+        json.loads(last),
+    ]
+
+
+@pytest.mark.parametrize("tool_content", [False, True])
+def test_attributes_of_the_run(path: Path, *, tool_content: bool) -> None:
+    """What a user said may stand in the attributes of the root: they are written only with `tool_content: true`."""
+    about = trajectory(attributes={"input.value": "my card is 4111", "span.name": "run"})
+    emitter = Jsonl(path)
+    emitter.emit(replace(report(PASSED, about=about), tool_content=tool_content))
+    emitter.close(0)
+
+    expected = {"input.value": "my card is 4111", "span.name": "run"} if tool_content else None
+    assert expected == json.loads(path.read_text())["attributes"]
 
 
 def test_hostile_text_stays_one_line(path: Path) -> None:

@@ -101,7 +101,7 @@ def as_told(report: Report) -> Report:
 
 def line(report: Any) -> str:
     """Return a report as text."""
-    return json.dumps(report_object(report), sort_keys=True, default=str)
+    return json.dumps(report_object(report, attributes=False), sort_keys=True, default=str)
 
 
 def test_a_trace_is_scored_soon_after_its_root_has_ended() -> None:

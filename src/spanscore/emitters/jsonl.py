@@ -23,6 +23,8 @@ _Line: TypeAlias = tuple[Any, Any, Any]
 class Jsonl:
     """Appends a line of JSON for each trajectory to a file, in the form of `spanscore score --format json`.
 
+    The attributes of the run, which may hold all that a user said, are in it only with `tool_content: true`.
+
     Each line is written at once and whole, so that it can be followed with `tail -f`. When the file is moved away or
     deleted, as log rotation does, a new one is begun. After a crash, a line that is there is not written again.
 
@@ -55,7 +57,7 @@ class Jsonl:
             os.close(moved)
             self._torn = False
         # Half of a surrogate pair is written as the escape that JSON has for it.
-        line = f"{report_line(report)}\n".encode(errors="backslashreplace")
+        line = f"{report_line(report, attributes=report.tool_content)}\n".encode(errors="backslashreplace")
         if self._torn:  # what is there of the last line must not spoil this one
             line = b"\n" + line
         written = os.write(self._file, line)
