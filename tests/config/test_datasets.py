@@ -11,6 +11,7 @@ import pytest
 
 import spanscore
 from spanscore.config import Config
+from spanscore.config._by_case import ByCase
 from spanscore.evaluators.tool_call_order import ToolCallOrder
 from spanscore.evaluators.trajectory_match import TrajectoryMatch
 from spanscore.model import Trajectory
@@ -77,6 +78,44 @@ def test_traces_without_a_row(read: Read, tmp_path: Path) -> None:
     assert spanscore.Skipped("the attribute 'case' is neither text nor an integer") == resolve(trajectory(case=True))
 
 
+@pytest.mark.parametrize(
+    ("case", "nearest"),
+    [
+        ("refnd-1", "; the nearest is 'refund-1'"),
+        ("Refund_1", "; the nearest is 'refund-1'"),
+        ("xrefund-900", "; the nearest is 'refund-900'"),
+        ("something else", ""),
+        ("refund-1" * 20, ""),
+    ],
+)
+def test_the_nearest_row(read: Read, tmp_path: Path, case: str, nearest: str) -> None:
+    """A trace whose case was mistyped is told which row is probably its own, however many rows there are."""
+    (tmp_path / "rows.jsonl").write_text(
+        "\n".join(f'{{"case": "refund-{n}", "expected": ["x"]}}' for n in range(1_000))
+    )
+
+    outcome = read(entry("rows.jsonl")).evaluators[0].resolve(trajectory(case=case))
+
+    assert spanscore.Skipped(f"rows.jsonl has no row for case = {case[:100]!r}{nearest}") == outcome
+
+
+def test_rows_that_no_run_asked_for(read: Read, tmp_path: Path) -> None:
+    """A case that was not run at all can be told, with its line and the nearest case that was."""
+    (tmp_path / "rows.jsonl").write_text(
+        "\n".join(f'{{"case": "{n}", "expected": ["x"]}}' for n in ("refund-1", "b", 7))
+    )
+    resolve = read(entry("rows.jsonl")).evaluators[0].resolve
+    assert isinstance(resolve, ByCase)
+
+    for case in ("b", "refnd-1", None):
+        resolve(trajectory(case=case))
+
+    assert [
+        "rows.jsonl:1: no run has case = 'refund-1'; the nearest is 'refnd-1'",
+        "rows.jsonl:3: no run has case = '7'",
+    ] == list(resolve.unused())
+
+
 @pytest.mark.parametrize("column", ["test.case", "key", "id"])
 def test_key_columns(read: Read, tmp_path: Path, column: str) -> None:
     """The column of the key has the attribute's name, or is called key or id; numbers and their text are the same."""
@@ -122,7 +161,7 @@ def test_entry_and_row(read: Read, tmp_path: Path) -> None:
             [
                 "rows.jsonl:1 tool_calls_order[1]: must be text, not 1; put it in quotes",
                 "rows.jsonl:3: a row must be a mapping",
-                "rows.jsonl:4: has no 'tool_calls_order' or 'expected'",
+                "rows.jsonl:4: has no 'tool_calls_order', 'expected' or 'tool_calls'",
                 "rows.jsonl:5: has no 'case', nor 'key' or 'id'",
                 "rows.jsonl:6: the key 'a' is already on line 1",
                 "rows.jsonl:7: case: must be text or an integer",
@@ -130,7 +169,7 @@ def test_entry_and_row(read: Read, tmp_path: Path) -> None:
                 "rows.jsonl:9 threshold: must be at most 1, not 2",
                 "rows.jsonl:10: not valid JSON: the key 'a' is given twice",
                 "rows.jsonl:11 tool_calls_order: must not be empty",
-                "rows.jsonl:12: has no 'tool_calls_order' or 'expected'",
+                "rows.jsonl:12: has no 'tool_calls_order', 'expected' or 'tool_calls'",
                 "rows.jsonl:13: not valid JSON: 1e999 is not a finite number",
             ],
         ),

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field, JsonValue, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
+from spanscore.compare.expected import ExpectedCall
 from spanscore.config._check import Model, check, without_values
 from spanscore.config._docstrings import docstring, field_docs
 from spanscore.config._plain import plain
@@ -39,6 +40,8 @@ class EvaluatorType:
     name: str
     evaluator: type[Any]
     expectation: str | None
+    expected_call: type[ExpectedCall] | None
+    """What the expectation has for each call, where it is a list of calls."""
     parameters: type[Section]
     """The parameters."""
     row: type[Section]
@@ -109,6 +112,7 @@ def _evaluator_type(name: str, evaluator: type[Any]) -> EvaluatorType:
             name=name,
             evaluator=evaluator,
             expectation=evaluator.expectation,
+            expected_call=_expected_call(evaluator),
             parameters=_model(evaluator, Section, _fields(evaluator)),
             row=_model(evaluator, Section, optional),
             entry=_model(evaluator, EvaluatorKeys, {**fields, **expected, "type": type_key}),
@@ -136,10 +140,23 @@ def _model(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) 
     return create_model(documented.__name__, __base__=base, __doc__=docstring(documented), **fields)
 
 
-def _fields(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
+def _expected_call(evaluator: type[Any]) -> type[ExpectedCall] | None:
+    """Return the class whose instances the expectation is a tuple of."""
+    hint = _hints(evaluator).get(evaluator.expectation)
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    item = get_args(hint)[0] if get_origin(hint) is tuple else None
+    return item if isinstance(item, type) and issubclass(item, ExpectedCall) else None
+
+
+def _hints(documented: type[Any]) -> dict[str, Any]:
     # JSON is an alias of a text that names itself, which pydantic cannot follow; it has its own name for the same.
     names = {"JSON": JsonValue, "NotRecorded": NotRecorded}
-    hints = get_type_hints(documented, localns=names, include_extras=True)
+    return get_type_hints(documented, localns=names, include_extras=True)
+
+
+def _fields(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
+    hints = _hints(documented)
     docs = field_docs(documented)
     return {
         field.name: (_checkable(hints[field.name]), Field(description=docs.get(field.name), **_default(field)))

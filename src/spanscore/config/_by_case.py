@@ -1,0 +1,83 @@
+"""Finds the row of a dataset that says what is expected of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from spanscore.contracts import Evaluator
+from spanscore.model import Skipped, Trajectory
+from spanscore.nearest import ManyNames
+
+_LONGEST_SHOWN: Final = 100
+_KEPT: Final = 1_000
+
+
+class Expected(NamedTuple):
+    """What a row was made into."""
+
+    evaluator: Evaluator | Skipped
+    line: int
+
+
+class ByCase:
+    """The rows of a dataset, by their case.
+
+    Args:
+        rows: by the key of each.
+        key: the attribute of a run that says which case it is.
+        file: what messages call the dataset.
+    """
+
+    def __init__(self, rows: Mapping[str, Expected], key: str, file: str) -> None:
+        self._rows: Final = rows
+        self._file: Final = file
+        self._used: Final[set[str]] = set()
+        self._missed: Final[dict[str, None]] = {}
+        self._absence: Final = lru_cache(maxsize=_KEPT)(self._no_row)
+        self._names: Final = ManyNames(rows)
+        self.key: Final = key
+        """The attribute that says which case a run is."""
+
+    def __call__(self, trajectory: Trajectory) -> Evaluator | Skipped:
+        """Return what is expected of a run, or why that is not known."""
+        value = trajectory.attributes.get(self.key)
+        if value is None:
+            return absent(self.key)
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            return Skipped(f"the attribute {self.key!r} is neither text nor an integer")
+        name = str(value)
+        row = self._rows.get(name)
+        if row is None:
+            start = name[: _LONGEST_SHOWN + 1]  # all that is shown, and a sign that there is more
+            if len(self._missed) < _KEPT:
+                self._missed[start] = None
+            return self._absence(start)
+        self._used.add(name)
+        return row.evaluator
+
+    def unused(self) -> Iterator[str]:
+        """Yield for each row that no run has asked for what to tell of it: nothing was checked against it."""
+        missed = ManyNames(self._missed)
+        for name, row in self._rows.items():
+            if name not in self._used:
+                told = f"{self._file}:{row.line}: no run has {self.key} = {_shown(name)}"
+                yield told + _nearest(missed.nearest(name))
+
+    def _no_row(self, name: str) -> Skipped:
+        told = f"{self._file} has no row for {self.key} = {_shown(name)}"
+        return Skipped(told + _nearest(self._names.nearest(name)))
+
+
+def absent(attribute: str) -> Skipped:
+    """Return that a run does not have an attribute that it is told apart by."""
+    return Skipped(f"no attribute {attribute!r} on the root span")
+
+
+def _shown(name: str) -> str:
+    return repr(name[:_LONGEST_SHOWN])
+
+
+def _nearest(name: str | None) -> str:
+    return "" if name is None else f"; the nearest is {name!r}"

@@ -1,0 +1,121 @@
+"""What a row of a dataset says: which case it is, and what an evaluator expects of it.
+
+A row is written by hand, in the evaluator's own terms, or it is a line of `spanscore score --format json` as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from spanscore.compare.names import listed
+from spanscore.config import _recorded_calls as recorded_calls
+from spanscore.config._dataset import Row
+from spanscore.config._json import parse_json
+from spanscore.config._parameters import EvaluatorType
+from spanscore.model import JSON
+from spanscore.nearest import suggestion
+from spanscore.serialization import REPORT_KEYS
+
+_ATTRIBUTES: Final = "attributes"
+_EXPECTED: Final = "expected"
+_MARKS: Final = frozenset({"trace_id", "root_span_id"})
+"""The columns by which a printed report is told from a row that somebody wrote."""
+_LISTED: Final = 40
+
+
+class Case(NamedTuple):
+    """A row, as parameters."""
+
+    line: int
+    key: str
+    parameters: dict[str, JSON]
+    is_recorded: bool
+    """Whether the expectation is what a run did, and nobody wrote it."""
+
+
+def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *, is_text: bool) -> Case:
+    """Return what a row says.
+
+    Args:
+        row: the row.
+        key: the attribute that names the case.
+        kind: the evaluator.
+        fixed: the parameters that hold for every row.
+        is_text: whether its cells are text, in which JSON is written as such.
+
+    Raises:
+        ValueError: it says no case, or nothing that the evaluator could expect.
+    """
+    cells = row.cells
+    if is_text and isinstance(cells.get(_ATTRIBUTES), str):
+        cells = {**cells, _ATTRIBUTES: _read_cell(str(cells[_ATTRIBUTES]))}
+    name = _key(cells, key)
+    column = _column(kind, cells)
+    expected = cells[column]
+    if is_text and isinstance(expected, str):
+        try:
+            expected = parse_json(expected)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    others = {
+        name: _read_cell(value) if is_text and isinstance(value, str) else value
+        for name, value in cells.items()
+        if name in _parameters(kind, cells) and value is not None
+    }
+    parameters = {**others, **recorded_calls.translated(kind, column, expected, {**fixed, **others})}
+    is_recorded = column == recorded_calls.COLUMN and (column != kind.expectation or _is_report(cells))
+    return Case(row.line, name, parameters, is_recorded)
+
+
+def _is_report(cells: Mapping[str, JSON]) -> bool:
+    return cells.keys() >= _MARKS
+
+
+def _parameters(kind: EvaluatorType, cells: Mapping[str, JSON]) -> set[str]:
+    """Return the columns that are parameters besides the expectation. Others are the user's own notes."""
+    names = set(kind.row.model_fields) - {kind.expectation, _EXPECTED}
+    return names - REPORT_KEYS if _is_report(cells) else names
+
+
+def _key(cells: Mapping[str, JSON], key: str) -> str:
+    attributes = cells.get(_ATTRIBUTES)
+    attributes = attributes if isinstance(attributes, dict) else {}
+    found = [(column, cells[column]) for column in (key, "key", "id") if column in cells]
+    if key in attributes:
+        found.append((f"{_ATTRIBUTES}[{key!r}]", attributes[key]))
+    for column, value in found:
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            return str(value)
+        message = f"{column}: must be text or an integer"
+        raise ValueError(message)
+    message = f"has no {key!r}, nor 'key' or 'id'"
+    if attributes:
+        found_near = suggestion(key, attributes) or "."
+        message += f"{found_near} Its attributes: {listed(sorted(attributes), _LISTED)}"
+    elif _is_report(cells):
+        message += (
+            ", and no attributes: '--no-content' leaves them out, and so do live exporters without 'tool_content: true'"
+        )
+    raise ValueError(message)
+
+
+def _column(kind: EvaluatorType, cells: Mapping[str, JSON]) -> str:
+    """Return the column that holds the expectation."""
+    columns = dict.fromkeys((kind.expectation or "", _EXPECTED))
+    if recorded_calls.are_expected_by(kind):
+        columns[recorded_calls.COLUMN] = None
+    column = next((column for column in columns if cells.get(column) is not None), None)
+    if column is None:
+        *first, last = map(repr, columns)
+        message = f"has no {', '.join(first)} or {last}" if first else f"has no {last}"
+        raise ValueError(message)
+    return column
+
+
+def _read_cell(text: str) -> JSON:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
