@@ -95,6 +95,9 @@ class CallReading:
     Beside `arguments` it means that the text can be read either way: what the model asked for decides."""
     result: Recorded = NOT_RECORDED
     error: str | None = None
+    """A short text when the call failed, which begins with `error_type` where that is known."""
+    error_type: str | None = None
+    """The kind of failure by name, such as `TimeoutError`, and never a word of a message."""
     call_id: str | None = None
     sequence: int | None = None
     agent: str | None = None

@@ -60,8 +60,8 @@ Every measurement carries an exemplar with the scored trace and span: in Prometh
 pages in the OpenMetrics format only.
 
 `{OUTCOME}` is `pass`, `fail`, `skipped` (too little was recorded to evaluate) or `failed` (the evaluator
-itself went wrong). `error.type` is there for failed calls only: the word that the error begins with, or
-`{OTHER_ERROR}`.
+itself went wrong). `error.type` is there for failed calls only: the one of the call's span, or else the type of its
+exception; `{OTHER_ERROR}` where the spans name none.
 """
 
 _OWN: Final = """\

@@ -117,6 +117,8 @@ class ToolCall:
     result: Recorded = NOT_RECORDED
     error: str | None = None
     """A short text when the call failed; None when nothing says so."""
+    error_type: str | None = field(default=None, compare=False)
+    """The `error.type` of a call that failed, with which `error` begins; None when the spans do not tell it."""
     call_id: str | None = None
     """The id the model gave the call."""
     span_id: bytes | None = None

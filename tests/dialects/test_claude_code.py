@@ -80,7 +80,7 @@ def test_three_spans_are_one_call() -> None:
                 "status_message": "declined",
                 "attributes": {"success": False, "error": "card declined", "error.type": "tool_error"},
             },
-            "card declined",
+            "tool_error: card declined",
         ),
         ({"status_code": StatusCode.ERROR, "events": (exception("Error", "declined"),)}, "Error: declined"),
         ({"attributes": {"success": False}}, "error"),

@@ -60,6 +60,21 @@ def test_a_failure_is_what_its_attribute_says(told: Any, error: str | None) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("told", "error"), [(True, "TimeoutError"), ("full", "TimeoutError: full"), (None, "TimeoutError: x")]
+)
+def test_a_failure_is_named_by_its_type(told: Any, error: str) -> None:
+    """Whichever attribute tells of it, `error.type` names it."""
+    failed = run(1, failed=told)
+    failed = failed._replace(
+        attributes={**failed.attributes, "error.type": "TimeoutError"},
+        status_code=StatusCode.ERROR,
+        status_message="x",
+    )
+
+    assert [(error, "TimeoutError")] == [(made.error, made.error_type) for made in read(SHOP, failed)]
+
+
 def test_names_of_spans_and_scopes_can_be_matched_and_used() -> None:
     """An application that writes no attribute at all."""
     by_name = Custom(name="bare", match={"scope.name": "shop.*"}, tool_name="span.name")

@@ -92,6 +92,43 @@ def test_failures(fields: dict[str, Any], error: str | None) -> None:
     assert calls(span(1, "execute_tool book", TOOL, **fields)) == [call(1, "book", error=error)]
 
 
+def failed(message: str) -> dict[str, Any]:
+    """Return the status of a span that failed."""
+    return {"status_code": StatusCode.ERROR, "status_message": message}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "error", "error_type"),
+    [
+        ("TimeoutError", failed("issue_refund: no answer"), "TimeoutError: issue_refund: no answer", "TimeoutError"),
+        ("TimeoutError", failed(""), "TimeoutError", "TimeoutError"),
+        ("TimeoutError", failed("TimeoutError: no answer"), "TimeoutError: no answer", "TimeoutError"),
+        ("TimeoutError", failed("TimeoutError('no answer')"), "TimeoutError('no answer')", "TimeoutError"),
+        ("Time", failed("Timed out"), "Time: Timed out", "Time"),
+        ("Error", failed("Errors"), "Error: Errors", "Error"),
+        ("HTTPError", {"events": (exception("requests.HTTPError", "404"),)}, "HTTPError: 404", "HTTPError"),
+        ("ToolError", {"events": (exception("ValueError", "full"),)}, "ToolError: ValueError: full", "ToolError"),
+        ("ToolError", {"events": (event("exception"),)}, "ToolError", "ToolError"),
+        ("unknown", {"events": (exception("ValueError", "full"),)}, "ValueError: full", "ValueError"),
+        ("_OTHER", failed("issue_refund: full"), "issue_refund: full", None),
+        ("_OTHER", {}, "_OTHER", None),
+        (None, {"events": (exception("ValueError", "x"), exception("ToolError", ""))}, "ValueError: x", "ValueError"),
+        (None, {"events": (event("exception", {"exception.message": "a: b"}),)}, "a: b", None),
+        (None, failed("issue_refund: no answer"), "issue_refund: no answer", None),
+        (None, {}, None, None),
+    ],
+)
+def test_the_type_of_an_error(
+    kind: str | None, fields: dict[str, Any], error: str | None, error_type: str | None
+) -> None:
+    """An error begins with the type that the span, or else its first exception, names; a message names none."""
+    attributes = TOOL if kind is None else {**TOOL, "error.type": kind}
+
+    (made,) = calls(span(1, "execute_tool book", attributes, **fields))
+
+    assert (error, error_type) == (made.error, made.error_type)
+
+
 def test_an_error_type_alone_is_a_failure() -> None:
     """The convention asks for it on failed operations."""
     assert calls(span(1, "execute_tool book", {**TOOL, "error.type": "Timeout"})) == [call(1, "book", error="Timeout")]

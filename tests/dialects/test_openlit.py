@@ -45,7 +45,7 @@ def test_a_failed_call_has_the_id_of_a_run() -> None:
 
     assert calls(
         failed._replace(attributes={**failed.attributes, **told}, status_code=StatusCode.ERROR, status_message="x")
-    ) == [call(2, "book", {}, error="full")]
+    ) == [call(2, "book", {}, error="ValueError: full")]
 
 
 def test_the_graph_is_the_agent() -> None:

@@ -59,7 +59,9 @@ def test_the_tools_own_exception_is_told() -> None:
         attributes={"error.type": "VoltAgentError"},
     )
 
-    assert ["Error: gateway timed out"] == [made.error for made in calls(work(1, "a", "travel_agent"), failed)]
+    assert [("Error: gateway timed out", "Error")] == [
+        (made.error, made.error_type) for made in calls(work(1, "a", "travel_agent"), failed)
+    ]
 
 
 def test_a_sub_agents_calls_are_its_own() -> None:

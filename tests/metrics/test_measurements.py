@@ -19,7 +19,7 @@ from spanscore.instruments import (
     TOOL_DURATION,
     TOOL_FAILURE_RATE,
 )
-from spanscore.metrics.measurements import error_type, measurements
+from spanscore.metrics.measurements import measurements
 from spanscore.testing import sample_trajectories
 
 
@@ -40,7 +40,7 @@ def test_tool_calls() -> None:
     """Every call whose execution was seen has a duration; only a failed one has a type of error."""
     calls = (
         call("search", 1_500),
-        call("book", 20, error="TimeoutError: no answer", agent="booker"),
+        call("book", 20, error="TimeoutError: no answer", error_type="TimeoutError", agent="booker"),
         replace(call("asked for only"), span_id=None),
         replace(call("not ended"), end_ns=0),
         replace(call("clock went back"), end_ns=1),
@@ -101,18 +101,22 @@ def test_a_value_for_each_attribute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "expected"),
+    ("error_type", "expected"),
     [
         ("TimeoutError", "TimeoutError"),
-        ("TimeoutError: no answer within 30 s", "TimeoutError"),
-        ("requests.exceptions.HTTPError: 404", "requests.exceptions.HTTPError"),
+        ("requests.exceptions.HTTPError", "requests.exceptions.HTTPError"),
+        ("std::runtime_error", "std::runtime_error"),
         ("500", "500"),
+        (None, "_OTHER"),
         ("the card was declined", "_OTHER"),
-        ("order 17 not found: gone", "_OTHER"),
         ("", "_OTHER"),
-        ("e" * 100, "_OTHER"),
+        ("e" * 101, "_OTHER"),
     ],
 )
-def test_error_type(error: str, expected: str) -> None:
-    """The type of an error is what its text begins with, if that is a single word; a whole sentence is none."""
-    assert expected == error_type(error)
+def test_error_type(error_type: str | None, expected: str) -> None:
+    """The type of a failed call's error is what the spans name, and never a word of its message."""
+    failed = call("book", 20, error="issue_refund: no answer", error_type=error_type)
+
+    assert [(TOOL_DURATION, 0.02, ("book", expected, "refund", "shop"))] == list(
+        measurements(report(about=trajectory(failed)))
+    )[-1:]

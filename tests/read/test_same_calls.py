@@ -13,7 +13,20 @@ def test_two_instrumentations_nest_what_each_knows() -> None:
     failed = {"status_code": StatusCode.ERROR, "events": (exception("ValueError", "full"),)}
     inner = tool(3, "book", call_id="c1", parent=2, **failed)
 
-    assert calls(outer, inner) == [call(2, "book", {"n": 1}, call_id="c1", error="ValueError: full")]
+    made = calls(outer, inner)
+
+    assert made == [call(2, "book", {"n": 1}, call_id="c1", error="ValueError: full")]
+    assert [each.error_type for each in made] == ["ValueError"]
+
+
+def test_the_type_of_what_was_no_failure() -> None:
+    """Where a dialect knows that a call did not fail, whatever its span says, there is no type of an error either."""
+    good = {"openinference.span.kind": "TOOL", "ai.operationId": "ai.toolCall", "ai.toolCall.name": "book"}
+    false = {"status_code": StatusCode.ERROR, "status_message": "overloaded"}
+
+    (made,) = calls(span(2, "ai.toolCall", {**good, "error.type": "AI_APICallError"}, **false))
+
+    assert (made.error, made.error_type) == (None, None)
 
 
 def test_a_client_and_a_server_are_two_services_and_one_call() -> None:

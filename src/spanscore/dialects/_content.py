@@ -21,7 +21,12 @@ MAX_PARSED_CHARS: Final = 256 * 1024
 MAX_ERROR_CHARS: Final = 256
 MAX_DEPTH: Final = 200
 
-READS: Final = frozenset({"error.type"})
+_ERROR_TYPE: Final = "error.type"
+_UNNAMED: Final = "exception"
+_NO_TYPE: Final = frozenset({"unknown", "_OTHER"})
+"""What instrumentations write as `error.type` when they do not know it."""
+
+READS: Final = frozenset({_ERROR_TYPE})
 """The attributes that `error` looks at."""
 
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
@@ -132,13 +137,23 @@ def identifier(value: AttributeValue) -> str | None:
 
 
 def error(span: Span) -> str | None:
-    """Return a short text when the span says that it failed: by its status, an exception event, or `error.type`."""
-    recorded = exception(span)
-    if recorded:
-        return recorded
+    """Return a short text when the span says that it failed: by its status, an exception event, or `error.type`.
+
+    It begins with the `error_type`.
+    """
+    kind = error_type(span)
+    raised = exception(span)
+    if raised is not None:
+        return kind if kind is not None and raised == _UNNAMED else named(kind, raised)
     if span.status_code == StatusCode.ERROR:
-        return short(span.status_message) or text(span.attributes.get("error.type")) or "error"
-    return short(text(span.attributes.get("error.type")) or "") or None
+        return named(kind, span.status_message) or text(span.attributes.get(_ERROR_TYPE)) or "error"
+    return short(text(span.attributes.get(_ERROR_TYPE)) or "") or None
+
+
+def error_type(span: Span) -> str | None:
+    """Return what the span calls the kind of its failure: its `error.type`, or else its first exception's type."""
+    kind = text(span.attributes.get(_ERROR_TYPE))
+    return exception_type(span) if kind is None or kind in _NO_TYPE else kind
 
 
 def exception(span: Span) -> str | None:
@@ -147,8 +162,33 @@ def exception(span: Span) -> str | None:
         if event.name == "exception":
             kind = text(event.attributes.get("exception.type"))
             message = text(event.attributes.get("exception.message"))
-            return short(f"{kind}: {message}" if kind and message else message or kind or "exception")
+            return named(kind, message or "") or _UNNAMED
     return None
+
+
+def exception_type(span: Span) -> str | None:
+    """Return the type of the first exception event of a span."""
+    for event in span.events:
+        if event.name == "exception":
+            return text(event.attributes.get("exception.type"))
+    return None
+
+
+def named(kind: str | None, message: str) -> str:
+    """Return a short text that begins with the kind of the error; a message that names it already stays as it is."""
+    message = message.strip()
+    if kind is None or _begins_with(message, kind):
+        return short(message)
+    # The exception's own type is the same name with its modules in front: what follows it is the message.
+    first, _, rest = message.partition(": ")
+    if first.endswith(f".{kind}"):
+        message = rest
+    return short(f"{kind}: {message}" if message else kind)
+
+
+def _begins_with(message: str, kind: str) -> bool:
+    after = message[len(kind) : len(kind) + 1]
+    return message.startswith(kind) and not (after.isalnum() or after == "_")
 
 
 def short(message: str) -> str:

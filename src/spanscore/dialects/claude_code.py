@@ -30,7 +30,8 @@ class ClaudeCode:
         if kind == "tool":
             return Reading(call=_call(span))
         if kind == "tool.execution":
-            return Reading(call=CallReading(error=_failure(span)), part_of_call=True)
+            failed = CallReading(error=_failure(span), error_type=content.error_type(span))
+            return Reading(call=failed, part_of_call=True)
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -43,6 +44,7 @@ def _call(span: Span) -> CallReading:
         name=content.text(attributes.get("tool_name")) or content.text(attributes.get(gen_ai.TOOL_NAME)),
         result=_output(span),
         error=content.error(span),
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or content.identifier(attributes.get("tool_use_id")),
     )
 
@@ -55,8 +57,6 @@ def _output(span: Span) -> Recorded:
 def _failure(span: Span) -> str | None:
     told = content.text(span.attributes.get("error"))
     failed = span.attributes.get("success") is False
-    return (
-        content.exception(span)
-        or (content.short(told) if told else None)
-        or (content.error(span) or ("error" if failed else None))
-    )
+    if told and content.exception(span) is None:
+        return content.named(content.error_type(span), told)
+    return content.error(span) or ("error" if failed else None)

@@ -60,6 +60,7 @@ class Custom:
                 sole_argument=content.sole_argument(_value(span, self.arguments)),
                 result=content.decoded(_value(span, self.result)),
                 error=self._failure(span),
+                error_type=content.error_type(span),
                 call_id=content.identifier(_value(span, self.call_id)),
             )
         )
@@ -71,7 +72,9 @@ class Custom:
         told = _value(span, self.error)
         if told in (None, False, "", 0, "false"):
             return content.error(span)
-        return content.short(told) if isinstance(told, str) else "error"
+        if isinstance(told, str):
+            return content.named(content.error_type(span), told)
+        return content.error_type(span) or "error"
 
 
 def _value(span: Span, key: str | None) -> AttributeValue:

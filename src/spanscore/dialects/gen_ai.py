@@ -88,6 +88,7 @@ def _call(span: Span) -> CallReading:
         arguments=content.arguments(_held(span, ARGUMENTS)),
         result=content.decoded(_held(span, RESULT)),
         error=content.error(span),
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(CALL_ID)),
     )
 

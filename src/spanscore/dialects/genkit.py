@@ -52,4 +52,5 @@ def _call(span: Span) -> CallReading:
         arguments=content.arguments(attributes.get(_INPUT)),
         result=content.decoded(attributes.get(_OUTPUT)),
         error=content.error(span) or failed,
+        error_type=content.error_type(span),
     )

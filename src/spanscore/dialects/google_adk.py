@@ -63,6 +63,7 @@ def _call(span: Span) -> CallReading:
         arguments=NOT_RECORDED if content_off else _arguments(span),
         result=NOT_RECORDED if content_off else _unwrapped(result),
         error=content.error(span) or ("the tool raised" if not attributes else None),
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
     )
 

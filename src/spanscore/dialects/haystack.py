@@ -47,4 +47,5 @@ def _call(span: Span) -> CallReading:
         arguments=content.arguments(attributes.get("haystack.agent.step.tool.input")),
         result=result,
         error=content.error(span) or (content.short(failure) if attributes.get(_ERROR) is True else None),
+        error_type=content.error_type(span),
     )

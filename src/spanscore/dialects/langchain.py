@@ -52,6 +52,7 @@ def _call(span: Span) -> CallReading:
         sole_argument=content.sole_argument(given) if arguments is NOT_RECORDED else content.text(given),
         result=message.content,
         error=content.error(span) or message.error,
+        error_type=content.error_type(span),
         call_id=message.call_id,
         agent=_metadata(span, _AGENT),
     )

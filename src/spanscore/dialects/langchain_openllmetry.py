@@ -46,6 +46,7 @@ class LangchainOpenllmetry:
                 sole_argument=_sole_argument(given),
                 result=message.content,
                 error=content.error(span) or message.error,
+                error_type=content.error_type(span),
                 agent=content.text(attributes.get(_AGENT)),
                 call_id=content.string(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
             )

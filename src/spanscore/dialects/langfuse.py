@@ -57,6 +57,7 @@ def _call(span: Span) -> CallReading:
         sole_argument=content.sole_argument(given),
         result=message.content,
         error=content.error(span) or _level(span) or message.error,
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(_CALL_ID)) or message.call_id,
         agent=_metadata(span, _AGENT),
     )

@@ -63,6 +63,7 @@ def _call(span: Span) -> CallReading:
         sole_argument=content.sole_argument(given),
         result=message.content,
         error=content.error(span) or message.error,
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
         agent=content.text(attributes.get(_AGENT)),
     )

@@ -68,6 +68,7 @@ def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None
         arguments=arguments,
         result=result,
         error=content.error(span) or (_failure(output) if failed else None),
+        error_type=content.error_type(span),
         call_id=call_id,
     )
 

@@ -61,4 +61,5 @@ def _call(span: Span) -> CallReading:
         arguments=content.arguments(attributes.get("input")),
         result=content.decoded(attributes.get("output")),
         error=content.error(span),
+        error_type=content.error_type(span),
     )

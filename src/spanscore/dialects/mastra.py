@@ -60,6 +60,7 @@ def _call(span: Span) -> CallReading:
         arguments=content.arguments(attributes.get(gen_ai.ARGUMENTS, attributes.get(openinference.INPUT))),
         result=result,
         error=content.error(span) or _refusal(result),
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID, attributes.get("tool_call.id"))),
     )
 

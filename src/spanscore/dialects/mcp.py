@@ -38,6 +38,7 @@ class Mcp:
                     arguments=content.arguments(attributes.get(gen_ai.ARGUMENTS)),
                     result=content.decoded(attributes.get(gen_ai.RESULT)),
                     error=content.error(span),
+                    error_type=content.error_type(span),
                     call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
                 )
             )
@@ -61,6 +62,7 @@ def _openllmetry(span: Span) -> CallReading:
         arguments=content.field(content.decoded(span.attributes.get(openllmetry.ENTITY_INPUT)), "arguments"),
         result=content.decoded(result) if isinstance(result, str) else result,
         error=content.error(span) or (content.short(str(result)) or "error" if failed else None),
+        error_type=content.error_type(span),
     )
 
 
@@ -77,4 +79,5 @@ def _openlit(span: Span) -> CallReading:
         name=content.string(name),
         arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
         error=content.error(span) or ("the tool failed" if failed else None),
+        error_type=content.error_type(span),
     )

@@ -63,6 +63,7 @@ def _call(span: Span, name: str) -> CallReading:
         arguments=content.arguments(attributes.get("mlflow.spanInputs")),
         result=message.content,
         error=content.error(span) or message.error,
+        error_type=content.error_type(span),
         call_id=content.string(content.decoded(attributes.get("tool_call_id"))) or message.call_id,
         agent=_metadata(span, _AGENT),
     )

@@ -26,6 +26,7 @@ class Needlr:
             call=CallReading(
                 name=content.text(attributes.get(_NAME)),
                 error=content.error(span) or failed,
+                error_type=content.error_type(span),
                 sequence=_number(attributes.get(_SEQUENCE)),
             )
         )

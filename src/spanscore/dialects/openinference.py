@@ -75,6 +75,7 @@ def call(span: Span) -> CallReading:
         sole_argument=content.sole_argument(given),
         result=content.decoded(attributes.get(OUTPUT)),
         error=content.error(span),
+        error_type=content.error_type(span),
         call_id=content.first_text(attributes, _CALL_ID),
     )
 

@@ -63,6 +63,7 @@ class Openlit:
                 sole_argument=content.sole_argument(given),
                 result=message.content,
                 error=_failure(span) or message.error,
+                error_type=content.error_type(span),
                 call_id=call_id,
             )
         )
@@ -78,4 +79,4 @@ def _graph(span: Span) -> Reading:
 
 def _failure(span: Span) -> str | None:
     told = content.text(span.attributes.get(_FAILURE))
-    return content.short(told) if told else content.error(span)
+    return content.named(content.error_type(span), told) if told else content.error(span)

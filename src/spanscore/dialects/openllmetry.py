@@ -70,6 +70,7 @@ def _call(span: Span, name: str | None) -> CallReading:
         arguments=from_signature(content.decoded(attributes.get(ENTITY_INPUT))),
         result=content.decoded(attributes.get(ENTITY_OUTPUT)),
         error=content.error(span),
+        error_type=content.error_type(span),
     )
 
 

@@ -51,6 +51,7 @@ def _call(span: Span) -> CallReading:
         arguments=content.arguments(attributes.get("tool_arguments")),
         result=content.decoded(attributes.get("tool_response")),
         error=content.error(span),
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
     )
 

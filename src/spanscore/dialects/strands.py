@@ -48,6 +48,7 @@ class Strands:
                 arguments=content.arguments(given),
                 result=result,
                 error=content.error(span) or (_failure(result) if attributes.get(_STATUS) == "error" else None),
+                error_type=content.error_type(span),
                 call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
             )
         )

@@ -83,14 +83,12 @@ class VercelAi:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
+    by_openinference = openinference.KIND in attributes
     return CallReading(
         name=content.first_text(attributes, _NAME),
         arguments=content.arguments(content.first_text(attributes, _ARGUMENTS)),
         result=content.decoded(content.first_text(attributes, _RESULT)),
-        error=_error(span),
+        error=content.exception(span) if by_openinference else content.error(span),
+        error_type=content.exception_type(span) if by_openinference else content.error_type(span),
         call_id=content.identifier(content.first_text(attributes, _CALL_ID)),
     )
-
-
-def _error(span: Span) -> str | None:
-    return content.exception(span) if openinference.KIND in span.attributes else content.error(span)

@@ -40,8 +40,8 @@ _MEASURED: Final = (
 )
 _LATENCIES: Final = ((LATENCY_P50, "tool_call_latency_p50_ms"), (LATENCY_P95, "tool_call_latency_p95_ms"))
 
-# "TimeoutError: no answer within 30 s" tells its type, "the card was declined" does not.
-_ERROR_TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(?=:|\Z)")
+# A name, with modules in front and as languages write it: an instrumentation may put a whole message there.
+_NAME: Final = re.compile(r"[\w.:$<>-]{1,100}", re.ASCII)
 
 
 def measurements(report: Report) -> Iterator[Measurement]:
@@ -63,8 +63,7 @@ def measurements(report: Report) -> Iterator[Measurement]:
                 yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
     yield AGENT_TOOL_CALLS, len(trajectory.calls), (agent, service)
     for call in timed:
-        error = None if call.error is None else error_type(call.error)
-        yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, error, call.agent or agent, service)
+        yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, _error_type(call), call.agent or agent, service)
 
 
 def outcome_word(outcome: Outcome) -> str:
@@ -74,10 +73,12 @@ def outcome_word(outcome: Outcome) -> str:
     return "skipped" if isinstance(outcome, Skipped) else "failed"
 
 
-def error_type(error: str) -> str:
-    """Return the type that the text of an error begins with, `_OTHER` where it begins with none."""
-    found = _ERROR_TYPE.match(error)
-    return OTHER_ERROR if found is None else found[0]
+def _error_type(call: ToolCall) -> str | None:
+    """Return the type of a failed call's error as the spans name it; a word of its message would be made up."""
+    if call.error is None:
+        return None
+    named = call.error_type
+    return named if named is not None and _NAME.fullmatch(named) else OTHER_ERROR
 
 
 def _measured(measured: Mapping[str, Any], name: str, trajectory: Trajectory, *, timed: bool) -> Iterator[Measurement]:

@@ -104,6 +104,7 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
         sole_argument=_first(call.sole_argument for call in calls),
         result=_first_recorded(call.result for call in calls),
         error=calls[0].error,
+        error_type=calls[0].error_type,
         call_id=_first(call.call_id for call in calls),
         sequence=_first(call.sequence for call in calls),
         agent=_first(call.agent for call in calls),

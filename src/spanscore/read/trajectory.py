@@ -168,8 +168,8 @@ def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
     if len(group) == 1:
         return tree.call(group[0])
     readings = [tree.call(index) for index in group]
-    errors = (reading.error for reading in readings if reading.error)
-    return replace(joined_calls(readings), error=next(errors, None))
+    failed = next((reading for reading in readings if reading.error), CallReading())
+    return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
 
 
 def _repair(tree: SpanTree, calls: Sequence[_Executed]) -> None:
@@ -235,6 +235,7 @@ def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
         arguments=reading.arguments,
         result=reading.result,
         error=reading.error,
+        error_type=None if reading.error is None else reading.error_type,
         call_id=reading.call_id,
         span_id=span.span_id,
         start_ns=span.start_ns,
