@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Final
 
+from spanscore.cli._overview import overview
+from spanscore.cli._parser import Parser
 from spanscore.errors import SpanscoreError
 
 OK: Final = 0
@@ -39,16 +41,25 @@ def _parser() -> argparse.ArgumentParser:
     # Imported here, so that `import spanscore.cli` by the entry point costs nothing before the arguments are known.
     from spanscore.cli import catalog, demo, score, send, serve  # noqa: PLC0415
 
-    parser = argparse.ArgumentParser(
-        prog="spanscore",
-        description="Scores the tool calls of LLM agents from the OpenTelemetry spans they already emit.",
-        epilog="Exit status: 0 all is well, 1 something failed, 2 usage or configuration.",
-    )
+    parser = _Main(prog="spanscore")
     parser.add_argument("--version", action="version", version=f"spanscore {version('spanscore')}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.set_defaults(run=_overview)
+    commands: argparse._SubParsersAction[argparse.ArgumentParser]
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
     demo.add_to(commands)
     serve.add_to(commands)
     score.add_to(commands)
     send.add_to(commands)
     catalog.add_to(commands)
     return parser
+
+
+class _Main(Parser):
+    def format_help(self) -> str:
+        """Return what there is, in groups, where argparse would list the commands in one."""
+        return overview()
+
+
+def _overview(_arguments: argparse.Namespace) -> int:
+    print(overview(), end="")
+    return OK

@@ -11,6 +11,7 @@ from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import OK
+from spanscore.cli._overview import SUMMARIES
 from spanscore.plugins import KINDS, Kind, names, origin
 
 _DOC_WIDTH: Final = 100
@@ -18,25 +19,21 @@ _DOC_WIDTH: Final = 100
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser."""
-    check = commands.add_parser("check", help="check a configuration", description="Check a configuration file.")
+    check = commands.add_parser("check", help=SUMMARIES["check"], description="Check a configuration file.")
     check.add_argument("config", type=Path, metavar="CONFIG")
     check.set_defaults(run=_check)
 
-    listing = commands.add_parser(
-        "list", help="list what can be used", description="List plug-ins, built-in or installed."
-    )
-    listing.add_argument("kind", nargs="?", choices=KINDS, help="default: all")
+    listing = commands.add_parser("list", help=SUMMARIES["list"], description="List plug-ins, built-in or installed.")
+    listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (default: all)")
     listing.set_defaults(run=_list)
 
     describe = commands.add_parser(
-        "describe", help="explain an evaluator", description="Explain an evaluator or dialect."
+        "describe", help=SUMMARIES["describe"], description="Explain an evaluator or dialect."
     )
     describe.add_argument("type", metavar="TYPE")
     describe.set_defaults(run=_describe)
 
-    schema = commands.add_parser(
-        "schema", help="print the JSON Schema of the configuration", description="For editors: a JSON Schema."
-    )
+    schema = commands.add_parser("schema", help=SUMMARIES["schema"], description="For editors: a JSON Schema.")
     schema.add_argument("--reference", action="store_true", help="print every key with its default instead, as YAML")
     schema.set_defaults(run=_schema)
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
+from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._summary import Summary
 from spanscore.cli._table import Table
 from spanscore.config import Config
@@ -46,7 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the parser."""
     parser = commands.add_parser(
         "demo",
-        help="watch a sample agent being scored",
+        help=SUMMARIES["demo"],
         description=(
             "Start a receiver on free ports and a sample agent in a process of its own, which sends real spans with "
             "the OpenTelemetry SDK; print each score as it is decided. Needs no other server and no network."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
+from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import progress, tell_problems
 from spanscore.cli._summary import Summary
 from spanscore.model import Report
@@ -26,7 +28,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the parser."""
     parser = commands.add_parser(
         "score",
-        help="score recorded spans",
+        help=SUMMARIES["score"],
         description=(
             "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
             "- is standard input. Exit status: 0 all passed, 1 something failed or could not be read, "
@@ -112,8 +114,8 @@ def _write_table(reports: Iterable[Report], summary: Summary) -> None:
 
 
 def _ratio(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        message = f"must be from 0 to 1, not {text}"
-        raise argparse.ArgumentTypeError(message)
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    message = f"must be a number from 0 to 1, not {text!r}"
+    raise argparse.ArgumentTypeError(message)

@@ -8,12 +8,13 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Final, get_args
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._kafka_replay import KafkaReplay
+from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import progress, tell_problems
 from spanscore.cli._replay import Pace, Request, Rewriting, counted, moments_ns, requests
 from spanscore.errors import InputError
@@ -29,7 +30,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the parser."""
     parser = commands.add_parser(
         "send",
-        help="send recorded spans to an OTLP receiver, or to a Kafka topic",
+        help=SUMMARIES["send"],
         description=(
             "Replay recorded OTLP: send its requests again, in their order; to Kafka as the Collector's exporter does, "
             "one record for each trace of a request, with the trace id as key. "
@@ -163,8 +164,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _speed(text: str) -> float:
-    speed = float(text)
-    if not (speed >= 0 and math.isfinite(speed)):
-        message = f"must be 0 or more, not {text}"
-        raise argparse.ArgumentTypeError(message)
-    return speed
+    with suppress(ValueError):
+        if (speed := float(text)) >= 0 and math.isfinite(speed):
+            return speed
+    message = f"must be a number, 0 or more, not {text!r}"
+    raise argparse.ArgumentTypeError(message)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._log import LOGGER, log_to_standard_error
+from spanscore.cli._overview import SUMMARIES
 from spanscore.config import Config
 from spanscore.errors import ConfigError, SpanscoreError
 
@@ -31,7 +32,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the parser."""
     parser = commands.add_parser(
         "serve",
-        help="receive spans and score them",
+        help=SUMMARIES["serve"],
         description=(
             "Receive OTLP over gRPC and HTTP and score it as it comes. Without a configuration: on localhost:4317 and "
             "localhost:4318, with scores on standard output and as metrics for Prometheus on localhost:9464. "

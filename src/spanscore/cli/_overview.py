@@ -1,0 +1,53 @@
+"""What `spanscore` says when it is asked for nothing: what it can do, and where to begin."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Final
+
+_FIRST: Final = {
+    "spanscore demo": "watch a sample agent being scored: no other server, no network",
+    "spanscore score FILE": "score recorded spans; fails where a run fails",
+    "spanscore serve": "receive your agents' spans on ports 4317 and 4318",
+}
+_COMMANDS: Final = {
+    "Score": {
+        "demo": "watch a sample agent being scored",
+        "score": "score recorded spans, for CI",
+        "serve": "receive spans and score them as they come",
+        "send": "send recorded spans to an OTLP receiver, or to a Kafka topic",
+    },
+    "Configure": {
+        "list": "list evaluators, dialects, receivers and emitters",
+        "describe": "explain one of them, with its parameters",
+        "check": "check a configuration",
+        "schema": "print the JSON Schema of the configuration, or every key with its default",
+    },
+}
+SUMMARIES: Final = {name: text for group in _COMMANDS.values() for name, text in group.items()}
+"""One line for each command."""
+
+
+def overview() -> str:
+    """Return the text."""
+    lines = [
+        f"spanscore {version('spanscore')}: scores the tool calls of LLM agents from OpenTelemetry spans.",
+        "",
+        "Usage: spanscore COMMAND [OPTION...]",
+        "",
+        "First steps:",
+        *_aligned(_FIRST),
+    ]
+    for title, commands in _COMMANDS.items():
+        lines += ["", f"{title}:", *_aligned(commands)]
+    lines += [
+        "",
+        "Help on a command: spanscore COMMAND --help. Version: spanscore --version.",
+        "Exit status: 0 all is well, 1 something failed, 2 usage or configuration.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(entries: dict[str, str]) -> list[str]:
+    width = max(map(len, _FIRST)) + 2
+    return [f"  {name:{width}}{text}" for name, text in entries.items()]

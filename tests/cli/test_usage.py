@@ -1,0 +1,87 @@
+"""What the command line says to somebody who does not know it, or mistypes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from spanscore.cli import main
+
+CHOICES = "(choose from evaluators, dialects, receivers, emitters)"
+
+
+def ran(*arguments: str) -> tuple[object, str, str]:
+    """Run spanscore in a process of its own; return its status, output and errors."""
+    command = [sys.executable, "-m", "spanscore", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_bare_command_says_what_there_is() -> None:
+    """Without arguments it ends well, with where to begin and every command on a line of its own, as --help does."""
+    status, told, errors = ran()
+
+    assert (0, "") == (status, errors)
+    assert ran("--help") == (status, told, errors)
+    lines = [" ".join(line.split()) for line in told.splitlines()]
+    for first in ("spanscore demo ", "spanscore score FILE ", "spanscore serve "):
+        assert any(line.startswith(first) for line in lines)
+    assert any("spanscore COMMAND --help" in line for line in lines)
+
+
+def test_every_command_is_in_the_overview(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the overview lists can be run, and what can be run is listed."""
+    main([])
+    told = capsys.readouterr().out
+    listed = [line.split()[0] for line in told.splitlines() if line.startswith("  ") and "  spanscore " not in line]
+    with pytest.raises(SystemExit):
+        main(["no-command-is-near-this"])
+    known = capsys.readouterr().err.splitlines()[0].partition("(commands: ")[2].removesuffix(")").split(", ")
+
+    assert sorted(known) == sorted(listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["scoer"], "spanscore: no command 'scoer'; did you mean 'score'?"),
+        (["--versoin"], "spanscore: no option '--versoin'; did you mean '--version'?"),
+        (["score", "x", "--formt", "json"], "spanscore score: no option '--formt'; did you mean '--format'?"),
+        (["score", "x", "--formt=json"], "spanscore score: no option '--formt'; did you mean '--format'?"),
+        (["score", "x", "--form", "json"], "spanscore score: no option '--form'; did you mean '--format'?"),
+        (["send", "x", "--endpont", "y"], "spanscore send: no option '--endpont'; did you mean '--endpoint'?"),
+        (
+            ["score", "x", "--format", "jsn"],
+            "spanscore score: --format: no 'jsn'; did you mean 'json'? (choose from table, json, junit)",
+        ),
+        (
+            ["schema", "--referenc"],
+            "spanscore schema: no option '--referenc'; did you mean '--reference'?",
+        ),
+        (["list", "evaluator"], f"spanscore list: KIND: no 'evaluator'; did you mean 'evaluators'? {CHOICES}"),
+        (["check", "a", "b"], "spanscore check: unexpected argument 'b'"),
+        (["score"], "spanscore score: the following arguments are required: FILE"),
+        (
+            ["score", "x", "--fail-under", "much"],
+            "spanscore score: --fail-under: must be a number from 0 to 1, not 'much'",
+        ),
+        (["score", "x", "--fail-under", "2"], "spanscore score: --fail-under: must be a number from 0 to 1, not '2'"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names what was probably meant; the next line leads to the help; both on standard error, with status 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    told = capsys.readouterr()
+
+    program = expected.partition(":")[0]
+    assert (2, "", f"{expected}\ntry '{program} --help'\n") == (ended.value.code, told.out, told.err)
+
+
+def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file whose name begins with a dash can be scored."""
+    assert 2 == main(["score", "--", "--formt"])
+    assert "cannot read '--formt': no such file\n" == capsys.readouterr().err
