@@ -12,7 +12,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spanscore.cli import main
-from spanscore.plugins import KINDS, Kind, names
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDING = str(CORPUS / "strands.jsonl.gz")
@@ -154,33 +153,6 @@ def test_a_right_configuration_is_said_to_be_right(config: str, capsys: pytest.C
     """`check` ends with status 0 and counts what it found."""
     assert 0 == main(["check", config])
     assert f"{config}: right, 1 evaluator\n" == capsys.readouterr().out
-
-
-def test_describe_explains_an_evaluator(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its meaning, and each parameter with what is allowed and its default."""
-    assert 0 == main(["describe", "tool_call_order"])
-    told = capsys.readouterr().out
-
-    assert "tool_calls_order: list" in told
-    assert "strict: true or false (default false)" in told
-
-
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in KINDS for name in names(kind)])
-def test_describe_explains_all_that_is_listed(capsys: pytest.CaptureFixture[str], kind: Kind, name: str) -> None:
-    """Whatever `list` names can be explained."""
-    assert 0 == main(["describe", name])
-
-    assert f"{name}: {kind[:-1]}\n\n" in capsys.readouterr().out
-
-
-def test_list_names_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    """Built-in evaluators, dialects and exporters are listed under their kinds."""
-    assert 0 == main(["list"])
-    told = capsys.readouterr().out
-
-    assert "evaluators:\n" in told
-    assert "  tool_call_order\n" in told
-    assert "  openinference\n" in told
 
 
 def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,17 @@ from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import OK
+from spanscore.cli._columns import side_by_side, width_of
 from spanscore.cli._overview import SUMMARIES
+from spanscore.errors import ConfigError
+from spanscore.nearest import suggestion
 from spanscore.plugins import KINDS, Kind, names, origin
+from spanscore.printable import printable
 
-_DOC_WIDTH: Final = 100
+_DOC_WIDTH: Final = 106
+_NARROWEST: Final = 20
+_BELOW: Final = " " * 6
+_ERROR_WIDTH: Final = 500
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,9 +35,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     listing.set_defaults(run=_list)
 
     describe = commands.add_parser(
-        "describe", help=SUMMARIES["describe"], description="Explain an evaluator or dialect."
+        "describe", help=SUMMARIES["describe"], description="Explain an evaluator, dialect, receiver or emitter."
     )
-    describe.add_argument("type", metavar="TYPE")
+    describe.add_argument("type", metavar="NAME", help="what spanscore list shows")
     describe.set_defaults(run=_describe)
 
     schema = commands.add_parser("schema", help=SUMMARIES["schema"], description="For editors: a JSON Schema.")
@@ -49,17 +56,31 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    for kind in [arguments.kind] if arguments.kind else KINDS:
+    kinds = [arguments.kind] if arguments.kind else KINDS
+    listed = {kind: [(name, _summary(kind, name)) for name in names(kind)] for kind in kinds}
+    longest = max(len(name) for entries in listed.values() for name, _ in entries)
+    for kind, entries in listed.items():
         if not arguments.kind:
             print(f"{kind}:")
-        for name in names(kind):
-            where = origin(kind, name)
-            print(f"{'' if arguments.kind else '  '}{name}{'' if where == 'built-in' else f'  ({where})'}")
+        indent = "" if arguments.kind else "  "
+        for line in side_by_side(entries, width_of(sys.stdout), longest, indent):
+            print(line)
     return OK
+
+
+def _summary(kind: Kind, name: str) -> str:
+    """Return what a plug-in says about itself in a sentence; one that is broken must not hide the others."""
+    where = origin(kind, name)
+    try:
+        summary = configuration.describe(name, kind).summary
+    except ConfigError as error:
+        return printable(str(error), _ERROR_WIDTH)
+    return summary if where == "built-in" else f"{summary} ({where})".lstrip()
 
 
 def _describe(arguments: argparse.Namespace) -> int:
     told = configuration.describe(arguments.type, _kind_of(arguments.type))
+    width = min(width_of(sys.stdout) or _DOC_WIDTH, _DOC_WIDTH)
     origin_note = "" if told.origin == "built-in" else f" of {told.origin}"
     print(f"{told.name}: {told.kind[:-1]}{origin_note}\n\n{told.doc}")
     if told.parameters:
@@ -67,15 +88,24 @@ def _describe(arguments: argparse.Namespace) -> int:
     for parameter in told.parameters:
         default = "required" if parameter.required else f"default {parameter.default}"
         print(f"  {parameter.name}: {parameter.type} ({default})")
-        print(textwrap.indent(textwrap.fill(parameter.doc, _DOC_WIDTH), "      "))
+        print(textwrap.indent(textwrap.fill(parameter.doc, max(width - len(_BELOW), _NARROWEST)), _BELOW))
     if told.expectation:
         print(f"\nexpected_from fills {told.expectation!r} trace by trace, from a dataset or an attribute.")
     return OK
 
 
 def _kind_of(name: str) -> Kind:
-    """Return the kind of the plug-in of that name; an evaluator where there is none, for the error to list them."""
-    return next((kind for kind in KINDS if name in names(kind)), "evaluators")
+    """Return the kind of the plug-in of that name.
+
+    Raises:
+        ConfigError: there is none; the message names the nearest of all kinds.
+    """
+    kind = next((kind for kind in KINDS if name in names(kind)), None)
+    if kind is None:
+        near = suggestion(name, (known for each in KINDS for known in names(each)))
+        message = f"nothing is named {name!r}{near or '; spanscore list shows what there is'}"
+        raise ConfigError(message)
+    return kind
 
 
 def _schema(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,114 @@
+"""`spanscore list` and `describe`: what there is, and what it is for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spanscore import config
+from spanscore.cli import main
+from spanscore.plugins import KINDS, Kind, names
+
+EVERYTHING = [(kind, name) for kind in KINDS for name in names(kind)]
+
+
+def test_list_says_what_each_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Below each kind stands a line for each name, with its first sentence; all sentences begin in one column."""
+    assert 0 == main(["list"])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert [f"{kind}:" for kind in KINDS] == [line for line in lines if not line.startswith(" ")]
+    expected = [f"{name} {config.describe(name, kind).summary}" for kind, name in EVERYTHING]
+    entries = [line for line in lines if line.startswith(" ")]
+    assert expected == [" ".join(line.split()) for line in entries]
+    assert 1 == len({line.index(line.split(maxsplit=1)[1], len(line.split()[0]) + 2) for line in entries})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_kind_is_listed_alone(kind: Kind, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its names stand at the beginning of the lines, for grep and awk."""
+    assert 0 == main(["list", kind])
+    assert list(names(kind)) == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("columns", ["60", "40"])
+def test_list_keeps_to_the_width(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However narrow: no line is longer than COLUMNS, and no word is cut."""
+    main(["list"])
+    words = capsys.readouterr().out.split()
+    monkeypatch.setenv("COLUMNS", columns)
+    main(["list"])
+    told = capsys.readouterr().out
+
+    assert words == told.split()
+    assert int(columns) >= max(map(len, told.splitlines()))
+
+
+@pytest.mark.parametrize("columns", ["0", "wide", "", "²"])
+def test_a_width_that_is_none_is_ignored(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is no number of columns limits nothing."""
+    monkeypatch.setenv("COLUMNS", columns)
+    assert 0 == main(["list", "evaluators"])
+    assert len(names("evaluators")) == len(capsys.readouterr().out.splitlines())
+
+
+def test_a_plug_in_that_is_broken_hides_no_other(tmp_path: Path) -> None:
+    """What is installed is named with where it is from; where it cannot be loaded, its line says why."""
+    for name, source in {"works": "class Fine:\n    '''Says yes.'''", "breaks": "raise OSError('no disk')"}.items():
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[spanscore.emitters]\n{name} = {name}_module:Fine\n")
+        (tmp_path / f"{name}_module.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, "-m", "spanscore", "list", "emitters"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    told = {line.split()[0]: " ".join(line.split()[1:]) for line in done.stdout.splitlines()}
+    assert "Says yes. (works 1.0)" == told["works"]
+    assert told["breaks"].endswith("cannot be loaded: OSError: no disk")
+    assert {*names("emitters"), "works", "breaks"} == set(told)
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERYTHING)
+def test_describe_explains_all_that_is_listed(capsys: pytest.CaptureFixture[str], kind: Kind, name: str) -> None:
+    """Whatever `list` names can be explained."""
+    assert 0 == main(["describe", name])
+
+    assert f"{name}: {kind[:-1]}\n\n" in capsys.readouterr().out
+
+
+def test_describe_explains_an_evaluator(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its meaning, and each parameter with what is allowed and its default."""
+    assert 0 == main(["describe", "tool_call_order"])
+    told = capsys.readouterr().out
+
+    assert "tool_calls_order: list" in told
+    assert "strict: true or false (default false)" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("forwrd", "did you mean 'forward'?"),
+        ("opneinference", "did you mean 'openinference'?"),
+        ("xyz", "spanscore list shows what there is"),
+    ],
+)
+def test_what_there_is_not(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The nearest name of any kind is told."""
+    assert 2 == main(["describe", name])
+    assert f"nothing is named {name!r}; {hint}\n" == capsys.readouterr().err
