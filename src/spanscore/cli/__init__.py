@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Imported here, so that `import spanscore.cli` by the entry point costs nothing before the arguments are known.
-    from spanscore.cli import catalog, demo, score, send, serve  # noqa: PLC0415
+    from spanscore.cli import catalog, completion, demo, score, send, serve  # noqa: PLC0415
 
     parser = _Main(prog="spanscore")
     parser.add_argument("--version", action="version", version=f"spanscore {version('spanscore')}")
@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_to(commands)
     send.add_to(commands)
     catalog.add_to(commands)
+    completion.add_to(commands, parser)
     return parser
 
 

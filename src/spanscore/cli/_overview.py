@@ -23,6 +23,7 @@ _COMMANDS: Final = {
         "check": "check a configuration",
         "schema": "print the JSON Schema of the configuration, or every key with its default",
     },
+    "Shell": {"completion": "print what completes commands, options and files in bash, zsh or fish"},
 }
 SUMMARIES: Final = {name: text for group in _COMMANDS.values() for name, text in group.items()}
 """One line for each command."""

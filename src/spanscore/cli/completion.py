@@ -1,0 +1,56 @@
+"""`spanscore completion`: the script that completes our command line in a shell."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from spanscore.cli import OK
+from spanscore.cli._overview import SUMMARIES
+from spanscore.plugins import KINDS, names
+
+_HOW: Final = """\
+Put the line for your shell where it starts:
+
+  bash  eval "$(spanscore completion bash)"     in ~/.bashrc
+  zsh   eval "$(spanscore completion zsh)"      in ~/.zshrc, below compinit
+  fish  spanscore completion fish | source      in ~/.config/fish/config.fish
+"""
+_FILES: Final = frozenset({"FILE", "CONFIG"})
+_PLUG_IN: Final = "NAME"
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser], parser: argparse.ArgumentParser) -> None:
+    """Add the command to the parser, which is also what it prints the completion of."""
+    added = commands.add_parser(
+        "completion",
+        help=SUMMARIES["completion"],
+        description=_HOW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("shell", choices=("bash", "zsh", "fish"))
+    added.set_defaults(run=partial(_run, parser))
+
+
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    import shtab  # noqa: PLC0415 - no other command needs it
+
+    for action in _actions(parser):
+        if action.metavar in _FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab looks for it on argparse's actions
+        elif action.metavar == _PLUG_IN:
+            action.choices, action.help = [name for kind in KINDS for name in names(kind)], None
+    print(shtab.complete(parser, arguments.shell))
+    return OK
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the arguments and options of a parser and of its commands; shells show one line for each command."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them; shtab goes it, too
+        yield action
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            for name, command in action.choices.items():
+                command.description = SUMMARIES[name]
+                yield from _actions(command)
