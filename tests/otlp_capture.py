@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
@@ -174,12 +176,26 @@ def spans_of(bodies: Sequence[bytes]) -> list[Span]:
 
 
 @contextmanager
-def capturing(protocol: Protocol, capture: Capture | None = None, port: int = 0) -> Iterator[Capture]:
-    """Run a receiver; with a capture and a port of before, that one is there again."""
+def capturing(
+    protocol: Protocol,
+    capture: Capture | None = None,
+    port: int = 0,
+    tls: Path | None = None,
+    client_ca: Path | None = None,
+) -> Iterator[Capture]:
+    """Run a receiver; with a capture and a port of before, that one is there again.
+
+    Args:
+        protocol: what it speaks.
+        capture: what keeps the requests.
+        port: where it listens.
+        tls: the path of its certificate and of its key, without .crt and .key.
+        client_ca: who has to vouch for its clients.
+    """
     capture = capture or Capture()
     serve = _http if protocol == "http/protobuf" else _grpc
-    with serve(capture, port) as bound:
-        capture.endpoint = f"http://127.0.0.1:{bound}"
+    with serve(capture, port, tls, client_ca) as bound:
+        capture.endpoint = f"https://127.0.0.1:{bound}" if tls else f"http://127.0.0.1:{bound}"
         try:
             yield capture
         finally:
@@ -192,7 +208,7 @@ def port_of(capture: Capture) -> int:
 
 
 @contextmanager
-def _http(capture: Capture, port: int) -> Iterator[int]:
+def _http(capture: Capture, port: int, tls: Path | None, client_ca: Path | None) -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -225,6 +241,11 @@ def _http(capture: Capture, port: int) -> Iterator[int]:
 
     connections: set[Any] = set()
     server = Server(("127.0.0.1", port), Handler)
+    if tls is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_ca)
+        context.load_cert_chain(f"{tls}.crt", f"{tls}.key")
+        context.verify_mode = ssl.CERT_REQUIRED if client_ca else ssl.CERT_NONE
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -239,7 +260,7 @@ def _http(capture: Capture, port: int) -> Iterator[int]:
 
 
 @contextmanager
-def _grpc(capture: Capture, port: int) -> Iterator[int]:
+def _grpc(capture: Capture, port: int, tls: Path | None, client_ca: Path | None) -> Iterator[int]:
     def export(path: str, request: bytes, context: grpc.ServicerContext) -> bytes:
         metadata = {key: str(value) for key, value in context.invocation_metadata()}
         reply = capture.answer(Received(path, metadata, request))
@@ -257,7 +278,14 @@ def _grpc(capture: Capture, port: int) -> Iterator[int]:
             return grpc.unary_unary_rpc_method_handler(lambda request, context: export(path, request, context))
 
     server = grpc.server(ThreadPoolExecutor(4), handlers=[Handlers()], options=[("grpc.so_reuseport", 0)])
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    if tls is None:
+        bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    else:
+        pair = Path(f"{tls}.key").read_bytes(), Path(f"{tls}.crt").read_bytes()
+        authority = client_ca and client_ca.read_bytes()
+        bound = server.add_secure_port(
+            f"127.0.0.1:{port}", grpc.ssl_server_credentials([pair], authority, authority is not None)
+        )
     server.start()
     try:
         yield bound

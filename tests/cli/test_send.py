@@ -105,7 +105,7 @@ def test_a_receiver_that_is_busy_is_waited_for(receiver: Capture, capsys: pytest
     receiver.replies += [UNAVAILABLE]
 
     assert 0 == main(["send", RECORDING, "--endpoint", receiver.endpoint])
-    assert capsys.readouterr().err.startswith("cannot send now (http_503): trying again in ")
+    assert capsys.readouterr().err.startswith(f"cannot send to {receiver.endpoint} now (http_503): trying again in ")
     assert receiver.seen[0].body == receiver.seen[1].body
 
 

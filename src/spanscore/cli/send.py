@@ -18,7 +18,7 @@ from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import progress, tell_problems
 from spanscore.cli._replay import Pace, Request, Rewriting, counted, moments_ns, requests
 from spanscore.errors import InputError
-from spanscore.otlp_client import Delivery, Protocol, Refused, Retries, TryAgain, connect
+from spanscore.otlp_client import Client, Delivery, Protocol, Refused, Retries, TrustFiles, TryAgain, connect
 from spanscore.receivers.files import STDIN, Recording
 
 _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
@@ -55,6 +55,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--header", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="sent with every request"
     )
+    _add_tls(parser)
     parser.add_argument(
         "--speed",
         type=_speed,
@@ -69,6 +70,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--shift-time", action="store_true", help="move the spans in time: the last one ends as it is sent"
     )
     parser.set_defaults(run=run)
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ca-file",
+        type=Path,
+        metavar="FILE",
+        help="the certificates to trust, in PEM, in place of the system's; for an endpoint with https://",
+    )
+    parser.add_argument("--cert-file", type=Path, metavar="FILE", help="our own certificate, in PEM, with --key-file")
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help="the key of our certificate, in PEM")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -95,16 +107,20 @@ def run(arguments: argparse.Namespace) -> int:
 def _replay(arguments: argparse.Namespace, pace: Pace, stack: ExitStack) -> _Replay | KafkaReplay:
     if arguments.kafka is not None:
         return KafkaReplay(arguments.kafka.split(","), arguments.topic, pace, dict(arguments.setting))
-    client = stack.enter_context(closing(connect(arguments.endpoint, arguments.protocol, dict(arguments.header))))
-    return _Replay(Delivery(client, _pause, _RETRIES), pace)
+    paths = (arguments.ca_file, arguments.cert_file, arguments.key_file)
+    files = TrustFiles(ca_file=paths[0], cert_file=paths[1], key_file=paths[2]) if any(paths) else None
+    client = connect(arguments.endpoint, arguments.protocol, dict(arguments.header), files=files)
+    return _Replay(stack.enter_context(closing(client)), arguments.endpoint, pace)
 
 
 class _Replay:
     """Sends requests one by one, and counts."""
 
-    def __init__(self, delivery: Delivery, pace: Pace) -> None:
-        self._delivery: Final = delivery
+    def __init__(self, client: Client, endpoint: str, pace: Pace) -> None:
+        self._delivery: Final = Delivery(client, self._pause, _RETRIES)
+        self._endpoint: Final = endpoint
         self._pace: Final = pace
+        self._untrusted = False
         self._requests = 0
         self.sent = 0
         """Spans taken."""
@@ -125,18 +141,32 @@ class _Replay:
             rejected = request.spans if isinstance(answer, Refused) else min(answer.rejected, request.spans)
             self.refused += rejected
             self.sent += request.spans - rejected
-            if rejected:
+            if rejected and not self._untrusted:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
                 what = f"request {self._requests}: {counted(rejected, 'span')} refused ({reason})"
                 print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
             if isinstance(answer, Refused) and not answer.about_content:
                 return  # it is of no use to go on
 
+    def _pause(self, seconds: float, answer: TryAgain) -> bool:
+        if answer.untrusted:
+            self._untrusted = True
+            refused = f"the certificate of {self._endpoint} is refused: {answer.problem}"
+            print(f"{refused}; {_way_out(answer.problem)}", file=sys.stderr)
+            return True
+        why = f"{answer.reason}: {answer.problem}" if answer.problem else answer.reason
+        print(f"cannot send to {self._endpoint} now ({why}): trying again in {seconds:.1f} s", file=sys.stderr)
+        time.sleep(seconds)
+        return False
 
-def _pause(seconds: float, answer: TryAgain) -> bool:
-    print(f"cannot send now ({answer.reason}): trying again in {seconds:.1f} s", file=sys.stderr)
-    time.sleep(seconds)
-    return False
+
+def _way_out(problem: str) -> str:
+    """Return what helps against a certificate that was refused."""
+    if "expired" in problem:
+        return "the receiver needs a new one"
+    if "not valid for" in problem:
+        return "the endpoint must be named as the certificate is"
+    return "--ca-file FILE names those to trust"
 
 
 def _shift_ns(recording: Recording, pace: Pace) -> int:

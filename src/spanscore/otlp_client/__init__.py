@@ -3,6 +3,7 @@
 from spanscore.otlp_client._answer import Accepted, Answer, Client, Refused, Signal, TryAgain
 from spanscore.otlp_client._connect import Protocol, connect
 from spanscore.otlp_client._retries import Delivery, Pause, Retries
+from spanscore.otlp_client._tls import TrustFiles
 
 __all__ = [
     "Accepted",
@@ -14,6 +15,7 @@ __all__ = [
     "Refused",
     "Retries",
     "Signal",
+    "TrustFiles",
     "TryAgain",
     "connect",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from google.protobuf.message import DecodeError
@@ -36,6 +36,10 @@ class TryAgain:
     """Such as `http_503`, `grpc_unavailable`, `unreachable` or `timeout`."""
     after_s: float | None = None
     """How long the receiver asks to wait."""
+    problem: str = field(default="", compare=False)
+    """The same in the words of the system or of the receiver, for people."""
+    untrusted: bool = field(default=False, compare=False)
+    """The receiver's certificate was refused. That may be mended while a service tries again; a user should be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

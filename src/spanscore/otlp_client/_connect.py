@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from spanscore.errors import ConfigError
 from spanscore.otlp_client._answer import Client
+from spanscore.otlp_client._tls import TrustFiles, tls_context
 
 Protocol: TypeAlias = Literal["http/protobuf", "grpc"]
 
@@ -29,6 +30,7 @@ def connect(
     protocol: Protocol = "http/protobuf",
     headers: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
+    files: TrustFiles | None = None,
 ) -> Client:
     """Return a client for an OTLP receiver. Nothing is sent before the first request.
 
@@ -37,22 +39,27 @@ def connect(
         protocol: how to send.
         headers: sent with every request. Their values are shown nowhere.
         timeout_s: how long one request may take.
+        files: whom to trust and who we are, over TLS; without them the system says whom.
 
     Raises:
-        ConfigError: the URL is none, or a header cannot be sent.
+        ConfigError: the URL is none, a header cannot be sent, or a file cannot be used.
     """
     url = _url(endpoint)
     sent = {name.lower(): value for name, value in (headers or {}).items()}
     for name, value in sent.items():
         _check_header(name, value)
+    if files is not None and url.scheme != "https":
+        message = f"certificates are of use only where the endpoint begins with https://, not for {endpoint!r}"
+        raise ConfigError(message)
+    tls = tls_context(files or TrustFiles()) if url.scheme == "https" else None
     # Only what the protocol needs is loaded.
     if protocol == "grpc":
         from spanscore.otlp_client._grpc import GrpcClient  # noqa: PLC0415
 
-        return GrpcClient(url, sent, timeout_s)
+        return GrpcClient(url, sent, timeout_s, files)
     from spanscore.otlp_client._http import HttpClient  # noqa: PLC0415
 
-    return HttpClient(url, sent, timeout_s)
+    return HttpClient(url, sent, timeout_s, tls)
 
 
 def _url(endpoint: str) -> SplitResult:

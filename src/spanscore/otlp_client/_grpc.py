@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, cast
 from urllib.parse import SplitResult
@@ -14,10 +15,15 @@ from grpc import StatusCode
 
 from spanscore.identity import scope_version
 from spanscore.otlp_client._answer import MAX_RESPONSE_SIZE, Answer, Refused, Signal, TryAgain, accepted, shown
+from spanscore.otlp_client._tls import TrustFiles, content_of
 
 _SERVICES: Final[Mapping[Signal, str]] = {"traces": "trace", "metrics": "metrics", "logs": "logs"}
 _PORTS: Final = {"http": 80, "https": 443}
 _DETAILS: Final = "grpc-status-details-bin"
+
+_LAST_ERROR: Final = "last error: "
+# gRPC tells only in words that it was the certificate; where it finds others, the request is just tried again.
+_UNTRUSTED: Final = re.compile(r"(?P<by>CERTIFICATE_VERIFY_FAILED)(?:: (?P<why>[^:]+))?|Hostname Verification Check")
 
 _RETRYABLE: Final = frozenset(
     {
@@ -42,11 +48,13 @@ _OPTIONS: Final = (
 class GrpcClient:
     """Sends over gRPC."""
 
-    def __init__(self, url: SplitResult, headers: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(
+        self, url: SplitResult, headers: Mapping[str, str], timeout_s: float, files: TrustFiles | None = None
+    ) -> None:
         target = url.netloc if url.port else f"{url.netloc}:{_PORTS[url.scheme]}"
         options = (*_OPTIONS, ("grpc.primary_user_agent", f"spanscore/{scope_version()}"))
         self._channel: Final = (
-            grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
+            grpc.secure_channel(target, _credentials(files or TrustFiles()), options)
             if url.scheme == "https"
             else grpc.insecure_channel(target, options)
         )
@@ -81,9 +89,29 @@ def _answer(error: grpc.Call) -> Answer:
     reason = f"grpc_{code.name.lower()}"
     retry_info = _retry_info(error)
     if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and retry_info is not None):
-        return TryAgain(reason=reason, after_s=None if retry_info is None else _delay_s(retry_info))
+        details = error.details() or ""
+        untrusted = _UNTRUSTED.search(details)
+        return TryAgain(
+            reason=reason,
+            after_s=None if retry_info is None else _delay_s(retry_info),
+            problem=_refusal(untrusted) if untrusted else shown(details.rpartition(_LAST_ERROR)[2]),
+            untrusted=untrusted is not None,
+        )
     message = shown(error.details() or "")
     return Refused(reason=reason, message=message, about_content=code is StatusCode.INVALID_ARGUMENT)
+
+
+def _refusal(found: re.Match[str]) -> str:
+    if found["by"] is None:
+        return "certificate is not valid for this host"
+    return found["why"] or "certificate verify failed"
+
+
+def _credentials(files: TrustFiles) -> grpc.ChannelCredentials:
+    roots, key, chain = (
+        None if path is None else content_of(path) for path in (files.ca_file, files.key_file, files.cert_file)
+    )
+    return grpc.ssl_channel_credentials(roots, key, chain)
 
 
 def _retry_info(error: grpc.Call) -> RetryInfo | None:

@@ -32,13 +32,15 @@ _LONGEST_NUMBER: Final = 9
 class HttpClient:
     """Sends over HTTP. Redirects are not followed: what is sent is for the receiver configured, and nobody else."""
 
-    def __init__(self, url: SplitResult, headers: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(
+        self, url: SplitResult, headers: Mapping[str, str], timeout_s: float, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._url: Final = url
         self._prefix: Final = url.path.rstrip("/").removesuffix(_TRACES_PATH)
         agent = f"spanscore/{scope_version()}"
         self._headers: Final = {**headers, "content-type": _PROTOBUF, "user-agent": agent}
         self._timeout_s: Final = timeout_s
-        self._tls: Final = ssl.create_default_context() if url.scheme == "https" else None
+        self._tls: Final = tls
         self._connection: HTTPConnection | None = None
         self._aborted = False
 
@@ -46,16 +48,9 @@ class HttpClient:
         """Send a request and wait for the answer."""
         try:
             return _answer(self._posted(f"{self._prefix}/v1/{signal}", body))
-        except TimeoutError:
-            reason = "timeout"
-        except ssl.SSLError:
-            reason = "tls"
-        except OSError:
-            reason = "unreachable"
-        except HTTPException:
-            reason = "not_http"
-        self._disconnect()
-        return TryAgain(reason=reason)
+        except (OSError, HTTPException) as error:
+            self._disconnect()
+            return _not_reached(error)
 
     def abort(self) -> None:
         """End the request that is being sent, and all later ones."""
@@ -156,6 +151,20 @@ def _left_s(deadline: float) -> float:
     if left_s <= 0:
         raise TimeoutError
     return left_s
+
+
+def _not_reached(error: OSError | HTTPException) -> TryAgain:
+    match error:
+        case TimeoutError():
+            return TryAgain(reason="timeout")
+        case ssl.SSLCertVerificationError():
+            return TryAgain(reason="tls", problem=error.verify_message.removesuffix("."), untrusted=True)
+        case ssl.SSLError():
+            return TryAgain(reason="tls", problem=(error.reason or "").replace("_", " ").lower())
+        case OSError():
+            return TryAgain(reason="unreachable", problem=error.strerror or "")
+        case _:
+            return TryAgain(reason="not_http")
 
 
 def _answer(response: _Response) -> Answer:
