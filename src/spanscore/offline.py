@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, NamedTuple
 
 from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
-from spanscore.model import Report, Trace
+from spanscore.model import Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline
 from spanscore.receivers.files import Recording
+
+MOST_WAITING: Final = 10_000
+"""Reports that wait for a trace that began before theirs."""
 
 _UNBOUNDED: Final = 2**62
 _NOW: Final = 0.0  # nothing waits: the recording itself says when a trace is complete
 
 
-def score(recording: Recording, config: Config, pipeline: Pipeline) -> Iterator[Report]:
-    """Yield a report for every trajectory of a recording, each trace as soon as its last span was read.
+def score(
+    recording: Recording, config: Config, pipeline: Pipeline, wanted: Callable[[Trajectory], bool] | None = None
+) -> Iterator[Report]:
+    """Yield a report for every trajectory of a recording that is wanted.
 
-    Memory holds the traces that are open at one place of the recording, and nothing of those that are closed.
+    The order is that of the recording: a trace has the place of the first document with a span of it. Traces that
+    begin in one document are in the order of their start times. Each is scored as soon as its last span was read, and
+    its report waits for the traces before it, unless `MOST_WAITING` wait.
+
+    Memory holds the traces that are open at one place of the recording, the reports that wait, and nothing else.
     """
     # What protects a live process from its senders would here cut what the user asked to have scored.
     settings = replace(
@@ -33,11 +44,16 @@ def score(recording: Recording, config: Config, pipeline: Pipeline) -> Iterator[
         keep_closed_spans=0,
     )
     table = TraceTable(settings, wiring.root_condition(config, pipeline.reader))
+    order = _RecordedOrder()
     for batch in recording.read():
+        order.begin(batch.spans)
         for trace in _closed(table, batch.finished, table.add(batch.spans, _NOW)):
-            yield from pipeline.run(trace)
+            order.end(trace, pipeline.run(trace, wanted))
+        order.forget(batch.finished)
+        yield from order.ready()
     for trace in table.drain():
-        yield from pipeline.run(trace)
+        order.end(trace, pipeline.run(trace, wanted))
+    yield from order.all()
 
 
 def _closed(table: TraceTable, finished: list[bytes], at_limit: list[Trace]) -> Iterator[Trace]:
@@ -46,3 +62,56 @@ def _closed(table: TraceTable, finished: list[bytes], at_limit: list[Trace]) -> 
         trace = table.close(trace_id)
         if trace is not None:
             yield trace
+
+
+class _Ended(NamedTuple):
+    document: int
+    start_ns: int
+    number: int
+    """Of the trace, in the order of first spans."""
+    reports: tuple[Report, ...]
+
+
+class _RecordedOrder:
+    """Has reports wait for those of traces that began before theirs."""
+
+    def __init__(self) -> None:
+        self._document = 0
+        self._numbers = count()
+        self._begun: dict[bytes, tuple[int, int]] = {}
+        """Of each open trace the document in which it began, and its number; in this order."""
+        self._waiting: list[_Ended] = []
+        """A heap."""
+        self._reports = 0
+
+    def begin(self, spans: Iterable[Span]) -> None:
+        """Note the traces that begin in a document."""
+        self._document += 1
+        for span in spans:
+            if span.trace_id not in self._begun:
+                self._begun[span.trace_id] = self._document, next(self._numbers)
+
+    def end(self, trace: Trace, reports: tuple[Report, ...]) -> None:
+        """Take the reports of a trace; one that a limit closed may end again in the document in which it did."""
+        document, number = self._begun.pop(trace.trace_id, (self._document, next(self._numbers)))
+        start_ns = min(span.start_ns for span in trace.spans)
+        heappush(self._waiting, _Ended(document, start_ns, number, reports))
+        self._reports += len(reports)
+
+    def forget(self, finished: Iterable[bytes]) -> None:
+        """Wait no more for traces of which nothing is left to come; a limit may have closed them before their end."""
+        for trace_id in finished:
+            self._begun.pop(trace_id, None)
+
+    def ready(self) -> Iterator[Report]:
+        """Yield the reports before which none can come any more; all where too many wait."""
+        first_open, _ = next(iter(self._begun.values()), (_UNBOUNDED, 0))
+        while self._waiting and (self._waiting[0].document < first_open or self._reports > MOST_WAITING):
+            ended = heappop(self._waiting)
+            self._reports -= len(ended.reports)
+            yield from ended.reports
+
+    def all(self) -> Iterator[Report]:
+        """Yield what is left."""
+        while self._waiting:
+            yield from heappop(self._waiting).reports

@@ -156,8 +156,8 @@ class Pipeline:
         self.passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
         """What `begin` lets pass, as it is not an evaluator's; nothing on a thread that no user interrupts."""
 
-    def begin(self, trace: Trace) -> Scoring:
-        """Run the evaluators that run here, and have those begin that run elsewhere."""
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
+        """Run the evaluators that run here, and have those begin that run elsewhere; on all trajectories, or some."""
         return Scoring(
             trace,
             [
@@ -170,13 +170,14 @@ class Pipeline:
                     ],
                 )
                 for trajectory in trajectories(trace, self.reader, self.unit)
+                if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,
         )
 
-    def run(self, trace: Trace) -> tuple[Report, ...]:
-        """Return a report for each trajectory of the trace, when every evaluator has answered."""
-        scoring = self.begin(trace)
+    def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
+        """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
+        scoring = self.begin(trace, wanted)
         while not scoring.is_done:
             scoring.wait(None)
         return scoring.reports()

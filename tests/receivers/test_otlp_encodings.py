@@ -32,7 +32,7 @@ def test_the_trace_ids_are_those_of_the_spans(request: Any) -> None:
     """`trace_ids` misses no trace that decoding finds."""
     body = request.SerializeToString()
 
-    assert {span.trace_id for span in decode_protobuf(body).spans} <= trace_ids(body)
+    assert {span.trace_id for span in decode_protobuf(body).spans} <= set(trace_ids(body))
 
 
 @given(request=REQUESTS)

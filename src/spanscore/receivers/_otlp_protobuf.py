@@ -111,13 +111,17 @@ def decode_protobuf(
     return findings.decoded(spans)
 
 
-def trace_ids(body: bytes) -> set[bytes]:
+def trace_ids(body: bytes) -> tuple[bytes, ...]:
     """Return the trace ids of the spans that `decode_protobuf` finds in the request, and maybe of some it refuses.
+
+    Each once, in the order of the request: in that of a set, each process would read the same recording in another.
 
     Raises:
         MalformedRequest: as `decode_protobuf`.
     """
-    return {message.trace_id for scope in _scope_spans(body, Findings()) for _, message in scope.spans}
+    return tuple(
+        dict.fromkeys(message.trace_id for scope in _scope_spans(body, Findings()) for _, message in scope.spans)
+    )
 
 
 def _check_number_of_spans(body: bytes, max_spans: int) -> None:
