@@ -89,7 +89,7 @@ def test_junit_has_a_case_for_each_trajectory(config: str, capsys: pytest.Captur
     (suite,) = ET.fromstring(capsys.readouterr().out)
 
     assert {"name": "trip_order", "tests": "6", "failures": "6", "errors": "0", "skipped": "0"} == suite.attrib
-    assert suite[0][0].get("message", "").startswith("score 0.8333: 5 of 6 expected calls")
+    assert suite[0][1].get("message", "").startswith("score 0.8333: 5 of 6 expected calls")
 
 
 def test_without_a_configuration_tool_call_health_is_scored(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,85 +3,124 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final, TextIO, assert_never
+from typing import Final, NamedTuple, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
+from spanscore.cases import CaseNames
 from spanscore.cli._summary import Summary
-from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
 
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(reports: Iterable[Report], out: TextIO, summary: Summary, *, allow_unscored: bool = False) -> None:
-    """Write the reports as one JUnit document.
+class JUnit:
+    """Writes all reports as one document.
 
-    Suites are written when all reports are in: JUnit wants the counts first. What is kept of a report is its text.
+    It is written when all reports are in: JUnit wants the counts first, and a name may be that of a later run, too.
+    What is kept of a report is its text.
 
     Args:
-        reports: what to write.
         out: where to.
-        summary: tells, when all reports are in, which evaluators checked nothing: an error, as nothing is no success.
-        allow_unscored: these are skipped instead.
+        key: the attribute that names cases.
+        allow_unscored: whether an evaluator that checked nothing is skipped; else it is an error: nothing is no success.
     """
-    suites: dict[str, _Suite] = {}
-    for report in reports:
+
+    def __init__(self, out: TextIO, key: str | None = None, *, allow_unscored: bool = False) -> None:
+        self._allow_unscored: Final = allow_unscored
+        self._out: Final = out
+        self._names: Final = CaseNames(key)
+        self._suites: Final[dict[str, _Suite]] = {}
+        self._runs = 0
+
+    def add(self, report: Report) -> None:
+        """Take a report."""
+        self._names.add(report.trajectory)
         for evaluation in report.evaluations:
-            suites.setdefault(evaluation.name, _Suite(evaluation.name)).add(report, evaluation)
-    for name, why in summary.unscored():
-        suites.setdefault(name, _Suite(name)).add_unscored(why, allowed=allow_unscored)
-    out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="spanscore">\n')
-    for suite in suites.values():
-        suite.write(out)
-    out.write("</testsuites>\n")
+            suite = self._suites.setdefault(evaluation.name, _Suite(evaluation.name))
+            suite.add(self._runs, report, evaluation)
+        self._runs += 1
+
+    def finish(self, summary: Summary) -> None:
+        """Write the document."""
+        names = self._names.names()
+        for name, why in summary.unscored():
+            suite = self._suites.setdefault(name, _Suite(name))
+            suite.add_unscored(f"checked nothing: {why}", allowed=self._allow_unscored)
+        suites = list(self._suites.values())
+        self._out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        counts = _counted(suites, "tests", "failures", "errors")  # and no more: Jenkins' schema allows none there
+        self._out.write(f'<testsuites name="spanscore"{counts}>\n')
+        for suite in suites:
+            suite.write(self._out, names)
+        self._out.write("</testsuites>\n")
+
+
+class _Case(NamedTuple):
+    run: int | None
+    """None where it stands for no run at all."""
+    classname: str
+    content: str
 
 
 class _Suite:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._cases: list[str] = []
-        self._counts = {"failures": 0, "errors": 0, "skipped": 0}
+        self._cases: list[_Case] = []
+        self.failures = self.errors = self.skipped = 0
 
-    def add(self, report: Report, evaluation: Evaluation) -> None:
+    @property
+    def tests(self) -> int:
+        return len(self._cases)
+
+    def add(self, run: int, report: Report, evaluation: Evaluation) -> None:
         trajectory = report.trajectory
-        name = f"{trajectory.trace_id.hex()}/{trajectory.root_span_id.hex()}"
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
-        self._cases.append(
-            f"    <testcase name={_attribute(name)} classname={_attribute(classname)}>"
-            f"{self._verdict(report, evaluation)}</testcase>\n"
-        )
+        # What was found must stand behind the properties.
+        self._cases.append(_Case(run, classname, _properties(trajectory) + self._verdict(report, evaluation)))
 
     def add_unscored(self, why: str, *, allowed: bool) -> None:
         """Add a case for an evaluator that scored nothing at all; cases that it skipped are there already."""
+        self.skipped += allowed
+        self.errors += not allowed
         tag = "skipped" if allowed else "error"
-        self._counts["skipped" if allowed else "errors"] += 1
-        self._cases.append(
-            f'    <testcase name="(no run)" classname={_attribute(self._name)}>'
-            f"<{tag} message={_attribute(f'checked nothing: {why}')} /></testcase>\n"
-        )
+        self._cases.append(_Case(None, self._name, f"<{tag} message={_attribute(why)} />"))
 
     def _verdict(self, report: Report, evaluation: Evaluation) -> str:
         match evaluation.outcome:
             case Score(_, True):
                 return ""
             case Score(value) as score:
-                self._counts["failures"] += 1
+                self.failures += 1
                 return f"<failure message={_attribute(f'score {value:.4g}: {report.told(score)}')} />"
             case Skipped(reason):
-                self._counts["skipped"] += 1
+                self.skipped += 1
                 return f"<skipped message={_attribute(reason)} />"
             case Failed(error_type, message):
-                self._counts["errors"] += 1
-                return f"<error type={_attribute(error_type)}>{escape(_allowed(message))}</error>"
+                self.errors += 1
+                told = escape(_allowed(message)) if report.tool_content else ""
+                return f"<error type={_attribute(error_type)}>{told}</error>"
             case _:
                 assert_never(evaluation.outcome)
 
-    def write(self, out: TextIO) -> None:
-        counts = " ".join(f'{key}="{count}"' for key, count in self._counts.items())
-        out.write(f'  <testsuite name={_attribute(self._name)} tests="{len(self._cases)}" {counts}>\n')
-        out.writelines(self._cases)
+    def write(self, out: TextIO, names: list[str]) -> None:
+        counts = _counted([self], "tests", "failures", "errors", "skipped")
+        out.write(f"  <testsuite name={_attribute(self._name)}{counts}>\n")
+        for case in self._cases:
+            name = "(no run)" if case.run is None else names[case.run]
+            called = f"name={_attribute(name)} classname={_attribute(case.classname)}"
+            out.write(f"    <testcase {called}>{case.content}</testcase>\n")
         out.write("  </testsuite>\n")
+
+
+def _properties(trajectory: Trajectory) -> str:
+    ids = {"trace_id": trajectory.trace_id.hex(), "root_span_id": trajectory.root_span_id.hex()}
+    properties = "".join(f'<property name="{name}" value="{value}" />' for name, value in ids.items())
+    return f"<properties>{properties}</properties>"
+
+
+def _counted(suites: list[_Suite], *names: str) -> str:
+    return "".join(f' {name}="{sum(getattr(suite, name) for suite in suites)}"' for name in names)
 
 
 def _attribute(text: str) -> str:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
+from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import progress, tell_problems
+from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
-from spanscore.model import Report
 from spanscore.pipeline import Pipeline
 from spanscore.receivers.files import Recording
-from spanscore.serialization import report_line
-
-if TYPE_CHECKING:
-    from spanscore.cli._table import Table
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,13 +26,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help=SUMMARIES["score"],
         description=(
             "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
-            "- is standard input. Exit status: 0 all passed, 1 something failed or could not be read, "
+            "- is standard input. Results are in the order of the recording: files as they are given, those of a "
+            "directory by name, traces as they begin; where several begin in one request, by their start time. "
+            "Exit status: 0 all passed, 1 something failed, could not be read or was not found, "
             "2 usage or configuration."
         ),
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
-    parser.add_argument("--format", choices=("table", "json", "junit"), default="table", help="default: table")
+    add_outputs(parser)
     parser.add_argument(
         "--fail-under",
         type=_ratio,
@@ -52,6 +49,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out of the output"
     )
+    add_filters(parser)
     parser.set_defaults(run=run)
 
 
@@ -61,56 +59,49 @@ def run(arguments: argparse.Namespace) -> int:
     config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
     summary = Summary(pipeline.entries)
-    with progress("reading") as shown:
+    selection = Selection(arguments)
+    with progress("reading") as shown, ExitStack() as stack:
         recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
-        _write(arguments, _counted(offline.score(recording, config, pipeline), summary), summary)
+        outputs = opened_outputs(arguments, stack)
+        for report in offline.score(recording, config, pipeline, selection.wanted):
+            summary.add(report)
+            for output in outputs:
+                output.add(report)
+        for output in outputs:
+            output.finish(summary)
     tell_problems(recording)
+    unread = _tell_failures(pipeline)
+    return FAILED if unread else _status(arguments, summary, selection, recording)
+
+
+def _status(arguments: argparse.Namespace, summary: Summary, selection: Selection, recording: Recording) -> int:
+    unmatched = list(selection.problems())
+    for problem in unmatched:
+        print(problem, file=sys.stderr)
     if not summary.trajectories:
-        print("nothing to score: no trace was found", file=sys.stderr)
+        if not unmatched:
+            print("nothing to score: no trace was found", file=sys.stderr)
         return FAILED
-    if _tell_unchecked(arguments, pipeline, summary) or recording.problem_count:
+    if _tell_unscored(arguments, summary) or recording.problem_count or unmatched:
         return FAILED
     passed = summary.passed if arguments.fail_under is None else summary.reaches(arguments.fail_under)
     return OK if passed else FAILED
 
 
-def _tell_unchecked(arguments: argparse.Namespace, pipeline: Pipeline, summary: Summary) -> bool:
-    """Say what could not be checked, where the output does not, and return whether that is a failure."""
+def _tell_failures(pipeline: Pipeline) -> bool:
+    """Say where dialects went wrong, and return whether any did."""
     failures = pipeline.reader.failures
     for (dialect, error), count in failures.items():
         print(f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped", file=sys.stderr)
+    return bool(failures)
+
+
+def _tell_unscored(arguments: argparse.Namespace, summary: Summary) -> bool:
+    """Say, where standard output does not, which evaluators checked nothing, and return whether that is a failure."""
     unscored = list(summary.unscored())
-    if arguments.format != "table":
-        for name, why in unscored:
-            print(f"{name} checked nothing: {why}", file=sys.stderr)
-    return bool(failures) or (bool(unscored) and not arguments.allow_unscored)
-
-
-def _counted(reports: Iterable[Report], summary: Summary) -> Iterator[Report]:
-    for report in reports:
-        summary.add(report)
-        yield report
-
-
-def _write(arguments: argparse.Namespace, reports: Iterable[Report], summary: Summary) -> None:
-    if arguments.format == "json":
-        for report in reports:
-            print(report_line(report, content=report.tool_content))
-    elif arguments.format == "junit":
-        from spanscore.cli._junit import write_junit  # noqa: PLC0415 - only what the format needs is loaded
-
-        write_junit(reports, sys.stdout, summary, allow_unscored=arguments.allow_unscored)
-    else:
-        _write_table(reports, summary)
-
-
-def _write_table(reports: Iterable[Report], summary: Summary) -> None:
-    from spanscore.cli._table import Table  # noqa: PLC0415 - as above: rich is slow to load
-
-    table: Table = Table(sys.stdout)
-    for report in reports:
-        table.add(report)
-    table.finish(summary)
+    for name, why in unscored if arguments.format != "table" else ():
+        print(f"{name} checked nothing: {why}", file=sys.stderr)
+    return bool(unscored) and not arguments.allow_unscored
 
 
 def _ratio(text: str) -> float:

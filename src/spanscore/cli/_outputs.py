@@ -1,0 +1,151 @@
+"""Where the reports of a run go: to standard output in one form, and to files beside it in others."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final, Protocol, TextIO, TypeAlias
+
+from spanscore.cli._junit import JUnit
+from spanscore.cli._summary import Summary
+from spanscore.errors import ConfigError
+from spanscore.model import Report
+from spanscore.serialization import report_line
+
+FORMATS: Final = ("table", "json", "junit")
+
+
+class Output(Protocol):
+    """Writes reports."""
+
+    def add(self, report: Report) -> None:
+        """Take a report."""
+        ...
+
+    def finish(self, summary: Summary) -> None:
+        """Write what can be written only when all reports are in."""
+        ...
+
+
+Make: TypeAlias = Callable[[TextIO, argparse.Namespace], Output]
+"""Makes an output by the command's arguments."""
+
+
+class JsonLines:
+    """Writes a line for each report as it comes."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out: Final = out
+
+    def add(self, report: Report) -> None:
+        """Write a line."""
+        self._out.write(f"{report_line(report, content=report.tool_content)}\n")
+
+    def finish(self, summary: Summary) -> None:
+        """Do nothing."""
+
+
+def _junit(out: TextIO, arguments: argparse.Namespace) -> Output:
+    return JUnit(out, arguments.key, allow_unscored=arguments.allow_unscored)
+
+
+_FILES: Final[dict[str, tuple[str, Make]]] = {
+    "junit": ("what CI servers read", _junit),
+    "json": ("a line of JSON for each trajectory", lambda out, _: JsonLines(out)),
+}
+"""What can be written to files: the option, what is in it, and what writes it."""
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--format", choices=FORMATS, default="table", help="of standard output (default: table)")
+    for name, (what, _) in _FILES.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"also write {what} to a file")
+
+
+def opened_outputs(arguments: argparse.Namespace, stack: ExitStack) -> list[Output]:
+    """Return all that was asked for. Files are there when the stack is left without an error.
+
+    Raises:
+        ConfigError: a file cannot be written; nothing was scored yet.
+    """
+    paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
+    _check_apart(paths, arguments.files)
+    files = [
+        _FILES[name][1](stack.enter_context(_whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
+    ]
+    shown = _shown(arguments)
+    return [_WhileRead(shown), *files] if files else [shown]
+
+
+class _WhileRead:
+    """Writes to standard output until its reader, such as `head`, has all it wants: the files are written whole."""
+
+    def __init__(self, output: Output) -> None:
+        self._output: Final = output
+        self._is_read = True
+
+    def add(self, report: Report) -> None:
+        self._try(lambda: self._output.add(report))
+
+    def finish(self, summary: Summary) -> None:
+        self._try(lambda: self._output.finish(summary))
+
+    def _try(self, write: Callable[[], None]) -> None:
+        if not self._is_read:
+            return
+        try:
+            write()
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self._is_read = False
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _shown(arguments: argparse.Namespace) -> Output:
+    if arguments.format in _FILES:
+        return _FILES[arguments.format][1](sys.stdout, arguments)
+    from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
+
+    return Table(sys.stdout)
+
+
+def _check_apart(paths: dict[str, Path], inputs: list[str]) -> None:
+    taken = {Path(each).resolve(): "what is scored" for each in inputs}
+    for name, path in paths.items():
+        other = taken.setdefault(path.resolve(), f"--{name}")
+        if other != f"--{name}":
+            message = f"--{name}: {str(path)!r} is {other}, too"
+            raise ConfigError(message)
+
+
+@contextmanager
+def _whole_file(option: str, path: Path) -> Iterator[TextIO]:
+    """Open a file that takes the place of the one of that name when it is complete, and not before."""
+    target = path.resolve()
+    in_place = target.exists() and not target.is_file() and not target.is_dir()  # such as /dev/stderr and named pipes
+    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(None, "it is a directory")
+        # What no text may hold, such as half a surrogate pair, stands as an escape of JSON.
+        out = written.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+    except OSError as error:
+        message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
+        raise ConfigError(message) from error
+    try:
+        with out:
+            yield out
+        if not in_place:
+            with suppress(OSError):
+                shutil.copymode(target, written)
+            written.replace(target)
+    except BaseException:
+        if not in_place:
+            written.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,138 @@
+"""Which runs of a recording are scored, and what to say where there are none."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from spanscore.cases import CASE_KEYS, case_of
+from spanscore.compare.globs import glob_matcher
+from spanscore.model import Trajectory
+from spanscore.nearest import nearest
+from spanscore.printable import printable
+
+_TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
+_VALUES_KEPT: Final = 10_000
+_SHOWN: Final = 5
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group(
+        "filters", "What they leave out is neither scored nor shown. Each may be given several times."
+    )
+    group.add_argument(
+        "--trace",
+        type=_trace,
+        action="append",
+        default=[],
+        metavar="ID",
+        help="score only the trace with this id, or whose id begins so: at least 4 digits",
+    )
+    group.add_argument(
+        "--agent", action="append", default=[], metavar="GLOB", help="score only runs of agents named so: refund-*"
+    )
+    group.add_argument("--case", action="append", default=[], metavar="VALUE", help="score only runs of this test case")
+    group.add_argument(
+        "--key",
+        metavar="ATTR",
+        help=(
+            "the attribute of the root span or the resource that names the case, for --case and JUnit "
+            f"(default: the first there is of {', '.join(CASE_KEYS)})"
+        ),
+    )
+
+
+class Selection:
+    """The filters that were asked for. A run has to fulfil each; it fulfils one if it does so for one of its values."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        key: str | None = arguments.key
+        filters = [
+            _Filter("--trace", arguments.trace, "an id", lambda run: run.trace_id.hex(), _begins),
+            _Filter("--agent", arguments.agent, "an agent", lambda run: run.agent, glob_matcher),
+            _Filter("--case", arguments.case, key or "a case", lambda run: case_of(run, key), lambda case: case.__eq__),
+        ]
+        self._filters: Final = [each for each in filters if each.is_set]
+        self._seen = False
+        self._found = False
+
+    @property
+    def wanted(self) -> Callable[[Trajectory], bool] | None:
+        """What says whether a run is to be scored; None where all are."""
+        return self._takes if self._filters else None
+
+    def _takes(self, trajectory: Trajectory) -> bool:
+        self._seen = True
+        left_out_by = 0
+        for each in self._filters:  # all look at every run, so that they can say what there was
+            left_out_by += not each.takes(trajectory)
+        self._found = self._found or not left_out_by
+        return not left_out_by
+
+    def problems(self) -> Iterator[str]:
+        """Yield a line for each value that no run had, once all runs were seen."""
+        if not self._seen:
+            return
+        lines = [line for each in self._filters for line in each.problems()]
+        yield from lines
+        if not lines and not self._found:
+            yield f"no run fulfils {' and '.join(each.option for each in self._filters)} at once"
+
+
+class _Filter:
+    def __init__(
+        self,
+        option: str,
+        values: Sequence[str],
+        noun: str,
+        value_of: Callable[[Trajectory], str | None],
+        matcher: Callable[[str], Callable[[str], bool]],
+    ) -> None:
+        self.option: Final = option
+        self._noun: Final = noun
+        self._value_of: Final = value_of
+        self._matchers: Final = {value: matcher(value) for value in values}
+        self._unmatched: Final = dict.fromkeys(values)
+        self._seen: Final[dict[str, None]] = {}
+        """What runs have, in their order; not all where there are very many."""
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self._matchers)
+
+    def takes(self, trajectory: Trajectory) -> bool:
+        value = self._value_of(trajectory)
+        if value is None:
+            return False
+        if len(self._seen) < _VALUES_KEPT:
+            self._seen[value] = None
+        matched = [wanted for wanted, matches in self._matchers.items() if matches(value)]
+        for wanted in matched:
+            self._unmatched.pop(wanted, None)
+        return bool(matched)
+
+    def problems(self) -> Iterator[str]:
+        for wanted in self._unmatched:
+            yield f"{self.option} {printable(wanted)}: matches no run; {self._what_there_was(wanted)}"
+
+    def _what_there_was(self, wanted: str) -> str:
+        if not self._seen:
+            return f"none has {self._noun}"
+        near = nearest(wanted, self._seen, _SHOWN) or list(self._seen)[:_SHOWN]
+        others = len(self._seen) - len(near)
+        more = f" and {others} more" if others else ""
+        return f"there is {', '.join(map(printable, near))}{more}"
+
+
+def _begins(prefix: str) -> Callable[[str], bool]:
+    return lambda trace_id: trace_id.startswith(prefix)
+
+
+def _trace(text: str) -> str:
+    if not _TRACE.fullmatch(text.lower()):
+        message = f"must be 4 to 32 hexadecimal digits, not {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return text.lower()

@@ -1,0 +1,231 @@
+"""`spanscore score`: the same results for the same input, into several outputs, of all runs or of some."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import junitparser
+import pytest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from receivers.otlp_requests import request_of, simple_span
+from spanscore.cli import main
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+RECORDING = str(CORPUS / "strands.jsonl.gz")
+FIRST = "68e936d4b6ff4f24ac37737035216051"
+FORMATS = ["table", "json", "junit"]
+
+
+def scored(*arguments: str, **environment: str) -> bytes:
+    """Score in a process of its own and return what it wrote."""
+    command = [sys.executable, "-m", "spanscore", "score", *arguments]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, timeout=60, check=False)
+    assert b"" == done.stderr
+    return done.stdout
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    """Return the JSON that was printed."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    """Return a folder with recordings in protobuf and JSON; in one, many traces begin and end at the same time."""
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    one = request_of(*(simple_span(number) for number in range(40, 20, -1)))
+    (folder / "b.pb").write_bytes(one.SerializeToString())
+    (folder / "a.jsonl.gz").symlink_to(RECORDING)
+    return folder
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_input_gives_the_same_output(form: str, recordings: Path) -> None:
+    """Byte for byte, in every process: also where nothing but the place in the file tells traces apart."""
+    outputs = {scored(str(recordings), "--format", form, PYTHONHASHSEED=seed) for seed in ("0", "1", "2", "3")}
+
+    assert 1 == len(outputs)
+
+
+def test_files_say_what_standard_output_would(tmp_path: Path) -> None:
+    """--junit and --json write in the same run, byte for byte, what --format would print."""
+    junit, lines = tmp_path / "junit.xml", tmp_path / "scores.jsonl"
+    table = scored(RECORDING, "--junit", str(junit), "--json", str(lines))
+
+    assert scored(RECORDING) == table
+    assert scored(RECORDING, "--format", "junit") == junit.read_bytes()
+    assert scored(RECORDING, "--format", "json") == lines.read_bytes()
+    assert ["junit.xml", "scores.jsonl"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An older result gives way only to a complete one, keeps its permissions, and a link stays a link."""
+    target, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("evaluators: {a: {type: nothing}}")
+
+    assert 2 == main(["score", RECORDING, "--json", str(link), "--config", str(broken)])
+    assert "old" == target.read_text()
+    assert 1 == main(["score", RECORDING, "--json", str(link)])
+    assert 6 == len(target.read_text().splitlines())
+    assert (True, 0o640) == (link.is_symlink(), target.stat().st_mode & 0o777)
+    assert ["broken.yaml", "link.jsonl", "real.jsonl"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that ends with an error leaves what was there, and nothing half-written."""
+    vanishing = tmp_path / "loop.jsonl"
+    vanishing.symlink_to(vanishing)
+
+    assert 2 == main(["score", str(vanishing), "--json", str(tmp_path / "out.jsonl")])
+    assert ["loop.jsonl"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--junit", "no/such/folder.xml"], "--junit: cannot write 'no/such/folder.xml': No such file or directory"),
+        (["--json", "."], "--json: cannot write '.': it is a directory"),
+        (["--json", "x", "--junit", "./x"], "--json: 'x' is --junit, too"),
+        (["--json", "in.jsonl"], "--json: 'in.jsonl' is what is scored, too"),
+    ],
+)
+def test_a_file_that_cannot_be_written(
+    options: list[str],
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is told before anything is scored, with status 2."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").touch()
+
+    assert 2 == main(["score", "in.jsonl", *options])
+    assert ("", f"{expected}\n") == tuple(capsys.readouterr())
+    assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_files_are_whole_where_nobody_reads_on(tmp_path: Path) -> None:
+    """`spanscore score ... --json FILE | head -1` writes the file all the same."""
+    target = tmp_path / "scores.jsonl"
+    command = [sys.executable, "-m", "spanscore", "score", str(CORPUS), "--format", "json", "--json", str(target)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+
+    assert 1 == process.wait(timeout=60)
+    expected = subprocess.run([*command[:-2]], capture_output=True, timeout=60, check=False).stdout
+    assert expected == target.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--trace", FIRST[:4]], ["travel_agent"]),
+        (["--trace", FIRST.upper()], ["travel_agent"]),
+        (["--trace", FIRST, "--trace", "2871a364"], ["travel_agent", "orchestrator"]),
+        (["--agent", "t*_agent"], ["travel_agent"] * 4 + ["triage_agent"]),
+        (["--agent", "orchestrator", "--agent", "triage_?gent"], ["orchestrator", "triage_agent"]),
+        (["--case", "sess-42"], ["travel_agent"] * 3),
+        (["--case", "sess-42", "--trace", FIRST], ["travel_agent"]),
+        (["--key", "service.name", "--case", "strands-demo", "--agent", "orch*"], ["orchestrator"]),
+    ],
+    ids=" ".join,
+)
+def test_filters(options: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """By trace, agent and case: what is left out is neither scored nor shown."""
+    assert main(["score", RECORDING, "--format", "json", *options]) in {0, 1}
+    told = lines_of(capsys)
+    assert expected == [line["agent"] for line in told]
+
+
+def test_a_filter_decides_what_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit status is that of the runs that are left: one that passed is green beside others that did not."""
+    assert [0, 1] == [main(["score", RECORDING, "--agent", agent]) for agent in ("orchestrator", "triage_agent")]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            ["--agent", "travl"],
+            ["--agent travl: matches no run; there is travel_agent, triage_agent, orchestrator"],
+        ),
+        (["--case", "sess-4"], ["--case sess-4: matches no run; there is sess-42"]),
+        (["--key", "my.key", "--case", "x"], ["--case x: matches no run; none has my.key"]),
+        (
+            ["--agent", "orchestrator", "--agent", "nobody", "--case", "sess-42"],
+            ["--agent nobody: matches no run; there is orchestrator, triage_agent, travel_agent"],
+        ),
+        (["--agent", "orchestrator", "--case", "sess-42"], ["no run fulfils --agent and --case at once"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") and ":" not in value[0] else "",
+)
+def test_a_filter_that_matches_nothing(
+    options: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told with what there was, the nearest first, and the status is 1: nothing checked is not green."""
+    assert 1 == main(["score", RECORDING, *options])
+    assert expected == capsys.readouterr().err.splitlines()
+
+
+def test_of_many_traces_the_nearest_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five, and how many there are besides."""
+    assert 1 == main(["score", RECORDING, "--trace", "68e936d5"])
+    line = capsys.readouterr().err
+    assert line.startswith(f"--trace 68e936d5: matches no run; there is {FIRST}, ")
+    assert line.endswith(" and 1 more\n")
+
+
+@pytest.mark.parametrize("trace", ["68e", "xyz1", "0" * 33])
+def test_what_is_no_trace_id(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Too short to tell traces apart, or no digits."""
+    with pytest.raises(SystemExit):
+        main(["score", RECORDING, "--trace", trace])
+    assert f"--trace: must be 4 to 32 hexadecimal digits, not {trace!r}\n" in capsys.readouterr().err
+
+
+def test_junit_reads_as_ci_servers_read_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts, names that last from run to run, ids as properties before what was found, and every character allowed."""
+    path = tmp_path / "recording.pb"
+    case = KeyValue(key="test.case.name", value=AnyValue(string_value="late <refund> & \ufffe\x00"))
+    request = request_of(simple_span(1, attributes=[case]), simple_span(2), simple_span(3))
+    path.write_bytes(request.SerializeToString())
+    target = tmp_path / "junit.xml"
+
+    main(["score", str(path), RECORDING, "--junit", str(target)])
+    (suite,) = junitparser.JUnitXml.fromfile(str(target))
+    cases = list(suite)
+
+    assert (9, 4, 0, 0) == (suite.tests, suite.failures, suite.errors, suite.skipped)
+    assert ("health", 9) == (suite.name, len({each.name for each in cases}))
+    assert ["late <refund> & \ufffd\ufffd", "unknown #1", "unknown #2", "sess-42 #1"] == [
+        each.name for each in cases[:4]
+    ]
+    assert [{"trace_id": FIRST, "root_span_id": "07d4c1cc081aa04f"}] == [
+        {each.name: each.value for each in cases[3].child(junitparser.Properties)}
+    ]
+    assert 4 == sum(isinstance(result, junitparser.Failure) for each in cases for result in each.result)
+    root = ET.parse(target).getroot()
+    assert {"name": "spanscore", "tests": "9", "failures": "4", "errors": "0"} == root.attrib
+    allowed = [["properties"], ["properties", "failure"], ["properties", "skipped"], ["properties", "error"]]
+    assert [] == [case for case in root.iter("testcase") if [each.tag for each in case] not in allowed]
+
+
+def test_a_key_names_the_cases_of_junit(capsys: pytest.CaptureFixture[str]) -> None:
+    """--key is for JUnit as for --case."""
+    main(["score", RECORDING, "--format", "junit", "--key", "gen_ai.agent.name", "--agent", "*i*"])
+    names = [case.attrib["name"] for case in ET.fromstring(capsys.readouterr().out).iter("testcase")]
+    assert [] == [name for name in names if name.split(" #")[0] not in {"triage_agent", "orchestrator"}]
