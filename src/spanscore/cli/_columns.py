@@ -11,20 +11,14 @@ _NARROWEST_TEXT: Final = 24
 _GAP: Final = 2
 
 
-def width_asked_for() -> int | None:
-    """Return the width that COLUMNS asks for, terminal or not; None where it asks for none."""
-    columns = os.environ.get("COLUMNS", "")
-    return (int(columns) or None) if columns.isascii() and columns.isdigit() else None
-
-
 def width_of(out: TextIO) -> int | None:
     """Return how wide lines may be: as COLUMNS says, else as wide as the terminal; None where nobody limits it."""
-    asked = width_asked_for()
-    if asked is not None or not out.isatty():
-        return asked
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(out.fileno()).columns or None
-    except OSError:
+    except (OSError, ValueError):  # it is no terminal, or not even a file
         return None
 
 

@@ -7,14 +7,17 @@ from typing import Any, Final, TextIO, assert_never
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
+from spanscore.cli._columns import width_of
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.printable import printable
+from spanscore.tally import Tally
 
 _FAILING_SHOWN: Final = 20
 _OTHERS_SHOWN: Final = 20
@@ -22,6 +25,9 @@ _CALLS_SHOWN: Final = 12
 _SENTENCE_WIDTH: Final = 1_000
 _MARK_WIDTH: Final = 200
 _PLAIN_WIDTH: Final = 120
+_UNBOUNDED: Final = 10_000
+_NAMES: Final = ("evaluator", "type")
+_COUNTS: Final = ("passed", "failed", "skipped", "errors", "mean")
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
 _PARTED: Final = {
     "ok": "",
@@ -38,7 +44,7 @@ class Table:
     """Prints each trajectory as it comes: a line for one that passed, the whole story for one that failed."""
 
     def __init__(self, out: TextIO) -> None:
-        self._console = Console(file=out, highlight=False, width=None if out.isatty() else _PLAIN_WIDTH)
+        self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
 
     def add(self, report: Report) -> None:
@@ -60,10 +66,16 @@ class Table:
         if hidden:
             self._console.print(f"... and {hidden} more failing; --format json tells of all")
         self._console.print()
-        self._console.print(_counts(summary))
+        self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
         self._tell_unchecked(summary)
         failing = f", {summary.failing} failing" if summary.failing else ""
         self._console.print(f"{summary.trajectories} trajectories, {summary.tool_calls} tool calls{failing}")
+
+    def _fitting(self, *grids: Grid) -> Grid | None:
+        """Return the first grid that is no wider than the output: in one that is, heads and names are cut."""
+        unbounded = self._console.options.update(width=_UNBOUNDED)
+        widths = [(self._console.measure(grid, options=unbounded).maximum, grid) for grid in grids]
+        return next((grid for width, grid in widths if width <= self._console.width), None)
 
     def _tell_unchecked(self, summary: Summary) -> None:
         """Print what was not scored and why: what checked nothing must not look as if all were well."""
@@ -134,7 +146,8 @@ def _call(call: ToolCall) -> Text:
 
 
 def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
-    grid = Grid("expected", "actual", "", box=None, padding=(0, 3, 0, 0), header_style="dim")
+    columns = (Column("expected", overflow="fold"), Column("actual", overflow="fold"), Column("", overflow="fold"))
+    grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
     by_call = {row["call"]: row for row in deviations if row["kind"] == "arguments"}
     for entry in folded(entries):
         status = entry["status"]
@@ -158,23 +171,34 @@ def _paths(row: Mapping[str, Any]) -> Iterator[str]:
             yield f"{path['path'] or 'arguments'}: {difference.words}"
 
 
-def _counts(summary: Summary) -> Grid:
-    grid = Grid("evaluator", "type", box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for column in ("passed", "failed", "skipped", "errors", "mean"):
+def _counts(summary: Summary, *, typed: bool = True) -> Grid:
+    grid = Grid(
+        *_NAMES[: 1 + typed], box=None, padding=(0, 3 if typed else 1, 0, 0), pad_edge=False, header_style="dim"
+    )
+    for column in _COUNTS:
         grid.add_column(column, justify="right")
     for name, tally in summary.tallies.items():
-        mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
-        grid.add_row(
-            name,
-            tally.type,
-            str(tally.passed),
-            str(tally.not_passed),
-            str(tally.skipped),
-            str(tally.failed),
-            mean,
-            style="red" if tally.not_passed or tally.failed else "",
-        )
+        grid.add_row(*(name, tally.type)[: 1 + typed], *_counted(tally), style=_style(tally))
     return grid
+
+
+def _counts_below(summary: Summary) -> Text:
+    """Return the counts of each evaluator below its name, for outputs in which no table has room."""
+    lines = Text()
+    for name, tally in summary.tallies.items():
+        counts = ", ".join(f"{column} {count}" for column, count in zip(_COUNTS, _counted(tally), strict=True))
+        lines.append(f"{name}\n", style=_style(tally)).append(f"  {counts}\n")
+    lines.right_crop(1)
+    return lines
+
+
+def _counted(tally: Tally) -> tuple[str, ...]:
+    mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
+    return str(tally.passed), str(tally.not_passed), str(tally.skipped), str(tally.failed), mean
+
+
+def _style(tally: Tally) -> str:
+    return "red" if tally.not_passed or tally.failed else ""
 
 
 def _indented(text: Text) -> Padding:
