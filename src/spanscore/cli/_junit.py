@@ -23,7 +23,7 @@ class JUnit:
     Args:
         out: where to.
         key: the attribute that names cases.
-        allow_unscored: whether an evaluator that checked nothing is skipped; else it is an error: nothing is no success.
+        allow_unscored: whether an evaluator that checked nothing is skipped; else it is an error.
     """
 
     def __init__(self, out: TextIO, key: str | None = None, *, allow_unscored: bool = False) -> None:
