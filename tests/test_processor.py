@@ -19,8 +19,9 @@ from isolation.hostile import Hostile
 from receivers.otlp_requests import OF_AN_AGENT
 from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
 from spanscore import config, offline, wiring
+from spanscore.exporter import ScoringSpanExporter
 from spanscore.pipeline import EvaluatorEntry
-from spanscore.processor import ScoringSpanExporter, ScoringSpanProcessor
+from spanscore.processor import ScoringSpanProcessor
 from spanscore.receivers.files import Recording
 from spanscore.serialization import report_line
 

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from spanscore import wiring
+from spanscore import config as configuration
+from spanscore import host_providers, wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config, Endpoint
 from spanscore.contracts import Emitter
+from spanscore.emitters._handover import Handover
 from spanscore.emitters.log_events import LogEvents
 from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.emitters.span_events import SpanEvents
 from spanscore.engine import Engine
+from spanscore.instruments import EXPORT_FAILURES
 from spanscore.metrics.exposition import Exposition, MetricsServer
+from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import OutputError, outputs
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+
+CONFIG_VARIABLE: Final = "SPANSCORE_CONFIG"
+"""Names the configuration file where none is given in code."""
+
+
+def configured(config: Config | str | os.PathLike[str] | None = None) -> Config:
+    """Return a configuration: the one given, that of the file given or named in SPANSCORE_CONFIG, else the default.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    if isinstance(config, Config):
+        return config
+    path = config or os.environ.get(CONFIG_VARIABLE)
+    return configuration.load(Path(path)) if path else configuration.default()
 
 
 def for_process(config: Config, *, root_takes_events: bool, delays: bool = True) -> Config:
@@ -38,7 +61,13 @@ def for_process(config: Config, *, root_takes_events: bool, delays: bool = True)
     return config if delays else replace(config, traces=config.traces.model_copy(update={"decision_delay": 0.0}))
 
 
-def process_engine(config: Config, tracer_provider: TracerProvider | None = None, *, is_fork: bool = False) -> Engine:
+def process_engine(
+    config: Config,
+    tracer_provider: TracerProvider | None = None,
+    *,
+    is_fork: bool = False,
+    catch_up: Callable[[float], object] | None = None,
+) -> Engine:
     """Return an engine for `Config.for_process`.
 
     Scores go to the application's own meter and logger providers unless the configuration names an OTLP receiver, and
@@ -48,6 +77,8 @@ def process_engine(config: Config, tracer_provider: TracerProvider | None = None
         config: what `for_process` returned.
         tracer_provider: makes the span that carries the scores, where there is one; by default the global one.
         is_fork: the parent process serves the metrics page; this one scores without.
+        catch_up: scores what is waiting, within so many seconds: called from another thread before the application's
+            meter provider collects for the last time.
 
     Raises:
         OutputError: an exporter of the configuration cannot be started.
@@ -58,10 +89,11 @@ def process_engine(config: Config, tracer_provider: TracerProvider | None = None
     exporters = config.exporters
     if exporters is not None and exporters.prometheus is not None and out.exposition is not None and not is_fork:
         emitters["prometheus"] = Prometheus(out.exposition, _server(out.exposition, exporters.prometheus.endpoint))
+    handover = Handover(lambda: _is_seen_without(config, tracer_provider))
     if exporters is None or exporters.otlp is None:
-        metrics = OtelMetrics()
+        metrics = OtelMetrics(Meter(catch_up=catch_up), handover)
         sinks.append(metrics.meter)
-        emitters.update(metrics=metrics, logs=LogEvents())
+        emitters.update(metrics=metrics, logs=LogEvents(handover=handover), handover=handover)
     if config.annotate == "child_span":
         emitters["span_events"] = SpanEvents(tracer_provider)
     telemetry = Telemetry(sinks)
@@ -69,7 +101,16 @@ def process_engine(config: Config, tracer_provider: TracerProvider | None = None
     table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
     engine = Engine(table, pipeline, emitters, time.monotonic, telemetry.measure)
     telemetry.watch(engine)
+    telemetry.observe(EXPORT_FAILURES, lambda: handover.failures)
     return engine
+
+
+def _is_seen_without(config: Config, tracer_provider: TracerProvider | None) -> bool:
+    """Return whether scores go somewhere without the application's meter and logger providers."""
+    if config.exporters is not None and config.exporters.model_fields_set:
+        return True
+    annotated = config.annotate == "child_span" and host_providers.takes_spans(tracer_provider)
+    return annotated or config.annotate == "root_event"
 
 
 def _server(exposition: Exposition, endpoint: Endpoint) -> MetricsServer:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import get_ident
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias, assert_never
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, get_value, set_value
 from opentelemetry.sdk.trace import ReadableSpan
@@ -20,6 +20,7 @@ from opentelemetry.trace import SpanContext
 
 from spanscore.drops import Drops
 from spanscore.engine import Engine
+from spanscore.exit_hook import EXIT_S, ExitHook
 from spanscore.faults import fault
 from spanscore.identity import SCOPE
 from spanscore.model import Report, Span
@@ -29,17 +30,21 @@ QUEUE_CAPACITY: Final = 65_536
 
 _SOON_S: Final = 0.01
 _IDLE_S: Final = 1.0
+_HUNG_S: Final = 1.0
 _LOGGER: Final = logging.getLogger(__name__)
 
 _Item: TypeAlias = ReadableSpan | SpanContext
 """A span that has ended, or the context of one that has begun."""
 
 
+_Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
+
+
 @dataclass(slots=True)
 class _Request:
     """Something the worker is asked to do, and whether it managed."""
 
-    action: str
+    action: _Action
     deadline: float
     done: threading.Event = field(default_factory=threading.Event)
     complete: bool = False
@@ -55,6 +60,9 @@ class Runtime:
 
     The worker is started by the first span, also in a forked child, where everything starts empty: what the parent had
     queued is the parent's to score.
+
+    At the interpreter's end it scores everything, open traces too, while the application's providers still take scores:
+    those that it had when the last root began or ended.
 
     Args:
         make_engine: builds the engine; called once in each process, on the worker thread of a forked child.
@@ -85,6 +93,11 @@ class Runtime:
         """The engine of this process; None in a forked child until its first span."""
         return self._engine
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was handed over in this process."""
+        return self._thread is not None
+
     def started(self, context: SpanContext) -> None:
         """Note that a span is running. Where the queue is full, it is not: its trace may then be scored before it."""
         if len(self._pending) < self._room or self._make_room():
@@ -110,13 +123,25 @@ class Runtime:
         """Score what was handed over, send it, and return whether that was done within the timeout."""
         return self._ask("flush", timeout_s)
 
+    def stay_ahead(self) -> None:
+        """See to it that the last scores come out before the providers that there are by now shut down."""
+        self._exit_hook.stay_ahead()
+
+    def catch_up(self, timeout_s: float) -> bool:
+        """Score what was handed over, and return whether that was done within the timeout. Called on any thread."""
+        if self._thread is None or get_ident() == self.thread_id:
+            return True
+        return self._ask("catch up", timeout_s)
+
     def close(self, timeout_s: float) -> bool:
         """Score everything, traces without a root too, send it, and stop. What comes after is dropped."""
         if self._closed:
             return True
         self._closed = True
         self._room = 0
-        return self._ask("close", timeout_s)
+        if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
+            return self._engine is None or self._engine.close(timeout_s)
+        return self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
 
     def _forget(self) -> None:
         """Forget the parent's thread, queue and traces. Nothing else: in a fork hook any lock may be held by nobody."""
@@ -128,8 +153,10 @@ class Runtime:
         self._room = 0  # until there is a worker, and again when there is none: one comparison tells all
         self._is_urgent = False
         self._is_waiting = False
+        self._is_hung = False
         self._wake: SimpleQueue[_Request | None] = SimpleQueue()
         self._starting = threading.Lock()
+        self._exit_hook = ExitHook(self._end)
         self._finished: list[bytes] = []
         self._reports: list[Report] = []
         self._drops = Drops(("queue_full", "shut_down"))
@@ -150,6 +177,7 @@ class Runtime:
             return False
         self._pending.append(root)
         self._rouse()
+        self._exit_hook.stay_ahead()
         return True
 
     def _rouse(self) -> None:
@@ -186,7 +214,12 @@ class Runtime:
         finally:
             self._starting.release()
 
-    def _ask(self, action: str, timeout_s: float) -> bool:
+    def _end(self) -> None:
+        if self._thread is not None and not self._closed:
+            began = time.monotonic()
+            self._is_hung = not self._ask("score all", EXIT_S) and time.monotonic() - began >= EXIT_S
+
+    def _ask(self, action: _Action, timeout_s: float) -> bool:
         if self._thread is None:
             self._start()
         if self._thread is None or not self._thread.is_alive():
@@ -275,13 +308,22 @@ class Runtime:
         def left_s() -> float:
             return max(0.0, request.deadline - time.monotonic())
 
-        is_last = request.action == "close"
-        if is_last:
+        if request.action == "catch up":
+            self._reports += engine.drain_ended(request.deadline)
+        elif request.action != "flush":
             self._reports += engine.drain()
         self._reports += engine.settle_all(left_s())
         self._tell()
-        request.complete = engine.close(left_s()) if is_last else engine.flush(left_s())
-        return not is_last
+        match request.action:
+            case "catch up":
+                request.complete = True
+            case "flush" | "score all":
+                request.complete = engine.flush(left_s())
+            case "close":
+                request.complete = engine.close(left_s())
+            case _:
+                assert_never(request.action)
+        return request.action != "close"
 
 
 def is_of_an_export() -> bool:

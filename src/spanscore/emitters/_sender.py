@@ -42,6 +42,12 @@ class Sender:
         return ended and not self.outbox.size and failures == self.outbox.failures
 
 
+def in_time(timeout_s: float, action: Callable[[], object]) -> bool:
+    """Run what is not ours and may hang, and return whether it ended well within the timeout, and did not say no."""
+    answers: list[object] = []
+    return within(timeout_s, lambda: answers.append(action())) and answers[0] is not False
+
+
 def within(timeout_s: float, action: Callable[[], object]) -> bool:
     """Run an action on a thread of its own and return whether it ended well in time; if not, it is left behind.
 

@@ -8,7 +8,9 @@ from typing import Any, Final, Self, assert_never
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider
 
+from spanscore import host_providers
 from spanscore.emitters._event import attributes
+from spanscore.emitters._handover import Handover
 from spanscore.emitters._otlp import Destination, logger_provider
 from spanscore.emitters._scored_span import scored_context
 from spanscore.emitters._sender import Sender
@@ -27,6 +29,7 @@ class LogEvents:
         provider: makes the logger; by default the global one, which may be set later.
         sender: sends what the provider holds, where that is ours.
         clock: the time in nanoseconds since the Unix epoch.
+        handover: is told what came when the global logger provider was shut down, where that is used.
     """
 
     def __init__(
@@ -34,10 +37,12 @@ class LogEvents:
         provider: LoggerProvider | None = None,
         sender: Sender | None = None,
         clock: Callable[[], int] = time.time_ns,
+        handover: Handover | None = None,
     ) -> None:
         self._logger: Final = (provider or get_logger_provider()).get_logger(SCOPE, scope_version())
         self._sender: Final = sender
         self._clock: Final = clock
+        self._handover: Final = handover
 
     @classmethod
     def over_otlp(cls, destination: Destination) -> Self:
@@ -56,6 +61,9 @@ class LogEvents:
 
     def emit(self, report: Report) -> None:
         """Queue an event for each evaluation. Where the queue is full, the event is left out and counted."""
+        if self._handover is not None and host_providers.logger_provider_is_shut_down():
+            self._handover.lost("logs", len(report.evaluations))
+            return
         now_ns = self._clock()
         context = scored_context(report.trajectory)
         outbox = self.outbox

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from spanscore import host_providers
+from spanscore.emitters._handover import Handover
 from spanscore.emitters._scored_span import scored_context
 from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
@@ -17,16 +19,24 @@ class OtelMetrics:
 
     Args:
         meter: records; by default with the global meter provider.
+        handover: is told what came when the global meter provider was shut down, where that is used.
     """
 
-    def __init__(self, meter: Meter | None = None) -> None:
+    def __init__(self, meter: Meter | None = None, handover: Handover | None = None) -> None:
         self.meter: Final = meter or Meter()
+        self._handover: Final = handover
+        self._uncertain = 0  # evaluations recorded with a provider that was shut down: its last numbers may have them
 
     at_most_once: Final = True
     """What was counted before a crash is not counted again after it."""
 
     def emit(self, report: Report) -> None:
         """Record the report's measurements."""
+        if self._handover is not None and host_providers.meter_provider_is_shut_down():
+            if self.meter.is_over:
+                self._handover.lost("metrics", len(report.evaluations))
+                return
+            self._uncertain += len(report.evaluations)
         context = scored_context(report.trajectory)
         for instrument, value, values in measurements(report):
             self.meter.record(instrument, value, values, context)
@@ -36,5 +46,7 @@ class OtelMetrics:
         return True
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Do nothing: the meter provider is the application's."""
+        """Tell what came too late. The meter provider is the application's."""
+        if self._handover is not None and not self.meter.is_over:
+            self._handover.lost("metrics", self._uncertain)
         return True

@@ -9,6 +9,7 @@ from opentelemetry import metrics
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
+from spanscore import host_providers
 from spanscore.identity import SCOPE, scope_version
 from spanscore.instruments import Instrument, InstrumentKind
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
@@ -25,10 +26,17 @@ class Meter:
 
     Args:
         provider: by default the global one, which may be set later.
+        catch_up: is called when the global provider collects for the last time, before it does, on whichever thread;
+            told how many seconds it has. What it records goes out with that.
     """
 
-    def __init__(self, provider: MeterProvider | None = None) -> None:
+    def __init__(
+        self, provider: MeterProvider | None = None, catch_up: Callable[[float], object] | None = None
+    ) -> None:
         self._meter: Final = (provider or metrics.get_meter_provider()).get_meter(SCOPE, scope_version())
+        self._catch_up = catch_up
+        self.is_over = False
+        """Whether the global provider, shut down, has asked for the last numbers: further ones go nowhere."""
         self._limits: Final = name_limits()
         self._reads: Final[dict[str, Read]] = {}
         self._recorders: Final[dict[str, tuple[_Take, SeriesTable[dict[str, str]]]]] = {}
@@ -46,7 +54,8 @@ class Meter:
         if known:  # an instrument cannot be unmade, and the SDK ignores a second one of its name
             return
 
-        def look_up(_options: CallbackOptions) -> Iterable[Observation]:
+        def look_up(options: CallbackOptions) -> Iterable[Observation]:
+            self._before_the_last(options)
             numbers = looked_up(self._reads[instrument.name])
             return [Observation(number, _attributes(instrument, labels)) for labels, number in numbers.items()]
 
@@ -56,6 +65,14 @@ class Meter:
             else self._meter.create_observable_counter
         )
         create(instrument.name, callbacks=[look_up], unit=instrument.unit, description=instrument.description)
+
+    def _before_the_last(self, options: CallbackOptions) -> None:
+        """Let what is waiting be recorded: a provider that shuts down asks for numbers once more."""
+        catch_up = self._catch_up
+        if catch_up is not None and host_providers.meter_provider_is_shut_down():
+            self._catch_up = None
+            catch_up(options.timeout_millis / 1000 / 2)  # past its time the SDK would throw all metrics away
+            self.is_over = True
 
     def _new(self, instrument: Instrument) -> tuple[_Take, SeriesTable[dict[str, str]]]:
         table = SeriesTable(instrument, lambda labels: _attributes(instrument, labels), self._limits)

@@ -1,0 +1,91 @@
+"""The interpreter's end: what is still to be scored comes out while the application's providers can take it.
+
+The SDK's providers shut themselves down by `atexit`, which calls first what was registered last. A logger or meter
+provider is mostly made after the tracer provider, so it is gone when that hands over its last spans.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Final, TypeAlias
+
+from opentelemetry._logs import get_logger_provider
+from opentelemetry.metrics import get_meter_provider
+
+EXIT_S: Final = 5.0
+"""How long the end of the application waits for its last scores."""
+
+_Action: TypeAlias = Callable[[], object]
+
+
+class ExitHook:
+    """Has a method called at the interpreter's end, as long as its object lives; it may be called more than once.
+
+    Args:
+        method: its errors go nowhere.
+    """
+
+    def __init__(self, method: _Action) -> None:
+        self._method: Final = weakref.WeakMethod(method)
+        self._meter_provider: object = None
+        self._logger_provider: object = None
+
+    def stay_ahead(self) -> None:
+        """Have the method called before the providers that there are by now shut down. Cheap when nothing is new."""
+        with suppress(Exception):  # a provider that the environment names may fail to load: not on the agent's thread
+            meter_provider, logger_provider = get_meter_provider(), get_logger_provider()
+            if meter_provider is self._meter_provider and logger_provider is self._logger_provider:
+                return
+            self._meter_provider, self._logger_provider = meter_provider, logger_provider
+            atexit.register(_call, self._method)
+
+    def come_first(self) -> None:
+        """Have the method called before any provider shuts down, also one that will be made later.
+
+        That takes what `concurrent.futures` uses, too, and no other library is meant to; without it, nothing is done.
+        """
+        register = getattr(threading, "_register_atexit", None)
+        if register is not None:
+            with suppress(RuntimeError):  # the end has begun
+                register(_call, self._method)
+
+
+class Standby:
+    """A thread that waits for what is to be done at the interpreter's end: by then none can be started any more."""
+
+    def __init__(self) -> None:
+        self._orders: Final[SimpleQueue[tuple[_Action, threading.Event] | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._run, name="spanscore-exit", daemon=True)
+        with suppress(RuntimeError):  # it is too late already
+            self._thread.start()
+
+    def run(self, timeout_s: float, action: _Action) -> bool:
+        """Run an action, and return whether it ended well within the timeout."""
+        if not self._thread.is_alive():
+            return False
+        done = threading.Event()
+        self._orders.put((action, done))
+        return done.wait(timeout_s)
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._orders.put(None)
+
+    def _run(self) -> None:
+        while (order := self._orders.get()) is not None:
+            action, done = order
+            with suppress(BaseException):  # as of what `atexit` calls: nobody is there who could do anything about it
+                action()
+                done.set()
+
+
+def _call(method: weakref.WeakMethod[_Action]) -> None:
+    action = method()
+    if action is not None:
+        with suppress(BaseException):  # the end goes on, also where the user interrupts the wait
+            action()

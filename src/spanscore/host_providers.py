@@ -1,0 +1,79 @@
+"""What can be seen of the application's own providers: whether anything arrives through them, and still does.
+
+OpenTelemetry's API has no words for that, so this looks at what the SDK keeps to itself, and changes nothing of it.
+What cannot be seen, such as with another SDK, counts as well: there is no false alarm, and nothing is held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opentelemetry import metrics, trace
+from opentelemetry._logs import get_logger_provider
+from opentelemetry.trace import TracerProvider
+
+
+def takes_metrics() -> bool:
+    """Return whether the application has a meter provider, and that a reader."""
+    provider = metrics.get_meter_provider()
+    readers = _seen(provider, "_measurement_consumer", "_reader_storages")
+    return not _is_of_the_api(provider) and (readers is None or bool(readers))
+
+
+def takes_logs() -> bool:
+    """Return whether the application has a logger provider, and that a processor."""
+    provider = get_logger_provider()
+    processors = _seen(provider, "_multi_log_record_processor", "_log_record_processors")
+    return not _is_of_the_api(provider) and (processors is None or bool(processors))
+
+
+def takes_spans(provider: TracerProvider | None = None) -> bool:
+    """Return whether the application has a tracer provider, by default the global one, and that an exporter.
+
+    What is ours and passes no span on says so by `passes_on`.
+    """
+    provider = provider or trace.get_tracer_provider()
+    processors = _seen(provider, "_active_span_processor", "_span_processors")
+    if _is_of_the_api(provider):
+        return False
+    return processors is None or any(getattr(_exporter(each), "passes_on", True) for each in processors)
+
+
+def meter_provider_is_shut_down() -> bool:
+    """Return whether the application has shut its meter provider down: it then takes measurements for nobody."""
+    return _seen(metrics.get_meter_provider(), "_shutdown") is True
+
+
+def logger_provider_is_shut_down() -> bool:
+    """Return whether the application has shut its logger provider down: it then takes log records for nobody."""
+    processors = _seen(get_logger_provider(), "_multi_log_record_processor", "_log_record_processors") or ()
+    return any(True in {_seen(each, "_shutdown"), _seen(each, "_batch_processor", "_shutdown")} for each in processors)
+
+
+def flush_spans_to(exporter: object) -> None:
+    """Have the global tracer provider hand over the spans that wait for an exporter, with all others where need be."""
+    provider: Any = trace.get_tracer_provider()
+    processors = _seen(provider, "_active_span_processor", "_span_processors") or ()
+    flushes: list[Callable[[], object]] = [each.force_flush for each in processors if _exporter(each) is exporter]
+    if not flushes and hasattr(provider, "force_flush"):  # the exporter may be behind another one
+        flushes = [provider.force_flush]
+    for flush in flushes:
+        flush()
+
+
+def _exporter(processor: object) -> object:
+    """Return what a processor of the SDK exports to, or the processor itself."""
+    return getattr(processor, "span_exporter", processor)
+
+
+def _is_of_the_api(provider: object) -> bool:
+    """Return whether a provider is a stand-in of the API: one that does nothing, or waits for the real one."""
+    module = type(provider).__module__
+    return module.startswith(("opentelemetry.metrics", "opentelemetry._logs", "opentelemetry.trace"))
+
+
+def _seen(seen: object, *names: str) -> Any:
+    for name in names:
+        seen = getattr(seen, name, None)
+    return seen

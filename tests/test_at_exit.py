@@ -1,0 +1,123 @@
+"""The last scores of a program that ends come out, in real processes and in whatever order providers shut down."""
+
+from __future__ import annotations
+
+import pytest
+
+from ended_programs import AGENT, ended, instrumented
+
+ENDINGS = {
+    "at once": "",
+    "sys.exit": "import sys; sys.exit(3)",
+    "an exception": "raise RuntimeError('the agent failed')",
+    "a span that is never ended": "trace.get_tracer('agent').start_span('invoke_agent late')",
+    "metrics first": "metrics.get_meter_provider().shutdown()",
+    "metrics first, then traces": "metrics.get_meter_provider().shutdown(); trace.get_tracer_provider().shutdown()",
+    "traces first": "trace.get_tracer_provider().shutdown()",
+}
+
+PROVIDERS = """
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, ConsoleLogRecordExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+from spanscore import ScoringSpanExporter, ScoringSpanProcessor
+
+def traces():
+    provider = TracerProvider()
+    {door}
+    trace.set_tracer_provider(provider)
+
+def meters():
+    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(ConsoleMetricExporter())]))
+
+def logs():
+    provider = LoggerProvider()
+    provider.add_log_record_processor(BatchLogRecordProcessor(ConsoleLogRecordExporter()))
+    _logs.set_logger_provider(provider)
+"""
+
+PROCESSOR = """
+    provider.add_span_processor(ScoringSpanProcessor())
+    provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))
+"""
+EXPORTER = "provider.add_span_processor(BatchSpanProcessor(ScoringSpanExporter(ConsoleSpanExporter())))"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_without_code(ending: str) -> None:
+    """A program that ends right after its last span has that span's score as a metric, a log event and a span."""
+    found = instrumented(f"{AGENT}\nrun(trace.get_tracer('agent'))\n{ENDINGS[ending]}")
+
+    assert {"sys.exit": 3, "an exception": 1}.get(ending, 0) == found.status
+    assert (1, 1, 1) == (found.scored, found.events, found.events_of_spans)
+    assert ("evaluate shop", "execute_tool search", "invoke_agent shop") == found.spans
+    assert ("RuntimeError: the agent failed" in found.errors) == (ending == "an exception")
+    assert (not found.errors) == (ending != "an exception")
+
+
+@pytest.mark.parametrize("traces", ["spanscore", "spanscore,console", "console,spanscore"])
+def test_without_code_no_batch_is_waited_for(traces: str) -> None:
+    """However long spans wait for their export, and whoever else exports them."""
+    found = instrumented(
+        f"{AGENT}\nrun(trace.get_tracer('agent'))", OTEL_TRACES_EXPORTER=traces, OTEL_BSP_SCHEDULE_DELAY="3600000"
+    )
+
+    assert (0, "", 1, 1) == (found.status, found.errors, found.scored, found.events)
+    assert (3 if "console" in traces else 0) == len(found.spans)
+
+
+IN_CODE = {"processor": PROCESSOR, "exporter": EXPORTER}
+
+
+@pytest.mark.parametrize("door", IN_CODE)
+@pytest.mark.parametrize(
+    "made", ["traces() meters() logs()", "logs() meters() traces()", "traces() run meters() logs()"]
+)
+@pytest.mark.parametrize("ending", ["at once", "an exception", "metrics first", "traces first"])
+def test_in_code(door: str, made: str, ending: str) -> None:
+    """The same for the processor and the exporter added in code, in whatever order the providers are made."""
+    making = made.replace("run", "early = trace.get_tracer('agent').start_span('early')").replace(") ", ")\n")
+    found = ended(
+        f"{AGENT}\n{PROVIDERS.format(door=IN_CODE[door])}\n{making}\nrun(trace.get_tracer('agent'))\n{ENDINGS[ending]}"
+    )
+
+    assert (1, 1, 1) == (found.scored, found.events, found.events_of_spans)
+    assert (not found.errors) == (ending != "an exception")
+
+
+LOST = "are in no metric"
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("_logs.get_logger_provider().shutdown()", "0 evaluations are in no metric, 1 in no log event"),
+        (
+            "_logs.get_logger_provider().shutdown(); metrics.get_meter_provider().shutdown()",
+            "0 evaluations are in no metric, 1 in no log event",
+        ),
+    ],
+)
+def test_what_comes_too_late_is_told_once(ending: str, told: str) -> None:
+    """Where the application shuts a provider down before it hands spans over, the end says how much that cost."""
+    found = ended(
+        f"{AGENT}\n{PROVIDERS.format(door=EXPORTER)}\ntraces(); meters(); logs()\n"
+        f"run(trace.get_tracer('agent'))\n{ending}"
+    )
+
+    assert (1, 0, 1) == (found.scored, found.events, found.events_of_spans)
+    assert 1 == len(found.errors.splitlines())
+    assert told in found.errors
+
+
+def test_without_the_global_tracer_provider_the_loss_is_told() -> None:
+    """An exporter cannot fetch spans from a provider that it does not know: the scores that are late are counted."""
+    door = PROVIDERS.format(door=EXPORTER).replace("trace.set_tracer_provider(provider)", "return provider")
+    found = ended(f"{AGENT}\n{door}\nprovider = traces(); meters(); logs()\nrun(provider.get_tracer('agent'))")
+
+    assert (0, 0, 1) == (found.scored, found.events, found.events_of_spans)
+    assert 1 == len(found.errors.splitlines())
+    assert "1 evaluations are in no metric, 1 in no log event" in found.errors
