@@ -83,7 +83,7 @@ def process_engine(
     Raises:
         OutputError: an exporter of the configuration cannot be started.
     """
-    out = outputs(config)
+    out = outputs(config, owns_terminal=False)
     emitters: dict[str, Emitter] = dict(out.emitters)
     sinks = list(out.sinks)
     exporters = config.exporters

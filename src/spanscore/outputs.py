@@ -41,8 +41,12 @@ class Outputs:
     """The metrics page, where one is served."""
 
 
-def outputs(config: Config) -> Outputs:
+def outputs(config: Config, *, owns_terminal: bool = True) -> Outputs:
     """Return the outputs of a configuration that `Config.for_serve` completed.
+
+    Args:
+        config: the configuration.
+        owns_terminal: nobody but spanscore writes to the terminal.
 
     Raises:
         OutputError: one of them cannot be started.
@@ -60,7 +64,7 @@ def outputs(config: Config) -> Outputs:
     if exporters.jsonl is not None:
         emitters["jsonl"] = _jsonl(exporters.jsonl.path)
     if exporters.console is not None:
-        emitters["console"] = Console()
+        emitters["console"] = Console(owns_terminal=owns_terminal)
     destination = _destination(config)
     if exporters.otlp is not None and destination is not None:
         if "metrics" in exporters.otlp.signals:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Console:
-    """Shows scores as they come: a live table on a terminal, otherwise a line for each trajectory.
+    """Shows scores as they come: a live table on a terminal of our own, otherwise a line for each trajectory.
 
     A terminal that is stopped, or a reader that does not read, holds nothing up: lines wait in a queue, and those
     that do not fit are left out and counted.
@@ -25,11 +25,14 @@ class Console:
     Args:
         out: where to; standard output by default.
         clock: the time in seconds since the Unix epoch.
+        owns_terminal: nobody else writes there: a table that is drawn again and again has to know of all that is.
     """
 
-    def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, out: TextIO | None = None, clock: Callable[[], float] = time.time, *, owns_terminal: bool = True
+    ) -> None:
         stream = sys.stdout if out is None else out
-        self._view: Final = _view(stream, clock)
+        self._view: Final = _view(stream, clock) if owns_terminal else Lines(stream, clock)
 
     @property
     def outbox(self) -> Outbox | None:
