@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ended_programs import AGENT, ended, instrumented
@@ -69,6 +71,7 @@ def test_without_code_no_batch_is_waited_for(traces: str) -> None:
     assert (3 if "console" in traces else 0) == len(found.spans)
 
 
+ALL_AND_RUN = "traces(); meters(); logs(); run(trace.get_tracer('agent'))"
 IN_CODE = {"processor": PROCESSOR, "exporter": EXPORTER}
 
 
@@ -121,3 +124,53 @@ def test_without_the_global_tracer_provider_the_loss_is_told() -> None:
     assert (0, 0, 1) == (found.scored, found.events, found.events_of_spans)
     assert 1 == len(found.errors.splitlines())
     assert "1 evaluations are in no metric, 1 in no log event" in found.errors
+
+
+FORKING = """
+import os, sys
+child = os.fork()
+if not child:
+    {in_child}
+    sys.exit()
+assert (child, 0) == os.waitpid(child, 0)
+run(trace.get_tracer("agent"))
+"""
+
+
+@pytest.mark.parametrize("door", IN_CODE)
+@pytest.mark.parametrize(("in_child", "traces"), [("run(trace.get_tracer('agent'))", 3), ("pass", 2)])
+def test_a_forked_child_has_an_end_of_its_own(door: str, in_child: str, traces: int) -> None:
+    """A child hands over its own last scores, none where it had no spans, and the parent its own."""
+    before = (
+        f"{AGENT}\n{PROVIDERS.format(door=IN_CODE[door])}\ntraces(); meters(); logs()\nrun(trace.get_tracer('agent'))"
+    )
+    found = ended(f"{before}\ntrace.get_tracer_provider().force_flush()\n{FORKING.format(in_child=in_child)}")
+
+    assert ("", traces, traces) == (found.errors, found.events, found.events_of_spans)
+
+
+HUNG = """
+import threading
+from dataclasses import replace
+from spanscore import config
+from spanscore.pipeline import EvaluatorEntry
+
+class Hung:
+    expectation = None
+    def evaluate(self, trajectory):
+        threading.Event().wait()
+
+hung = EvaluatorEntry(name="hung", type="hung", resolve=lambda _: Hung())
+door = ScoringSpanProcessor(replace(config.default(), evaluators=(hung,)))
+"""
+
+
+def test_an_evaluator_that_hangs_holds_the_end_up_for_seconds_only() -> None:
+    """The program waits for its last scores, not for ever; and twice is not asked."""
+    door = "provider.add_span_processor(door)"
+    program = f"{AGENT}\n{PROVIDERS.format(door=door)}\n{HUNG}\n{ALL_AND_RUN}"
+    began = time.monotonic()
+    found = ended(program)
+
+    assert (0, "", 0) == (found.status, found.errors, found.scored)
+    assert time.monotonic() - began < 25  # six, and what a busy machine takes; the SDK gives half a minute

@@ -117,15 +117,18 @@ class ScoringSpanExporter(SpanExporter):
         self._catch_up(EXIT_S)
 
     def _catch_up(self, timeout_s: float) -> None:
-        if self._standby is not None and not self._closed:
-            self._standby.run(timeout_s, lambda: host_providers.flush_spans_to(self))
+        self._on_standby(timeout_s, lambda: host_providers.flush_spans_to(self))
 
     def _end(self) -> None:
         """Score everything, open traces too."""
-        if self._standby is not None and not self._closed:
-            deadline = time.monotonic() + EXIT_S
-            self._catch_up(EXIT_S)
-            self._standby.run(max(0.0, deadline - time.monotonic()), lambda: self._finish(deadline, _score_all))
+        deadline = time.monotonic() + EXIT_S
+        self._catch_up(EXIT_S)
+        self._on_standby(max(0.0, deadline - time.monotonic()), lambda: self._finish(deadline, _score_all))
+
+    def _on_standby(self, timeout_s: float, action: Callable[[], object]) -> None:
+        if not self._closed:
+            self._standby = self._standby or Standby()  # a forked child has none before its first export
+            self._standby.run(timeout_s, action)
 
     def _finish(self, deadline: float, action: Callable[[Engine, float], bool]) -> bool:
         if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
