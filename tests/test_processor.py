@@ -312,6 +312,19 @@ class Failing(SpanProcessor):
         raise self.error
 
 
+def test_what_is_no_span_is_ignored(scores: Path) -> None:
+    """A caller that has nothing to hand over does not learn of it by an error."""
+    for processor in (
+        ScoringSpanProcessor(settings(scores)),
+        ScoringSpanProcessor(settings(scores), wraps=SimpleSpanProcessor(InMemorySpanExporter())),
+    ):
+        processor.on_start(None)
+        processor.on_end(None)
+        processor.shutdown()
+
+    assert {} == written(scores)
+
+
 @pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), RecursionError(), MemoryError()])
 def test_what_a_wrapped_processor_raises_does_not_reach_the_agent(scores: Path, error: BaseException) -> None:
     """The agent runs on, its traces are scored, and a flush says that it was not done."""

@@ -180,6 +180,15 @@ def test_dumb_terminal_gets_lines(screen: Screen, monkeypatch: pytest.MonkeyPatc
     assert f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1" == screen.text().strip()
 
 
+def test_another_ones_terminal_gets_lines(screen: Screen) -> None:
+    """A terminal that an application writes to, too, gets lines: nothing is drawn over what that prints."""
+    console = Console(screen.terminal, clock=lambda: NOON, owns_terminal=False)
+    console.emit(report(PASSED))
+
+    assert console.close(10)
+    assert f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1" == screen.text().strip()
+
+
 def test_standard_output_by_default(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Without being told where, it prints to standard output."""
     console = Console(clock=lambda: NOON)

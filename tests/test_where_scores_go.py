@@ -1,0 +1,93 @@
+"""Where scores go in an application's process, and that it is said where they go nowhere, in real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ended_programs import AGENT, ended, instrumented
+
+SDK = """
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+from spanscore import ScoringSpanExporter, ScoringSpanProcessor
+
+provider = TracerProvider()
+"""
+OURS = "provider.add_span_processor(ScoringSpanProcessor())\n"
+THEIRS = "provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))\n"
+AROUND = "provider.add_span_processor(BatchSpanProcessor(ScoringSpanExporter(ConsoleSpanExporter())))\n"
+ALONE = "provider.add_span_processor(BatchSpanProcessor(ScoringSpanExporter()))\n"
+GLOBAL = "trace.set_tracer_provider(provider)\n"
+METERS = "metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(ConsoleMetricExporter())]))\n"
+RUNS = "run(provider.get_tracer('agent'))\n" * 2
+WARNING = (
+    "spanscore: scores go nowhere: the application has no meter provider or logger provider that exports; set one, or "
+    "add `exporters: {console: {}}`, otlp or prometheus to the configuration\n"
+)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        OURS + RUNS,
+        OURS + THEIRS + RUNS,  # the span with the scores is made by the global provider, and there is none
+        GLOBAL + OURS + RUNS,
+        GLOBAL + ALONE + RUNS,
+        OURS + "metrics.set_meter_provider(MeterProvider())\n" + RUNS,
+    ],
+)
+def test_scores_that_go_nowhere_are_told_once(program: str) -> None:
+    """Where nothing exports them, one line says so, and what to do."""
+    assert WARNING == ended(AGENT + SDK + program).errors
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        GLOBAL + OURS + THEIRS + RUNS,
+        OURS.replace("()", "(tracer_provider=provider)") + THEIRS + RUNS,
+        AROUND + RUNS,
+        OURS + METERS + RUNS,
+    ],
+)
+def test_scores_that_arrive_are_not_warned_of(program: str) -> None:
+    """A span that is exported is somewhere, and providers may be set after the processor was made."""
+    found = ended(AGENT + SDK + program)
+
+    assert ("", 2) == (found.errors, found.scored or found.events_of_spans)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        ("exporters: {console: {}}", ""),
+        ("exporters: {jsonl: {path: scores.jsonl}}", ""),
+        ("annotate: none", WARNING),
+    ],
+)
+def test_the_configuration_can_name_a_place(tmp_path: Path, configuration: str, expected: str) -> None:
+    """An exporter of our own is a place, and so is a trace, where it is annotated."""
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(configuration, encoding="utf-8")
+    ours = OURS.replace("()", f".from_config({json.dumps(str(path))})")
+    found = ended(AGENT + SDK + GLOBAL + ours + THEIRS + RUNS)
+
+    assert expected == found.errors
+
+
+@pytest.mark.parametrize(("traces", "expected"), [("spanscore", WARNING), ("spanscore,console", "")])
+def test_without_code_and_without_metrics_and_logs(traces: str, expected: str) -> None:
+    """`none` makes providers that export nothing: they are no place for scores."""
+    found = instrumented(
+        f"{AGENT}\nrun(trace.get_tracer('agent'))",
+        OTEL_TRACES_EXPORTER=traces,
+        OTEL_METRICS_EXPORTER="none",
+        OTEL_LOGS_EXPORTER="none",
+    )
+
+    assert (0, expected) == (found.status, found.errors)
