@@ -122,6 +122,7 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
 }
 _EXPORT_FAILURES: Final[Mapping[str, str]] = {
     "queue_full": "the emitter's queue had no room",
+    "shut_down": "the application had shut its meter or logger provider down",
     "export_failed": "the receiver refused, or could not be reached in time",
     "any other": "the type of the error that was raised",
 }
