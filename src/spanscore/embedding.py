@@ -107,7 +107,8 @@ def process_engine(
 
 def _is_seen_without(config: Config, tracer_provider: TracerProvider | None) -> bool:
     """Return whether scores go somewhere without the application's meter and logger providers."""
-    if config.exporters is not None and config.exporters.model_fields_set:
+    exporters = config.exporters
+    if exporters is not None and any((exporters.otlp, exporters.prometheus, exporters.jsonl, exporters.console)):
         return True
     annotated = config.annotate == "child_span" and host_providers.takes_spans(tracer_provider)
     return annotated or config.annotate == "root_event"

@@ -60,15 +60,16 @@ class Standby:
 
     def __init__(self) -> None:
         self._orders: Final[SimpleQueue[tuple[_Action, threading.Event] | None]] = SimpleQueue()
+        self._last: threading.Event | None = None
         self._thread: Final = threading.Thread(target=self._run, name="spanscore-exit", daemon=True)
         with suppress(RuntimeError):  # it is too late already
             self._thread.start()
 
     def run(self, timeout_s: float, action: _Action) -> bool:
-        """Run an action, and return whether it ended well within the timeout."""
-        if not self._thread.is_alive():
+        """Run an action, and return whether it ended within the timeout; at once not, where one before it hangs."""
+        if not self._thread.is_alive() or (self._last is not None and not self._last.is_set()):
             return False
-        done = threading.Event()
+        done = self._last = threading.Event()
         self._orders.put((action, done))
         return done.wait(timeout_s)
 
@@ -81,7 +82,7 @@ class Standby:
             action, done = order
             with suppress(BaseException):  # as of what `atexit` calls: nobody is there who could do anything about it
                 action()
-                done.set()
+            done.set()
 
 
 def _call(method: weakref.WeakMethod[_Action]) -> None:

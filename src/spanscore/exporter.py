@@ -17,9 +17,9 @@ from spanscore.emitters._sender import in_time
 from spanscore.emitters.span_events import annotated
 from spanscore.exit_hook import EXIT_S, ExitHook, Standby
 from spanscore.faults import fault
+from spanscore.forks import in_forked_child
 from spanscore.identity import SCOPE
 from spanscore.model import Report
-from spanscore.runtime import in_forked_child
 from spanscore.sdk_spans import Converter
 
 if TYPE_CHECKING:

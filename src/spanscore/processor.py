@@ -16,10 +16,11 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from spanscore.emitters._sender import in_time
 from spanscore.emitters.span_events import annotated
 from spanscore.faults import fault
+from spanscore.forks import in_forked_child
 from spanscore.identity import SCOPE
 from spanscore.model import Report
-from spanscore.runtime import Runtime, in_forked_child, is_of_an_export
-from spanscore.sdk_spans import is_local_root
+from spanscore.runtime import Runtime
+from spanscore.sdk_spans import is_local_root, is_of_an_export
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import get_ident
 from typing import Final, Literal, TypeAlias, assert_never
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, get_value, set_value
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
@@ -22,9 +21,10 @@ from spanscore.drops import Drops
 from spanscore.engine import Engine
 from spanscore.exit_hook import EXIT_S, ExitHook
 from spanscore.faults import fault
+from spanscore.forks import in_forked_child
 from spanscore.identity import SCOPE
 from spanscore.model import Report, Span
-from spanscore.sdk_spans import Converter
+from spanscore.sdk_spans import Converter, is_of_an_export
 
 QUEUE_CAPACITY: Final = 65_536
 
@@ -35,7 +35,6 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 _Item: TypeAlias = ReadableSpan | SpanContext
 """A span that has ended, or the context of one that has begun."""
-
 
 _Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
 
@@ -215,7 +214,7 @@ class Runtime:
             self._starting.release()
 
     def _end(self) -> None:
-        if self._thread is not None and not self._closed:
+        if self._thread is not None and not self._closed and not self._is_hung:
             began = time.monotonic()
             self._is_hung = not self._ask("score all", EXIT_S) and time.monotonic() - began >= EXIT_S
 
@@ -324,20 +323,3 @@ class Runtime:
             case _:
                 assert_never(request.action)
         return request.action != "close"
-
-
-def is_of_an_export() -> bool:
-    """Return whether a root span comes from an export of ours: on threads that are not ours it has no parent."""
-    return bool(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
-
-
-def in_forked_child(method: Callable[[], None]) -> None:
-    """Have a method called in each forked child for as long as its object lives."""
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        found = reference()
-        if found is not None:
-            found()
-
-    os.register_at_fork(after_in_child=call)

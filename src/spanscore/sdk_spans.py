@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 
@@ -19,6 +20,11 @@ _PLAIN: Final = frozenset({str, bool, int, float})
 def is_local_root(span: ReadableSpan) -> bool:
     """Return whether the span has no parent in this process."""
     return span.parent is None or span.parent.is_remote
+
+
+def is_of_an_export() -> bool:
+    """Return whether a root span comes from an export of ours: on threads that are not ours it has no parent."""
+    return bool(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
 
 
 class Converter:

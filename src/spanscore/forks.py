@@ -1,0 +1,19 @@
+"""What objects do in a forked child, where none of the parent's threads are."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+
+
+def in_forked_child(method: Callable[[], None]) -> None:
+    """Have a method called in each forked child for as long as its object lives."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        found = reference()
+        if found is not None:
+            found()
+
+    os.register_at_fork(after_in_child=call)
