@@ -20,7 +20,7 @@ from spanscore.model import CloseReason, Evaluation, Outcome
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(path for path in DOCS.rglob("*.md") if "adr" not in path.parts)
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "adr" not in path.relative_to(DOCS).parts)
 BLOCKS = [
     pytest.param(language, text, id=f"{path.stem}-{number}")
     for path in PAGES

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -102,7 +100,7 @@ def test_031_what_was_rejected_is_not_sent_again(behind: Capture, client: Client
     ("value", "at_least", "at_most"),
     [
         ("7", 7, 7),
-        (formatdate(time.time() + 3600, usegmt=True), 60, 60),  # a date, and no more than a minute is waited
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 60, 60),  # a date, and no more than a minute is waited
         ("100000", 60, 60),
         ("-7", 0, 1),
         ("NaN", 0, 1),
