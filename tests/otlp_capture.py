@@ -25,10 +25,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from deadline import DEADLINE_S
 from spanscore.otlp_client import Accepted, Answer, Protocol, Signal
 
-DEADLINE_S = 20.0
-"""Nothing in these tests takes long; only a machine under load does."""
 PROTOCOLS: tuple[Protocol, ...] = ("http/protobuf", "grpc")
 
 

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from deadline import DEADLINE_S
 from spanscore import config
 from spanscore.model import Report
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
-
-DEADLINE_S = 20.0
-"""Nothing in these tests takes long; only a machine under load does."""
 
 ON_ANY_PORT = """
 receivers:
@@ -37,6 +35,7 @@ def eventually(check: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not check():
         assert time.monotonic() < deadline
+        time.sleep(0.001)  # lets those work who are waited for
 
 
 class Reports:

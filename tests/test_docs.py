@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from deadline import DEADLINE_S
 from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, config
 from spanscore.evaluation_event import event_attributes
 from spanscore.instruments import OWN_INSTRUMENTS
@@ -61,7 +62,7 @@ def test_code_runs(language: str, text: str) -> None:
     ended = "\nif 'provider' in globals(): provider.shutdown()"
     command = [sys.executable, "-W", "error", "-c", text + ended]
 
-    assert 0 == subprocess.run(command, cwd=ROOT, timeout=60, check=False, capture_output=True).returncode
+    assert 0 == subprocess.run(command, cwd=ROOT, timeout=DEADLINE_S, check=False, capture_output=True).returncode
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_code_runs(language: str, text: str) -> None:
 def test_commands_run(language: str, text: str) -> None:
     """The commands that end by themselves do what the text says: they score, and something fails."""
     command = [sys.executable, "-m", *shlex.split(text)]
-    done = subprocess.run(command, cwd=ROOT, timeout=60, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, timeout=DEADLINE_S, capture_output=True, text=True, check=False)
 
     assert (1, "") == (done.returncode, done.stderr)
 

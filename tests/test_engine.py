@@ -7,6 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from deadline import DEADLINE_S
 from dialects.spans import built_in_dialects, built_in_reader
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
@@ -18,7 +19,6 @@ from spanscore.read.reader import DialectReader
 from traces import agent
 
 PASS = Score(1.0, passed=True)
-DEADLINE_S = 30.0
 
 
 class Here:

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
+from deadline import DEADLINE_S
 from isolation.hostile import Hostile
 from receivers.otlp_requests import OF_AN_AGENT
 from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
@@ -216,7 +217,7 @@ class Hung(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Hang."""
         self.entered.set()
-        self.released.wait(60)
+        self.released.wait(DEADLINE_S)
 
 
 def test_shutdown_and_flush_keep_their_timeout_when_something_hangs(scores: Path) -> None:
@@ -224,7 +225,7 @@ def test_shutdown_and_flush_keep_their_timeout_when_something_hangs(scores: Path
     hung = Hung()
     processor = ScoringSpanProcessor(settings(scores), wraps=hung)
     processor.on_end(sdk_span(next(span for span in recorded_spans("strands") if not span.parent_span_id)))
-    assert hung.entered.wait(10)
+    assert hung.entered.wait(DEADLINE_S)
 
     assert not processor.force_flush(50)
     processor.shutdown(50)
@@ -346,11 +347,11 @@ class NeverDone(Hung):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Hang."""
-        return self.released.wait(60)
+        return self.released.wait(DEADLINE_S)
 
     def shutdown(self) -> None:
         """Hang."""
-        self.released.wait(60)
+        self.released.wait(DEADLINE_S)
 
 
 def test_a_wrapped_processor_that_hangs_costs_the_timeout(scores: Path) -> None:
@@ -372,11 +373,11 @@ class HungExporter(InMemorySpanExporter):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Hang."""
-        return self.released.wait(60)
+        return self.released.wait(DEADLINE_S)
 
     def shutdown(self) -> None:
         """Hang."""
-        self.released.wait(60)
+        self.released.wait(DEADLINE_S)
 
 
 def test_an_exporter_that_hangs_costs_the_timeout(scores: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deadline import DEADLINE_S
 from spanscore import config
 from spanscore.plugins import Kind, names
 
@@ -48,14 +49,14 @@ def test_code_runs(text: str) -> None:
     """Every piece of Python runs as it stands."""
     command = [sys.executable, "-W", "error", "-c", f"{text}\nprovider.shutdown()"]
 
-    assert 0 == subprocess.run(command, cwd=ROOT, timeout=60, check=False).returncode
+    assert 0 == subprocess.run(command, cwd=ROOT, timeout=DEADLINE_S, check=False).returncode
 
 
 @pytest.mark.parametrize("text", [text for text in blocks("sh") if text.startswith("spanscore score")])
 def test_commands_run(text: str) -> None:
     """The commands that end by themselves do what the text says."""
     command = [sys.executable, "-m", *shlex.split(text)]
-    done = subprocess.run(command, cwd=ROOT, timeout=60, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, timeout=DEADLINE_S, capture_output=True, text=True, check=False)
 
     assert (1, "") == (done.returncode, done.stderr)
     assert "6 trajectories, 16 tool calls" in done.stdout

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext, TraceFlags
 
+from deadline import DEADLINE_S
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.drops import Drops
@@ -19,8 +20,6 @@ from spanscore.model import Trace
 from spanscore.pipeline import Pipeline, Scoring
 from spanscore.read.reader import DialectReader
 from spanscore.runtime import Runtime
-
-DEADLINE_S = 30.0
 
 
 class Blocking(Pipeline):

@@ -179,7 +179,7 @@ def spanscore(*arguments: Any) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "spanscore", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=False,
     )
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from deadline import DEADLINE_S
 from spanscore.cli import main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -170,7 +171,7 @@ def test_standard_input_is_read_and_a_closed_pipe_is_no_error() -> None:
         assert process.stderr is not None
         line = process.stdout.readline()
         process.stdout.close()
-        process.wait(timeout=30)
+        process.wait(timeout=DEADLINE_S)
 
         assert b"" == process.stderr.read()
         process.stderr.close()

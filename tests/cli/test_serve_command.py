@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
 
-DEADLINE_S = 30.0
 ONE = request_of(simple_span(1)).SerializeToString()
 
 CONFIGURATION = """

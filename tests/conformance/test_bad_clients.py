@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +29,10 @@ from spanscore.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1)).SerializeToString()
 MANY = 20_000
+
+WORKED_S = 1
+WORKS = f"import time\nwhile time.process_time() < {WORKED_S}: pass"
+"""Once it ends, whatever else works without end has had about as much of a processor, on a machine of any load."""
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +93,19 @@ def test_floods_over_http2(process: Process, flood: Callable[[H2Client], Iterato
 
 
 def test_a_bomb_over_http(process: Process) -> None:
-    """A small body that inflates to far more than the limit is refused at the limit, at once, for little memory."""
+    """A small body that inflates to far more than the limit is refused at the limit, for little work and memory."""
     bomb = gzip.compress(bytes(2**28), 1)
+    began = time.thread_time()
+    with gzip.open(io.BytesIO(bomb)) as inflated:
+        while inflated.read(2**20):
+            pass
+    all_of_it_s = time.thread_time() - began
     with process.peak() as peak:
-        began = time.monotonic()
+        before_s = process.cpu_s()
         told = over_http(process, bomb, Content_Encoding="gzip")
-        assert time.monotonic() - began < 1
+        spent_s = process.cpu_s() - before_s
     assert RESOURCE_EXHAUSTED == told.code
+    assert spent_s < all_of_it_s
     assert peak.grown <= process.max_request_size + 32 * 2**20
 
 
@@ -108,12 +121,12 @@ def test_without_descriptors_those_connected_are_served(tmp_path: Path, door: st
         resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (used + 10, used + 10))
         for _ in range(60):
             crowd.enter_context(socket.create_connection(("127.0.0.1", port)))
-        before, began = running.cpu_s(), time.monotonic()
-        while time.monotonic() - began < 0.5:
+        for _ in range(10):
             connected.sendall(head(len(ONE)) + ONE)
             assert 200 == answered(connected).status
-            time.sleep(0.05)  # it is the pace of this client, and nothing is waited for
-        assert running.cpu_s() - before < 0.3
+        before_s = running.cpu_s()
+        subprocess.run([sys.executable, "-c", WORKS], check=True)
+        assert running.cpu_s() - before_s < WORKED_S / 2
         crowd.close()
         send = over_grpc if door == "grpc" else over_http
         eventually(lambda: _sent(send, running))
@@ -134,30 +147,21 @@ def test_broken_chunks_are_refused_at_once(receiver: Receiver, chunk: bytes) -> 
     """Nothing that could come behind would make a body of them."""
     receiver.core.spans.clear()
     with receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked"), b"5\r\nhello\r\n", chunk) as connection:
-        began = time.monotonic()
-        assert 400 == answered(connection).status
+        assert 400 == answered(connection).status  # and not 408, for which the limit is far away
         assert is_closed(connection)
-        assert time.monotonic() - began < 5
     assert [] == receiver.core.spans
 
 
 def test_answers_that_nobody_reads_are_not_kept() -> None:
     """A client that sends on and on and reads nothing is cut off, with what it has not read."""
-    limits = HttpLimits(answer_s=0.3, body_s=5, connections=1)
+    limits = HttpLimits(answer_s=0.3, connections=1)
     with HTTP.run(limits=limits) as receiver, receiver.raw() as greedy:
-        greedy.settimeout(1)
+        greedy.settimeout(DEADLINE_S)
         requests = head(0) * 1_000
         with suppress(TimeoutError, ConnectionError):
             while True:
                 greedy.sendall(requests)
-        eventually(lambda: _is_served(receiver))
-
-
-def _is_served(receiver: Receiver) -> bool:
-    try:
-        return receiver.post(ONE).status == 200
-    except OSError:
-        return False
+        eventually(lambda: receiver.serves(ONE))
 
 
 def test_a_length_that_is_a_lie_ends_in_time() -> None:
@@ -165,7 +169,7 @@ def test_a_length_that_is_a_lie_ends_in_time() -> None:
     with HTTP.run(limits=HttpLimits(body_s=0.2)) as receiver:
         with receiver.raw(head(len(ONE) + 1), ONE) as shorter:
             assert is_closed(shorter)
-        with receiver.raw(head(len(ONE)), ONE + b"x") as longer:
+        with receiver.raw(head(len(ONE)) + ONE + b"x") as longer:
             assert 400 == answered(longer).status
             assert is_closed(longer)
         assert [] == receiver.core.spans

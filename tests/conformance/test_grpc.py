@@ -233,7 +233,7 @@ def test_041_health_is_told_until_the_end() -> None:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
         assert Told(OK) == over_grpc(receiver, b"")  # by then the slow call has begun
-        stopping = receiver.thread.start(receiver.server.stop(10))
+        stopping = receiver.thread.start(receiver.server.stop(DEADLINE_S))
         assert health_pb2.HealthCheckResponse.NOT_SERVING == next(watch).status
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code

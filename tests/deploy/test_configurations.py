@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deadline import DEADLINE_S
 from spanscore import config
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -62,7 +63,7 @@ def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.Mon
     """The Collector itself finds nothing wrong."""
     monkeypatch.setenv("SPANSCORE_TOKEN", "secret")
     command = ["otelcol", "validate", f"--config={DEPLOY / shipped}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert (0, "") == (done.returncode, done.stderr)
 
@@ -73,7 +74,7 @@ def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.Mon
 def test_compose_takes_its_file() -> None:
     """What Compose itself reads with finds nothing wrong, and the same services."""
     command = ["compose-go", DEPLOY / "compose" / "compose.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert (0, "") == (done.returncode, done.stderr)
     assert compose().keys() == yaml.safe_load(done.stdout)["services"].keys()
@@ -87,7 +88,7 @@ def test_compose_takes_the_files_for_several(form: str) -> None:
     """Beside the stack's own file, what Compose itself reads with makes three replicas that share no volume."""
     directory = DEPLOY / "compose"
     command = ["compose-go", directory / "compose.yaml", directory / "scaled" / f"{form}.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert (0, "") == (done.returncode, done.stderr)
     service = yaml.safe_load(done.stdout)["services"]["spanscore"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from deadline import DEADLINE_S
 from spanscore.instruments import OWN_INSTRUMENTS, SCORE_INSTRUMENTS, Instrument, InstrumentKind
 from spanscore.metrics.exposition import prometheus_label, prometheus_name
 
@@ -60,7 +61,9 @@ def texts(value: Any) -> Iterator[str]:
 def test_boards_are_what_their_source_makes() -> None:
     """`python deploy/grafana` has nothing to write."""
     pytest.importorskip("grafana_foundation_sdk", reason="pip install --group deploy")
-    done = subprocess.run([sys.executable, GRAFANA, "--check"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, GRAFANA, "--check"], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
 
     assert (0, "") == (done.returncode, done.stdout.strip())
 

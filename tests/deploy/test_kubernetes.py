@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from deadline import DEADLINE_S
+
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 FORMS = ["base", "gateway", "kafka", "sidecar", "monitoring"]
 OPERATORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 def built(form: str) -> list[dict[str, Any]]:
     """Return what kustomize makes."""
     command = ["kubectl", "kustomize", KUBERNETES / form]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     return list(yaml.safe_load_all(done.stdout))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from deadline import DEADLINE_S
 from spanscore.instruments import OWN_INSTRUMENTS, SCORE_INSTRUMENTS, InstrumentKind
 from spanscore.metrics.exposition import prometheus_name
 
@@ -27,7 +28,7 @@ needs_promtool = pytest.mark.skipif(
 def promtool(*arguments: str | Path) -> tuple[int, str]:
     """Run promtool; return its status and what it says."""
     command = ["promtool", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -95,7 +96,7 @@ def test_rules_name_metrics_that_exist(rule: dict[str, str]) -> None:
 def test_operator_gets_the_same_rules() -> None:
     """`python deploy/prometheus` has nothing to write."""
     command = [sys.executable, PROMETHEUS, "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     wrapped = yaml.safe_load((PROMETHEUS / "kubernetes" / "prometheusrule.yaml").read_text(encoding="utf-8"))
 
     assert (0, "") == (done.returncode, done.stdout)

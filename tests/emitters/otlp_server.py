@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metric
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
+from deadline import DEADLINE_S
 from spanscore.emitters._otlp import Destination, Protocol
 
 PROTOCOLS: tuple[Protocol, ...] = ("http/protobuf", "grpc")
@@ -65,7 +66,7 @@ class OtlpServer:
         """Keep a request."""
         self.requests.append(request)
         self.headers.append(headers)
-        self.answers.wait(30)
+        self.answers.wait(DEADLINE_S)
 
 
 @contextlib.contextmanager

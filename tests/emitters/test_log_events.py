@@ -9,6 +9,7 @@ from opentelemetry._logs import SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
+from deadline import DEADLINE_S
 from emitters.otlp_server import OtlpServer
 from emitters.reports import (
     BROKEN,
@@ -89,7 +90,7 @@ def test_events_reach_the_receiver(otlp: OtlpServer) -> None:
     emitter = LogEvents.over_otlp(otlp.destination)
     emitter.emit(report(PASSED, NOT_PASSED))
 
-    assert emitter.close(10)
+    assert emitter.close(DEADLINE_S)
     first, second = otlp.log_records()
     assert ("gen_ai.evaluation.result", TRACE_ID, ROOT_SPAN_ID, 1, 9, "INFO") == (
         first.event_name,
@@ -110,7 +111,7 @@ def test_texts_that_utf_8_cannot_encode(otlp: OtlpServer) -> None:
     emitter.emit(report(Score(0.0, passed=False, explanation="'\ud800'"), about=trajectory(agent="\udfff")))
     emitter.emit(report(PASSED))
 
-    assert emitter.close(10)
+    assert emitter.close(DEADLINE_S)
     assert ["e1: fail. '?'", "e1: pass. All of it."] == [each.body.string_value for each in otlp.log_records()]
 
 
@@ -127,9 +128,9 @@ def test_full_queue_is_counted(otlp: OtlpServer) -> None:
     assert ({"queue_full": 10_000 - outbox.capacity}, outbox.capacity) == (outbox.failures, outbox.size)
 
     otlp.answers.set()
-    assert emitter.flush(20)
+    assert emitter.flush(DEADLINE_S)
     assert outbox.capacity == len(otlp.log_records())
-    emitter.close(10)
+    emitter.close(DEADLINE_S)
 
 
 def test_failed_export_is_counted(otlp: OtlpServer) -> None:
@@ -138,14 +139,15 @@ def test_failed_export_is_counted(otlp: OtlpServer) -> None:
     emitter = LogEvents.over_otlp(otlp.destination)
     emitter.emit(report(PASSED, NOT_PASSED))
 
-    assert not emitter.flush(10)
+    assert not emitter.flush(DEADLINE_S)
     assert emitter.outbox is not None
     assert ({"export_failed": 2}, 0) == (emitter.outbox.failures, emitter.outbox.size)
-    emitter.close(10)
+    emitter.close(DEADLINE_S)
 
 
-def test_receiver_that_does_not_answer_keeps_timeouts(otlp: OtlpServer) -> None:
-    """With a hung receiver flush and close end when their time is up."""
+def test_receiver_that_does_not_answer_keeps_timeouts(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a hung receiver flush and close end when their time is up, and not with the request."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(2 * DEADLINE_S))
     otlp.answers.clear()
     emitter = LogEvents.over_otlp(otlp.destination)
     emitter.emit(report(PASSED))
@@ -153,7 +155,7 @@ def test_receiver_that_does_not_answer_keeps_timeouts(otlp: OtlpServer) -> None:
     began = time.monotonic()
     assert not emitter.flush(0.2)
     assert not emitter.close(0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < DEADLINE_S
 
 
 def test_without_a_host() -> None:

@@ -5,6 +5,7 @@ import urllib.request
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from deadline import DEADLINE_S
 from emitters.reports import NOT_PASSED, PASSED, ROOT_SPAN_ID, TRACE_ID, report
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.metrics.exposition import Exposition
@@ -50,6 +51,6 @@ def test_serves_inside_a_process() -> None:
 
     with urllib.request.urlopen(url) as response:
         assert b'gen_ai_evaluation_score_count{gen_ai_agent_name="refund"' in response.read()
-    assert emitter.close(10)
+    assert emitter.close(DEADLINE_S)
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(url)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deadline import DEADLINE_S
 from isolation.hostile import Hostile
 from isolation.slow_to_load import LOADING_S, SlowToLoad
 from sdk_spans import recorded_spans
@@ -38,7 +39,7 @@ from spanscore.model import (
 from spanscore.read.reader import DialectReader
 from spanscore.read.trajectory import trajectories
 
-PLENTY_S = 60.0
+PLENTY_S = DEADLINE_S
 SHORT_S = 0.05
 CALLS = Trajectory.from_calls([{"name": "search", "arguments": {"city": "Bern"}}, {"name": "book"}])
 PASSED = Score(1.0, passed=True, explanation="2 calls", details={"names": ["a"]})

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from deadline import DEADLINE_S
+
 TOPIC = "otlp_spans"
 PARTITIONS = 4
-DEADLINE_S = 20.0
 
 
 class Cluster:

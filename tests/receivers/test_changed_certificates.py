@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import Receiver, over_grpc, over_http
 from receivers.test_receiver_security import FILES, export_with_tls, status_over_https
@@ -27,7 +28,7 @@ def files_of(directory: Path, server: str, authority: str) -> Tls:
 
 def shown_certificate(receiver: Receiver) -> str:
     """Return the certificate that a receiver shows."""
-    return ssl.get_server_certificate(receiver.address, timeout=20)
+    return ssl.get_server_certificate(receiver.address, timeout=DEADLINE_S)
 
 
 def subject(name: str) -> str:

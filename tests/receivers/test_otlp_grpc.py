@@ -281,7 +281,7 @@ def test_at_the_end_health_is_told_and_requests_under_way_are_finished() -> None
         slow.send(message(ONE)[:-1], last=False)
         assert b"" == export(receiver, b"")  # by then the slow call has begun
 
-        stopping = receiver.thread.start(receiver.server.stop(10))
+        stopping = receiver.thread.start(receiver.server.stop(DEADLINE_S))
         assert health_pb2.HealthCheckResponse.NOT_SERVING == next(watch).status
         assert grpc.StatusCode.UNAVAILABLE == failure(receiver, ONE)[0]
         slow.send(message(ONE)[-1:])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -64,9 +63,7 @@ def test_what_does_not_go_on_is_not_taken(protocol: Protocol) -> None:
                 codes.append(export.future(body, timeout=DEADLINE_S).code())
                 assert len(codes) < 20
             assert grpc.StatusCode.UNAVAILABLE is codes[-1]
-            began = time.monotonic()
             eventually(lambda: check(b"", timeout=DEADLINE_S).status == health_pb2.HealthCheckResponse.NOT_SERVING)
-            assert time.monotonic() - began < 1
             status, states = readiness(running)
             assert (503, "ok") == (status, states["otlp"])
             assert states["forward"].startswith("the queue to the next receiver is 9")
@@ -124,7 +121,7 @@ def test_while_open_traces_are_scored_at_the_end_everybody_is_answered() -> None
         statuses = []
         for stops in (False, True):
             if stops:
-                stopping = running.thread.start(running.service.stop())
+                stopping = running.thread.start(running.service.stop(DEADLINE_S, DEADLINE_S))
                 assert began.wait(DEADLINE_S)
             headers = {"Content-Type": "application/x-protobuf"}
             connection.request("POST", "/v1/traces", request_of(simple_span(1)).SerializeToString(), headers)

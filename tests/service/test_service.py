@@ -167,7 +167,7 @@ def test_it_is_not_ready_at_the_end() -> None:
             head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: {PROTOBUF}\r\n"
             slow.sendall(f"{head}Expect: 100-continue\r\nContent-Length: {len(ONE)}\r\n\r\n".encode())
             assert b"100 Continue" in slow.recv(1000)
-            stopping = running.thread.start(running.service.stop())
+            stopping = running.thread.start(running.service.stop(DEADLINE_S))
             eventually(lambda: page(running, "/readyz")[0] == 503)
             assert {"otlp": "shutting down"} == json.loads(page(running, "/readyz")[1])
             slow.sendall(ONE)

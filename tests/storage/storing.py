@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from deadline import DEADLINE_S
 from spanscore.storage.files import Files
 from spanscore.storage.records import Kind
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.storage import NotKept, Storage
 from spanscore.storage.syncer import Synced
 
-DEADLINE_S: Final = 20.0
 POWER: Final = StorageSettings(sync_interval_s=0)
 PADDING: Final = 1_000
 
