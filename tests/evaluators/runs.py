@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from spanscore.model import Completeness, Score, ToolCall, Trajectory
@@ -25,6 +27,20 @@ def made(*calls: tuple[str, Any], **parts: Any) -> Trajectory:
 def returned(*calls: tuple[str, Any], **parts: Any) -> Trajectory:
     """A run that called these tools and got these results."""
     return Trajectory(calls=tuple(ToolCall(name=name, result=result) for name, result in calls), **parts)
+
+
+def around_its_value(evaluator: Any, run: Trajectory) -> tuple[float, list[bool]]:
+    """The value, and whether it passes with the threshold next below it, with that value, and with the next above."""
+    value = value_of(evaluator.evaluate(run))
+    thresholds = (math.nextafter(value, -math.inf), value, math.nextafter(value, math.inf))
+    return value, [passed_with(evaluator, threshold, run) for threshold in thresholds]
+
+
+def passed_with(evaluator: Any, threshold: float, run: Trajectory) -> bool:
+    """Whether the run passes with a threshold."""
+    outcome = replace(evaluator, threshold=threshold).evaluate(run)
+    assert isinstance(outcome, Score), outcome
+    return outcome.passed
 
 
 def value_of(outcome: object) -> float:

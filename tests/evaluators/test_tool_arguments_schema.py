@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs import NO_ARGUMENTS, called, details_of, made, value_of
+from evaluators.runs import NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
 from spanscore.evaluators.tool_arguments_schema import ToolArgumentsSchema
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -94,6 +94,15 @@ class TestValue:
         assert Skipped("the arguments of 1 calls are too deep or too much work to be checked") == evaluator.evaluate(
             made(("a", NESTED))
         )
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = ToolArgumentsSchema(schemas={"search": SEARCH})
+        run = made(("search", {"city": "Paris"}), ("search", {"city": 5}))
+
+        assert (0.5, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

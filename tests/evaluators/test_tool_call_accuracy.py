@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
 from spanscore.evaluators.tool_call_accuracy import ExpectedInput, ToolCallAccuracy, Weights
 from spanscore.model import NOT_RECORDED, Score, Skipped
 from spanscore.testing import check_evaluator
@@ -205,6 +205,15 @@ class TestParameters:
         mode: Any = "loose"
         with pytest.raises(ValueError, match="mode: must be exact or flexible, not 'loose'"):
             ToolCallAccuracy(expected=(), mode=mode)
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = expecting(("a", {"x": 1}), ("b", {"x": 2}))
+        run = made(("a", {"x": 1}), ("b", {"x": 3}))
+
+        assert (0.75, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
 from spanscore.compare.matching import json_equal
 from spanscore.evaluators.tool_call_args import ExpectedArgs, ToolCallArgs
 from spanscore.model import NOT_RECORDED, Score, Skipped
@@ -118,6 +118,15 @@ class TestValue:
         outcome = expecting(*expected, subset=subset).evaluate(made(*actual))
 
         assert hits(expected, actual, subset=subset) / len(expected) == value_of(outcome)
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = expecting(("a", {"x": 1}), ("b", {"x": 2}))
+        run = made(("a", {"x": 1}), ("b", {"x": 3}))
+
+        assert (0.5, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

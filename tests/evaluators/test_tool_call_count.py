@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs import CUT_OFF, called, details_of, value_of
+from evaluators.runs import CUT_OFF, around_its_value, called, details_of, value_of
 from spanscore.evaluators.tool_call_count import ToolCallCount
 from spanscore.model import Score, Skipped
 from spanscore.testing import check_evaluator
@@ -104,6 +104,15 @@ class TestParameters:
         """Without a tool there is nothing to score."""
         with pytest.raises(ValueError, match="at least one tool"):
             ToolCallCount(tool_calls_count={})
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = ToolCallCount(tool_calls_count=CRITERIA)
+        run = called("search", "book")
+
+        assert (2 / 3, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, NO_ARGUMENTS, called, details_of, made, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
 from spanscore.evaluators.tool_call_f1 import ReferenceCall, ToolCallF1
 from spanscore.model import NOT_RECORDED, Score, Skipped
 from spanscore.testing import check_evaluator
@@ -126,6 +126,15 @@ class TestValue:
     def test_the_reference_itself(self, calls: list[tuple[str, Any]], mode: str) -> None:
         """A run that is its own reference has an F1 of 1."""
         assert 1.0 == value_of(expecting(*calls, mode=mode).evaluate(made(*calls)))
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = expecting(("a", {"x": 1}), ("b", {}))
+        run = made(("a", {"x": 1}))
+
+        assert (2 / 3, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, aligned, called, details_of, value_of
+from evaluators.runs import CUT_OFF, aligned, around_its_value, called, details_of, value_of
 from spanscore.evaluators.tool_call_order import ToolCallOrder
 from spanscore.model import Score, Skipped
 from spanscore.testing import check_evaluator
@@ -78,6 +78,15 @@ class TestValue:
 
         assert 0.9999 == value_of(outcome)
         assert expected[:-1] == details_of(outcome)["lcs"]
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = ToolCallOrder(tool_calls_order=("a", "b", "c"))
+        run = called("a", "c")
+
+        assert (2 / 3, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs import CUT_OFF, NO_RESULTS, returned, value_of
+from evaluators.runs import CUT_OFF, NO_RESULTS, around_its_value, returned, value_of
 from spanscore.evaluators.tool_call_output import ExpectedOutput, ToolCallOutput
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -86,6 +86,15 @@ class TestValue:
         assert 0.0 == value_of(expecting(("a", "2"), ("a", "1"), strict=True).evaluate(run))
         assert 1.0 == value_of(expecting(("a", "2"), ("a", "1")).evaluate(run))
         assert 0.0 == value_of(expecting(("a", "1"), ("c", "1"), strict=True).evaluate(run))
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = expecting(("a", "1"), ("b", "2"))
+        run = returned(("a", "1"), ("b", "3"))
+
+        assert (0.5, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

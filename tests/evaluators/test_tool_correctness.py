@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, called, value_of
+from evaluators.runs import CUT_OFF, called, passed_with, value_of
 from spanscore.evaluators.tool_correctness import ToolCorrectness
 from spanscore.model import Score, Skipped
 from spanscore.testing import check_evaluator
@@ -63,6 +63,15 @@ class TestValue:
         other = ToolCorrectness(expected_tools=tuple(shuffled[0])).evaluate(called(*shuffled[1]))
 
         assert value_of(one) == value_of(other)
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """It is 0 or 1: 1 passes with the greatest threshold, and 0 with the smallest only."""
+        evaluator = ToolCorrectness(expected_tools=("search",))
+
+        assert passed_with(evaluator, 1.0, called("search"))
+        assert [True, False] == [passed_with(evaluator, threshold, called("book")) for threshold in (0.0, 5e-324)]
 
 
 class TestContract:

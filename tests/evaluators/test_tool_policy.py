@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs import CUT_OFF, called, details_of, value_of
+from evaluators.runs import CUT_OFF, around_its_value, called, details_of, value_of
 from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -111,6 +111,15 @@ class TestRules:
 
         assert 0.0 == value_of(policy.evaluate(called("mcp__shop__delete_order", "DropTable")))
         assert 1.0 == value_of(ToolPolicy(forbidden=("DeleteOrder",)).evaluate(called("delete_order")))
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = ToolPolicy(required=("a", "b"))
+        run = called("a")
+
+        assert (0.5, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:

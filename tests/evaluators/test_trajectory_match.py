@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, NO_ARGUMENTS, aligned, called, details_of, made, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, aligned, around_its_value, called, details_of, made, value_of
 from spanscore.evaluators.trajectory_match import ReferenceCall, TrajectoryMatch
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -252,6 +252,15 @@ class TestParameters:
         """A word or a path that is not known is an error that says what is allowed."""
         with pytest.raises(ValueError, match=reason):
             expecting(("a", {}), **parameters)
+
+
+class TestThreshold:
+    def test_the_value_itself_is_enough(self) -> None:
+        """A value that is the threshold passes, and with any greater threshold it does not."""
+        evaluator = expecting(("a", {}), ("b", {}), scoring="recall", mode="in_order")
+        run = called("a")
+
+        assert (0.5, [True, True, False]) == around_its_value(evaluator, run)
 
 
 class TestContract:
