@@ -46,11 +46,11 @@ def collector_program(given: Path | None) -> Path:
     """
     found = given or shutil.which("otelcol")
     if found is None:
-        message = "otelcol is not on the PATH: `deploy/prove --install DIR` builds it, or name it with --collector"
+        message = "needs the program otelcol: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH"
         raise NoCollectorError(message)
     trial = subprocess.run([*_apart(Path("/etc/hosts")), "true"], capture_output=True, text=True, check=False)
     if trial.returncode:
-        message = f"the Collector cannot be given a file of hosts of its own: {trial.stderr.strip()}"
+        message = f"needs the permission to give the Collector a file of hosts of its own: {trial.stderr.strip()}"
         raise NoCollectorError(message)
     return Path(found).resolve()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
 from campaigns import kafka
 

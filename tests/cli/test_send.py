@@ -203,7 +203,7 @@ def test_shift_time_needs_files(receiver: Capture, capsys: pytest.CaptureFixture
 
 def test_to_kafka(capsys: pytest.CaptureFixture[str]) -> None:
     """Each trace of a request becomes a record with its id as key, so that all of a trace go to one partition."""
-    pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+    pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
     from receivers.kafka_cluster import cluster  # noqa: PLC0415 - it needs the package
 
     names = ("strands", "agno-oi")
@@ -225,7 +225,7 @@ def test_to_kafka(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_kafka_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """What cannot be written is told, and the exit status says so."""
-    pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+    pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
     assert 1 == main(["send", RECORDING, "--kafka", "127.0.0.1:1", "--setting", "message.timeout.ms=200"])
     told = capsys.readouterr()

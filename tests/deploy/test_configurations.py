@@ -32,6 +32,15 @@ COLLECTOR = [
 ]
 SCALED = ["load-balanced", "kafka"]
 
+needs_compose = pytest.mark.skipif(
+    shutil.which("compose-go") is None,
+    reason="needs the program compose-go: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH",
+)
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="needs the program systemd-analyze: on Debian and Ubuntu, apt-get install systemd",
+)
+
 
 def compose() -> dict[str, Any]:
     """Return the services of the compose stack."""
@@ -56,7 +65,8 @@ def test_spanscore_takes_its_configuration(path: Path, tmp_path: Path, monkeypat
 
 
 @pytest.mark.skipif(
-    shutil.which("otelcol") is None, reason="otelcol is not there (deploy/prove --install DIR builds it)"
+    shutil.which("otelcol") is None,
+    reason="needs the program otelcol: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH",
 )
 @pytest.mark.parametrize("shipped", COLLECTOR)
 def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,9 +78,7 @@ def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.Mon
     assert (0, "") == (done.returncode, done.stderr)
 
 
-@pytest.mark.skipif(
-    shutil.which("compose-go") is None, reason="compose-go is not there (deploy/prove --install DIR builds it)"
-)
+@needs_compose
 def test_compose_takes_its_file() -> None:
     """What Compose itself reads with finds nothing wrong, and the same services."""
     command = ["compose-go", DEPLOY / "compose" / "compose.yaml"]
@@ -80,9 +88,7 @@ def test_compose_takes_its_file() -> None:
     assert compose().keys() == yaml.safe_load(done.stdout)["services"].keys()
 
 
-@pytest.mark.skipif(
-    shutil.which("compose-go") is None, reason="compose-go is not there (deploy/prove --install DIR builds it)"
-)
+@needs_compose
 @pytest.mark.parametrize("form", SCALED)
 def test_compose_takes_the_files_for_several(form: str) -> None:
     """Beside the stack's own file, what Compose itself reads with makes three replicas that share no volume."""
@@ -170,7 +176,7 @@ def test_image_runs_without_rights() -> None:
     assert "pip install" not in final
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not there")
+@needs_systemd
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     """Nothing is wrong with the unit by systemd itself, and its exposure is low."""
     unit = tmp_path / "spanscore.service"
@@ -184,7 +190,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert 0 == secure.returncode, secure.stdout
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not there")
+@needs_systemd
 def test_systemd_takes_the_unit_for_several(tmp_path: Path) -> None:
     """The same unit is right as a template, with what is different for each instance beside it."""
     text = (DEPLOY / "systemd" / "spanscore.service").read_text(encoding="utf-8")

@@ -60,7 +60,9 @@ def texts(value: Any) -> Iterator[str]:
 
 def test_boards_are_what_their_source_makes() -> None:
     """`python deploy/grafana` has nothing to write."""
-    pytest.importorskip("grafana_foundation_sdk", reason="pip install --group deploy")
+    pytest.importorskip(
+        "grafana_foundation_sdk", reason="needs the package grafana-foundation-sdk: pip install --group manifests"
+    )
     done = subprocess.run(
         [sys.executable, GRAFANA, "--check"], capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )

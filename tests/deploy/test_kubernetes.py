@@ -18,10 +18,12 @@ from deadline import DEADLINE_S
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 FORMS = ["base", "gateway", "kafka", "sidecar", "monitoring"]
 OPERATORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
+NEEDS_SCHEMAS = "needs the package kubernetes-validate: pip install --group manifests"
 OLDEST_AND_NEWEST = ["1.29", "1.35"]
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("kubectl") is None, reason="kubectl is not there, which has kustomize in it"
+    shutil.which("kubectl") is None,
+    reason="needs the program kubectl, 1.21 or later, which has kustomize in it: https://kubernetes.io/docs/tasks/tools",
 )
 
 
@@ -50,7 +52,7 @@ def containers(form: str) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("form", FORMS)
 def test_manifests_fit_the_schemas(form: str, version: str) -> None:
     """Every manifest has the keys that Kubernetes knows, and no other."""
-    validate = pytest.importorskip("kubernetes_validate", reason="pip install --group deploy").validate
+    validate = pytest.importorskip("kubernetes_validate", reason=NEEDS_SCHEMAS).validate
     checked = [manifest for manifest in built(form) if manifest["kind"] not in OPERATORS]
     for manifest in checked:
         validate(manifest, version, strict=True)

@@ -21,7 +21,8 @@ RULES = [rule for group in yaml.safe_load((PROMETHEUS / "rules.yaml").read_text(
 ALERTS = [rule["alert"] for rule in RULES if "alert" in rule]
 
 needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is not there (Debian: apt-get install prometheus)"
+    shutil.which("promtool") is None,
+    reason="needs the program promtool: on Debian and Ubuntu, apt-get install prometheus",
 )
 
 

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ import pytest
 from otlp_capture import DEADLINE_S, OK, Capture, Reply, capturing, partial_success
 from spanscore.otlp_client import Accepted, Refused, TryAgain, connect
 
+CERTIFICATES = Path(__file__).parents[1] / "tls"
 RETRYABLE = {429, 502, 503, 504}
 SUCCESS = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -265,23 +264,9 @@ def test_an_answer_that_trickles_in_ends_with_the_timeout(beginning: bytes) -> N
     assert TryAgain(reason="timeout") == answer
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for localhost that nobody has signed."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([openssl, *made, *names, "-keyout", path, "-out", f"{path}.crt"], check=True, capture_output=True)
-    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
-    return path
-
-
 @pytest.mark.parametrize(("trusted", "expected"), [(False, TryAgain(reason="tls")), (True, Accepted())])
 def test_certificates_are_verified(
-    certificate: Path, monkeypatch: pytest.MonkeyPatch, *, trusted: bool, expected: Accepted | TryAgain
+    monkeypatch: pytest.MonkeyPatch, *, trusted: bool, expected: Accepted | TryAgain
 ) -> None:
     """Over TLS nothing is sent to a receiver whose certificate is not trusted."""
     received: list[bytes] = []
@@ -291,9 +276,9 @@ def test_certificates_are_verified(
         connection.sendall(SUCCESS)
 
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate)
+    tls.load_cert_chain(CERTIFICATES / "server.crt", CERTIFICATES / "server.key")
     if trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "ca.crt"))
     with answering(converse, tls=tls) as endpoint:
         client = connect(endpoint)
         assert expected == client.send("traces", b"")

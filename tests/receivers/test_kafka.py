@@ -8,7 +8,7 @@ import pytest
 
 from serving import LoopThread, eventually, loop_thread
 
-pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
 from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
 from spanscore.receivers._kafka_records import Commit, KafkaSettings, Record

@@ -16,7 +16,7 @@ from receivers.otlp_requests import request_of, simple_span, span_id, to_json
 from serving import DEADLINE_S, Running, eventually, serving
 from spanscore.errors import ConfigError
 
-pytest.importorskip("confluent_kafka", reason='needs the extra: pip install "spanscore[kafka]"')
+pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
 from receivers.kafka_cluster import TOPIC, Cluster, cluster
 

@@ -36,7 +36,7 @@ def test_a_directory_that_others_can_read_is_closed_to_them(tmp_path: Path) -> N
     assert 0o700 == mode(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give files away")
 def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     """What another user owns, that user can read."""
     os.chown(tmp_path, 65_534, 65_534)
@@ -47,7 +47,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
         Directory(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give files away")
 def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
     """Another user does not choose the directory."""
     link = tmp_path / "link"
