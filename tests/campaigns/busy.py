@@ -61,8 +61,8 @@ class Run:
     status: int | None
     """None where it had to be ended."""
     seconds: float
-    busy_s: float
-    """How much processor time the busy processes had meanwhile."""
+    idle: float
+    """The share of the time for which the cores had nothing to do."""
     printed: str
 
     @property
@@ -84,13 +84,13 @@ class Run:
 
 def campaign(setting: Setting) -> Iterator[Run]:
     """Yield the outcome of each run."""
-    with tempfile.TemporaryDirectory(prefix="busy-") as directory, _kept_busy(setting.busy) as workers:
+    with tempfile.TemporaryDirectory(prefix="busy-") as directory, _kept_busy(setting.busy):
         clone = Path(directory) / "clone"
         subprocess.run(["git", "clone", "--quiet", setting.repository, clone], check=True)
         for number in range(1, setting.runs + 1):
             subprocess.run(["git", "clean", "-xfdq", "-e", ".venv"], cwd=clone, check=True)
             log = Path(directory) / f"run-{number}.log"
-            run = _run(setting, clone, log, workers)
+            run = _run(setting, clone, log)
             if setting.logs is not None:
                 setting.logs.mkdir(parents=True, exist_ok=True)
                 shutil.copy(log, setting.logs)
@@ -98,11 +98,11 @@ def campaign(setting: Setting) -> Iterator[Run]:
 
 
 @contextmanager
-def _kept_busy(number: int) -> Iterator[list[int]]:
+def _kept_busy(number: int) -> Iterator[None]:
     """Have so many processes work without end; they end by themselves should this one be gone."""
     workers = [subprocess.Popen([sys.executable, "-c", _BUSY, str(os.getpid())]) for _ in range(number)]
     try:
-        yield [worker.pid for worker in workers]
+        yield
         assert [None] * number == [worker.poll() for worker in workers]
     finally:
         for worker in workers:
@@ -110,11 +110,11 @@ def _kept_busy(number: int) -> Iterator[list[int]]:
             worker.wait()
 
 
-def _run(setting: Setting, clone: Path, log: Path, workers: Sequence[int]) -> Run:
+def _run(setting: Setting, clone: Path, log: Path) -> Run:
     command = ["nice", "-n", str(setting.nice), "scripts/test", *setting.options]
     # An option of the tests that run this one, such as which worker they are, is not meant for those in the clone.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
-    began, worked = time.monotonic(), _processor_s(workers)
+    began, (idle, ticks) = time.monotonic(), _ticks()
     with (
         log.open("w") as printed,
         subprocess.Popen(
@@ -134,27 +134,26 @@ def _run(setting: Setting, clone: Path, log: Path, workers: Sequence[int]) -> Ru
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(tests.pid, signal.SIGKILL)
+    idle_now, ticks_now = _ticks()
     return Run(
         status=status,
         seconds=time.monotonic() - began,
-        busy_s=_processor_s(workers) - worked,
+        idle=(idle_now - idle) / max(1, ticks_now - ticks),
         printed=log.read_text(errors="replace"),
     )
 
 
-def _processor_s(pids: Sequence[int]) -> float:
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+def _ticks() -> tuple[int, int]:
+    """Return for how long the cores had nothing to do, and for how long they were there, since the machine started."""
+    ticks = [int(number) for number in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def _told(number: int, run: Run) -> Iterator[str]:
     counts = ", ".join(f"{count} {what}" for what, count in run.counts.items()) or "no test executed"
-    load = f"beside processes that had {run.busy_s / run.seconds:.1f} cores"
     ended = "over its time" if run.status is None else f"status {run.status}"
-    yield f"run {number}: {'green' if run.is_green else 'RED'}, {counts}, {ended}, {run.seconds:.0f} s {load}"
+    outcome = "green" if run.is_green else "RED"
+    yield f"run {number}: {outcome}, {counts}, {ended}, {run.seconds:.0f} s, {run.idle:.1%} of it idle"
     yield from (f"  {test}" for test in run.failures)
     if not run.is_green and not run.failures:
         yield from (f"  | {line}" for line in run.printed.splitlines()[-_TAIL:])

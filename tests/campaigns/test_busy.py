@@ -108,13 +108,21 @@ def test_nothing_stays_busy(repository: Callable[[str], Path], tmp_path: Path, n
     hanging = tmp_path / "hanging"
     tests = f"import pathlib, threading\ndef test(): pathlib.Path({str(hanging)!r}).touch(); threading.Event().wait()"
     root = repository(tests)
-    code = f"from pathlib import Path; from campaigns import busy; busy.main(['--busy', '2'], Path({str(root)!r}))"
+    code = f"""
+import pathlib, signal
+from campaigns import busy
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background is told to ignore it
+busy.main(["--busy", "2"], pathlib.Path({str(root)!r}))
+"""
     environment = os.environ | {"PYTHONPATH": str(Path(busy.__file__).parents[1]), "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL) as running:
         eventually(hanging.exists)  # and by then all others run
         *workers, scripts = (int(pid) for pid in children(running.pid))
         running.send_signal(number)
-        assert 0 != running.wait(DEADLINE_S)
+        try:
+            assert 0 != running.wait(DEADLINE_S)
+        finally:
+            running.kill()
     if number == signal.SIGKILL:
         os.killpg(scripts, signal.SIGKILL)
     assert 2 == len(workers)
