@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conformance.doors import GRPC, HTTP, OK, Door, Told, chain, over_http
+from conformance.lost_sockets import shut
 from conformance.processes import process
 from conformance.raw_http import head
 from receivers.h2_client import H2Client
@@ -196,27 +196,8 @@ def test_100_one_listener_may_fail_without_the_others() -> None:
     for lost, served in ((listeners.HTTP, GRPC), (listeners.GRPC, HTTP)):
         with serving() as running:
             assert 200 == page(running, "/readyz").status
-            _shut(running.service.addresses[lost][0].port)
+            shut(running.service.addresses[lost][0].port)
             eventually(lambda: page(running, "/readyz").status == 503)
             assert [lost] == [key for key, state in json.loads(page(running, "/readyz").body).items() if state != "ok"]
             assert Told(OK) == served.send(running, request_of(simple_span(1)))
             assert 200 == page(running, "/livez").status
-
-
-def _shut(port: int) -> None:
-    """Have a socket of this process that listens there listen no more."""
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found = socket.socket(fileno=os.dup(int(entry.name)))
-        except OSError:
-            continue
-        with found:
-            if _listens(found, port):
-                found.shutdown(socket.SHUT_RDWR)
-
-
-def _listens(found: socket.socket, port: int) -> bool:
-    try:
-        return bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and found.getsockname()[1] == port
-    except OSError:
-        return False
