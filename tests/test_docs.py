@@ -1,10 +1,9 @@
-"""What the documentation says is true: its configurations, its code, its commands, its links and its tables."""
+"""What README and documentation say is true: their configurations, their code, their links and their tables."""
 
 from __future__ import annotations
 
 import re
 import runpy
-import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,13 +17,15 @@ from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, conf
 from spanscore.evaluation_event import event_attributes
 from spanscore.instruments import OWN_INSTRUMENTS
 from spanscore.model import CloseReason, Evaluation, Outcome
+from spanscore.plugins import names
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "adr" not in path.relative_to(DOCS).parts)
+README = ROOT / "README.md"
 BLOCKS = [
-    pytest.param(language, text, id=f"{path.stem}-{number}")
-    for path in PAGES
+    pytest.param(language, text, id=f"{path.relative_to(ROOT).with_suffix('')}-{number}")
+    for path in (README, *PAGES)
     for number, (language, text) in enumerate(re.findall(r"```(\w+)\n(.*?)```", path.read_text("utf-8"), re.DOTALL))
 ]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
@@ -35,7 +36,7 @@ def blocks(language: str, contains: str = "") -> list[Any]:
     return [block for block in BLOCKS if block.values[0] == language and contains in str(block.values[1])]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
     """Every link to a file of the project, and every picture, is there."""
     targets = LINK.findall(path.read_text(encoding="utf-8"))
@@ -57,24 +58,34 @@ def test_configurations_are_right(language: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("language", "text"), blocks("python"))
-def test_code_runs(language: str, text: str) -> None:
-    """Every piece of Python runs as it stands, from a checkout."""
-    ended = "\nif 'provider' in globals(): provider.shutdown()"
-    command = [sys.executable, "-W", "error", "-c", text + ended]
+def test_code_runs(language: str, text: str, tmp_path: Path) -> None:
+    """Every piece of Python runs as it stands, from a checkout, and ends by itself without a complaint."""
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    command = [sys.executable, "-W", "error", "-c", text]
+    done = subprocess.run(command, cwd=tmp_path, timeout=DEADLINE_S, check=False, capture_output=True, text=True)
 
-    assert 0 == subprocess.run(command, cwd=ROOT, timeout=DEADLINE_S, check=False, capture_output=True).returncode
+    assert (0, "") == (done.returncode, done.stderr)
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [block for block in blocks("sh", "spanscore score") if str(block.values[1]).count("\n") == 1],
-)
-def test_commands_run(language: str, text: str) -> None:
-    """The commands that end by themselves do what the text says: they score, and something fails."""
-    command = [sys.executable, "-m", *shlex.split(text)]
-    done = subprocess.run(command, cwd=ROOT, timeout=DEADLINE_S, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("page", [README, DOCS / "getting-started.md"], ids=["README", "getting-started"])
+def test_the_snippet_for_a_process_shows_its_scores(page: Path, tmp_path: Path) -> None:
+    """What stands first on the page prints the line that the README quotes."""
+    text = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[0]
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    done = subprocess.run(
+        [sys.executable, "-c", text], check=False, cwd=tmp_path, timeout=DEADLINE_S, capture_output=True, text=True
+    )
+    (quoted,) = re.findall(r"`✗ \.\.\. ([^`]+)`", README.read_text(encoding="utf-8"))
 
-    assert (1, "") == (done.returncode, done.stderr)
+    assert " ".join(quoted.split()) in " ".join(done.stdout.split())
+
+
+def test_the_readme_counts_right() -> None:
+    """As many evaluators as it says, and about as many dialects."""
+    text = README.read_text(encoding="utf-8")
+
+    assert ("Eleven evaluators" in text, 11) == (True, len(names("evaluators")))
+    assert ("Some thirty dialects" in text, True) == (True, 28 <= len(names("dialects")) <= 34)
 
 
 @pytest.mark.parametrize("page", ["evaluators", "dialects"])

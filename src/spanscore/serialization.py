@@ -101,8 +101,13 @@ def report_object(report: Report, *, attributes: bool = True) -> dict[str, Any]:
 def without_content(report: Report, told: dict[str, Any]) -> dict[str, Any]:
     """Return a report's JSON object without arguments, results, what errors say and the attributes of the run."""
     calls = [
-        {**call, "arguments": None, "result": None, "error": call["error"] and "not shown"}
-        for call in told["tool_calls"]
+        {
+            **shown,
+            "arguments": None,
+            "result": None,
+            "error": None if call.error is None else call.error_type or "error",
+        }
+        for call, shown in zip(report.trajectory.calls, told["tool_calls"], strict=True)
     ]
     outcomes = {
         evaluation.name: _plain(evaluation.outcome, told["outcomes"][evaluation.name])

@@ -40,7 +40,16 @@ def test_the_table_shows_where_a_trajectory_parted(config: str, capsys: pytest.C
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
 
     assert 1 == status
-    assert ["✗", "68e936d4b6ff4f24ac37737035216051", "strands-demo", "travel_agent", "5", "tool", "calls"] == lines[0]
+    assert [
+        "✗",
+        "68e936d4b6ff4f24ac37737035216051",
+        "strands-demo",
+        "travel_agent",
+        "sess-42",
+        "5",
+        "tool",
+        "calls",
+    ] == lines[0]
     assert ["check_policy", "←", "missing"] in lines
     assert ["search_flights", "search_flights"] in lines
     assert ["trip_order", "tool_call_order", "0", "6", "0", "0", "0.278"] in lines

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spanscore.compare.alignment import LIMIT, Aligned
-from spanscore.compare.deviations import DETAILED, Deviation, of_alignment, rows, scored
+from spanscore.compare.deviations import DETAILED, Deviation, of_alignment, scored
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Score, ToolCall
 
@@ -75,6 +75,11 @@ def test_a_missing_call_has_no_number() -> None:
     assert "lookup: expected, not called" == Deviation(kind="missing", tool="lookup").words(content=True)
 
 
+def rows(deviations: list[Deviation]) -> dict[str, Any]:
+    """Return the details of a score whose summary tells of these deviations already."""
+    return dict(scored(0.5, passed=False, summary="1 of 2.", details={}, told=deviations).details)
+
+
 def test_rows() -> None:
     """A program gets the call, its span, the first path that differs, and the others behind it."""
     assert {
@@ -111,6 +116,8 @@ def test_a_score_tells_the_first_three() -> None:
         "2 of 7. a: expected, not called; b: expected, not called; c: expected, not called; 2 more." == told.explanation
     )
     assert (None, 5) == (told.without_content, len(told.details["deviations"]))
+    before = scored(0.5, passed=False, summary="2 of 7 (a).", details={}, told=missing)
+    assert ("2 of 7 (a).", None, 5) == (before.explanation, before.without_content, len(before.details["deviations"]))
     whole = scored(1.0, passed=True, summary="7 of 7.", details={"n": 1})
     assert Score(1.0, passed=True, explanation="7 of 7.", details={"n": 1}) == whole
     changed = scored(0.5, passed=False, summary="2 of 7.", details={}, deviations=[at("arguments", AMOUNT)])

@@ -112,7 +112,7 @@ def _shown(arguments: argparse.Namespace) -> Output:
         return _FILES[arguments.format][1](sys.stdout, arguments)
     from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
 
-    return Table(sys.stdout)
+    return Table(sys.stdout, arguments.key)
 
 
 def _check_apart(paths: dict[str, Path], inputs: list[str]) -> None:

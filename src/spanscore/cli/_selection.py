@@ -40,7 +40,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         metavar="ATTR",
         help=(
             "the attribute of the root span or the resource that names the case, for --case and JUnit "
-            f"(default: the first there is of {', '.join(CASE_KEYS)})"
+            f"(default: that of the configuration's dataset, else the first there is of {', '.join(CASE_KEYS)})"
         ),
     )
 

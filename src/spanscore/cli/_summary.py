@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from spanscore.cli._matched import Matched
+from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.tally import Tally
@@ -30,6 +31,7 @@ class Summary:
         self.failing = 0
         self.tool_calls = 0
         self._matched: Final = {entry.name: Matched(entry) for entry in entries}
+        self._datasets: Final = {entry.name: entry.resolve for entry in entries if isinstance(entry.resolve, ByCase)}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
@@ -64,6 +66,14 @@ class Summary:
             if tally.scored or tally.failed:
                 continue
             yield name, f"skipped all {tally.skipped}" if tally.skipped else self._matched[name].why_none()
+
+    def unused(self) -> Iterator[str]:
+        """Yield what to tell of rows of datasets that no trajectory was compared with, the first few of each."""
+        for name, dataset in self._datasets.items():
+            rows = list(dataset.unused())
+            yield from (f"{name}: {row}" for row in rows[:_REASONS_TOLD])
+            if len(rows) > _REASONS_TOLD:
+                yield f"{name}: {len(rows) - _REASONS_TOLD} more rows that no run has asked for"
 
     def skipped(self) -> Iterator[tuple[str, int, str]]:
         """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first."""

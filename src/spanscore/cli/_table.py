@@ -11,6 +11,7 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
+from spanscore.cases import case_of
 from spanscore.cli._columns import width_of
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
@@ -43,7 +44,8 @@ _PARTED: Final = {
 class Table:
     """Prints each trajectory as it comes: a line for one that passed, the whole story for one that failed."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, key: str | None = None) -> None:
+        self._key: Final = key
         self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
 
@@ -54,7 +56,7 @@ class Table:
         limit = _FAILING_SHOWN if label == "fail" else _OTHERS_SHOWN
         if self._shown[label] > limit:
             return
-        self._console.print(_headline(report))
+        self._console.print(_headline(report, case_of(report.trajectory, self._key)))
         if label == "fail":
             for evaluation in report.evaluations:
                 self._tell(report, evaluation)
@@ -81,6 +83,8 @@ class Table:
         """Print what was not scored and why: what checked nothing must not look as if all were well."""
         for name, skipped, reasons in summary.skipped():
             self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
+        for row in summary.unused():
+            self._console.print(Text(printable(row, _SENTENCE_WIDTH), style="dim"))
         for name, why in summary.unscored():
             told = f"{name} checked nothing: {why}"
             self._console.print(Text(printable(told, _SENTENCE_WIDTH), style="yellow"))
@@ -102,10 +106,10 @@ class Table:
                 assert_never(evaluation.outcome)
 
 
-def _headline(report: Report) -> Text:
+def _headline(report: Report, case: str | None) -> Text:
     mark, style = _MARKS[report.label]
     trajectory = report.trajectory
-    known = [trajectory.service, trajectory.agent, _plural(len(trajectory.calls), "tool call")]
+    known = [trajectory.service, trajectory.agent, case, _plural(len(trajectory.calls), "tool call")]
     if not report.complete:
         known.append(f"incomplete ({report.close_reason})")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")

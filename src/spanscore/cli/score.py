@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = configuration.load(arguments.config) if arguments.config else configuration.default()
     config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
+    datasets = (entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase))
+    arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
     summary = Summary(pipeline.entries)
     selection = Selection(arguments)
     with progress("reading") as shown, ExitStack() as stack:
@@ -97,10 +99,11 @@ def _tell_failures(pipeline: Pipeline) -> bool:
 
 
 def _tell_unscored(arguments: argparse.Namespace, summary: Summary) -> bool:
-    """Say, where standard output does not, which evaluators checked nothing, and return whether that is a failure."""
+    """Say, where standard output does not, what was not checked, and return whether that is a failure."""
     unscored = list(summary.unscored())
-    for name, why in unscored if arguments.format != "table" else ():
-        print(f"{name} checked nothing: {why}", file=sys.stderr)
+    if arguments.format != "table":
+        for told in [*summary.unused(), *(f"{name} checked nothing: {why}" for name, why in unscored)]:
+            print(told, file=sys.stderr)
     return bool(unscored) and not arguments.allow_unscored
 
 

@@ -132,23 +132,32 @@ def of_alignment(
     return found
 
 
-def scored(
+def scored(  # noqa: PLR0913 - what a score is made of
     value: float,
     passed: bool,  # noqa: FBT001 - as in Score
     summary: str,
     details: Mapping[str, Any],
     deviations: Sequence[Deviation] = (),
+    *,
+    told: Sequence[Deviation] = (),
 ) -> Score:
-    """Return a score whose explanation is a sentence with the numbers and the first deviations in words."""
+    """Return a score whose explanation is a sentence with the numbers and the first deviations in words.
+
+    Args:
+        value: as in Score.
+        passed: as in Score.
+        summary: the sentence with the numbers.
+        details: as in Score; the deviations are added.
+        deviations: what the summary does not tell yet.
+        told: what it tells already.
+    """
+    listed = [*deviations[:LIMIT], *told[:LIMIT]][:LIMIT]
+    if listed:
+        details = {**details, "deviations": [deviation.as_json() for deviation in listed]}
     if not deviations:
         return Score(value, passed, summary, details)
-    told, plain = (_sentence(summary, deviations, content=content) for content in (True, False))
-    return Score(value, passed, told, {**details, **rows(deviations)}, None if plain == told else plain)
-
-
-def rows(deviations: Sequence[Deviation]) -> dict[str, Any]:
-    """Return the deviations as an entry of an evaluator's details; none where there are none."""
-    return {"deviations": [deviation.as_json() for deviation in deviations[:LIMIT]]} if deviations else {}
+    full, plain = (_sentence(summary, deviations, content=content) for content in (True, False))
+    return Score(value, passed, full, details, None if plain == full else plain)
 
 
 def _sentence(summary: str, deviations: Sequence[Deviation], *, content: bool) -> str:

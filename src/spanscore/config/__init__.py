@@ -1,5 +1,6 @@
 """The configuration: YAML, checked and built. The only part of spanscore that knows YAML and pydantic."""
 
+from spanscore.config._by_case import ByCase
 from spanscore.config._config import Config, default, load, loads
 from spanscore.config._describe import Description, Parameter, describe
 from spanscore.config._parameters import build_evaluator
@@ -8,6 +9,7 @@ from spanscore.config._schema import json_schema
 from spanscore.config._values import Endpoint, Secret
 
 __all__ = [
+    "ByCase",
     "Config",
     "Description",
     "Endpoint",

@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAli
 
 from annotated_types import Ge, MinLen
 
-from spanscore.compare.deviations import Deviation, rows
+from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.matching import positions
 from spanscore.compare.names import Normalise, called_names, listed, normaliser
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Score, Trajectory
+from spanscore.model import Outcome, Trajectory
 
 Operator: TypeAlias = Literal["=", "==", "!=", ">", "<", ">=", "<="]
 Count: TypeAlias = Annotated[int, Ge(0)]
@@ -88,8 +88,9 @@ class ToolCallCount(Parameters):
         if unmet:
             explanation += f" ({'; '.join(unmet[:_SHOWN])}{'; ...' if len(unmet) > _SHOWN else ''})"
         explanation += ", and strict needs all." if self.strict else "."
-        details = {"explained_tool_calls_count": explained, **rows(_deviations(missed, names, trajectory))}
-        return Score(value, value >= self.threshold, explanation, details)
+        details = {"explained_tool_calls_count": explained}
+        told = _deviations(missed, names, trajectory)
+        return scored(value, value >= self.threshold, explanation, details, told=told)
 
 
 class _Criterion(NamedTuple):

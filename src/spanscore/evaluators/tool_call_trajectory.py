@@ -55,21 +55,18 @@ class ToolCallTrajectory(Parameters):
         explanation += f"; {', '.join(exceeded)}." if exceeded else "."
         details = {"measurements": measurements, "gates_exceeded": exceeded}
         passed = value >= self.threshold and not exceeded
-        return scored(value, passed, explanation, details, [] if passed else self._deviations(trajectory.calls, names))
+        if passed:
+            return scored(value, passed, explanation, details)
+        repeats = self._repeats(trajectory.calls, names)
+        return scored(value, passed, explanation, details, _failures(trajectory.calls), told=repeats)
 
-    def _deviations(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
-        """Return the calls that failed and, where they are too many, the first that repeats the tool before it."""
-        found = [
-            Deviation.at("error", index, calls, differences=(Difference((), ABSENT, call.error),))
-            for index, call in enumerate(calls)
-            if call.error is not None
-        ]
+    def _repeats(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
+        """Return, where there are too many, the first call too many that repeats the tool of the call before it."""
         repeated = [index for index, (one, other) in enumerate(pairwise(names), 1) if one == other]
         limit = self.max_consecutive_same_tool
-        if limit is not None and len(repeated) > limit:
-            rule = f"max_consecutive_same_tool: {limit}"
-            found.append(Deviation.at("rule", repeated[limit], calls, expected=rule))
-        return found
+        if limit is None or len(repeated) <= limit:
+            return []
+        return [Deviation.at("rule", repeated[limit], calls, expected=f"max_consecutive_same_tool: {limit}")]
 
     def _exceeded(self, measurements: dict[str, Any]) -> list[str]:
         gates = (
@@ -83,6 +80,14 @@ class ToolCallTrajectory(Parameters):
             for gate, limit, measured in gates
             if limit is not None and measurements[measured] > limit
         ]
+
+
+def _failures(calls: Sequence[ToolCall]) -> list[Deviation]:
+    return [
+        Deviation.at("error", index, calls, differences=(Difference((), ABSENT, call.error),))
+        for index, call in enumerate(calls)
+        if call.error is not None
+    ]
 
 
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:

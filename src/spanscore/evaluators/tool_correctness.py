@@ -7,11 +7,11 @@ from itertools import islice
 from typing import ClassVar
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Deviation, rows
+from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.names import Normalise, listed, normaliser
 from spanscore.contracts import Parameters, ToolNames
-from spanscore.model import Outcome, Score, Skipped, Trajectory
+from spanscore.model import Outcome, Skipped, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +54,5 @@ class ToolCorrectness(Parameters):
         deviations = [Deviation(kind="missing", tool=name) for name in missing]
         first = {canonical[name]: trajectory.names.index(name) for name in reversed(called) if canonical[name] in extra}
         deviations += [Deviation.at("unexpected", first[name], trajectory.calls) for name in extra]
-        details = {
-            "missing": missing,
-            "extra": extra,
-            "canonical": dict(islice(canonical.items(), LIMIT)),
-            **rows(deviations),
-        }
-        return Score(value, value >= self.threshold, explanation, details)
+        details = {"missing": missing, "extra": extra, "canonical": dict(islice(canonical.items(), LIMIT))}
+        return scored(value, value >= self.threshold, explanation, details, told=deviations)

@@ -11,12 +11,12 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 from annotated_types import Ge
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Deviation, rows
+from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.names import Normalise, called_names, normaliser, short
 from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Score, ToolCall, Trajectory
+from spanscore.model import Outcome, ToolCall, Trajectory
 
 _SHOWN: Final = 5
 
@@ -72,9 +72,9 @@ class ToolPolicy(Parameters):
         details = {
             "rules": {"kept": kept, "total": total},
             "broken": [_broken(rule.text, calls, trajectory.calls) for rule, calls in broken],
-            **rows([_deviation(rule.text, calls, trajectory.calls) for rule, calls in broken]),
         }
-        return Score(value, value >= self.threshold, explanation, details)
+        told = [_deviation(rule.text, calls, trajectory.calls) for rule, calls in broken]
+        return scored(value, value >= self.threshold, explanation, details, told=told)
 
     def _all_rules(self, matcher: Callable[[str], _Matches]) -> Iterator[_Rule]:
         for tool in self.required:

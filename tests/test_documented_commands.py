@@ -1,0 +1,192 @@
+"""Every command of README and documentation is run as it stands, by this file or by one that is named here."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from deadline import DEADLINE_S
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+RUN_ELSEWHERE = {
+    "python3 -m venv .venv && .venv/bin/pip install .": "tests/integration/test_install.py",
+    "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": "tests/test_golden_recipe.py",
+    "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": "tests/test_golden_recipe.py",
+}
+"""What blocks begin with that are run by another test."""
+
+AGENT = """
+from opentelemetry import trace
+
+tracer = trace.get_tracer("agent")
+with tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    pass
+"""
+"""What documentation calls agent.py: a program of the reader's own."""
+
+
+def commands(page: Path) -> list[str]:
+    """Return the blocks of commands on a page."""
+    return [text.strip() for text in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)]
+
+
+BLOCKS = [
+    pytest.param(text, id=f"{page.relative_to(ROOT).with_suffix('')}-{number}")
+    for page in PAGES
+    for number, text in enumerate(commands(page))
+    if not text.startswith(tuple(RUN_ELSEWHERE))
+]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a directory that has what a checkout has, and takes what commands write."""
+    for name in ("config", "deploy", "scripts", "tests", ".venv"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / ".venv").unlink()
+    (tmp_path / ".venv").symlink_to(Path(sys.prefix))
+    (tmp_path / "agent.py").write_text(AGENT)
+    (tmp_path / "spanscore.yaml").write_text("evaluators: {health: {type: tool_call_trajectory}}\n")
+    return tmp_path
+
+
+def started(script: str, directory: Path) -> subprocess.Popen[str]:
+    """Have a shell run commands, in a group of processes of their own."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    state = {"XDG_STATE_HOME": str(directory / "state"), "OTEL_BSP_SCHEDULE_DELAY": "1"}
+    return subprocess.Popen(
+        ["sh", "-ec", script],
+        cwd=directory,
+        env={**os.environ, "PATH": path, **state},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def default_ports() -> Iterator[None]:
+    """Have the ports that documentation names to ourselves, as far as other runs of these tests go."""
+    with (Path(tempfile.gettempdir()) / "spanscore-default-ports.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for port in (4317, 4318, 9464):
+            with socket.socket() as asked:
+                asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    asked.bind(("127.0.0.1", port))
+                except OSError:
+                    pytest.skip(f"port {port} of this machine is taken by another program: end that to run this test")
+        yield
+
+
+@contextmanager
+def served(script: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a receiver until it is told to end, and see that it is ready."""
+    process = started(script, directory)
+    too_late = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
+    too_late.start()
+    try:
+        assert process.stderr is not None
+        assert any("is ready" in line for line in process.stderr)
+        yield process
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate()
+    finally:
+        too_late.cancel()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def finished(script: str, directory: Path) -> tuple[int, str, str]:
+    """Run commands to their end; return the status and what they wrote."""
+    process = started(script, directory)
+    try:
+        told, complained = process.communicate(timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, told, complained
+
+
+def _serves(script: str, directory: Path) -> None:
+    with default_ports(), served(script, directory):
+        pass
+
+
+def _sends(script: str, directory: Path) -> None:
+    with default_ports(), served("spanscore serve", directory):
+        status, told, complained = finished(script, directory)
+    assert (0, "") == (status, complained)
+    assert told.startswith("sent ")
+
+
+def _points_an_agent_there(script: str, directory: Path) -> None:
+    with default_ports(), served("spanscore serve", directory) as receiver:
+        agent = "OTEL_TRACES_EXPORTER=otlp OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none opentelemetry-instrument"
+        assert (0, "", "") == finished(f"{script}\n{agent} python agent.py", directory)
+        assert receiver.stdout is not None
+        assert "health=1" in receiver.stdout.readline()
+
+
+def _scores(script: str, directory: Path) -> None:
+    status, told, complained = finished(script, directory)
+    assert (1, "") == (status, complained)
+    assert "failing" in told.splitlines()[-1]
+
+
+def _runs_an_agent(script: str, directory: Path) -> None:
+    quiet = "export OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=console\n"
+    # The receiver that `otlp` sends to is the reader's own: here spans are printed in its place.
+    status, told, complained = finished(quiet + script.replace("spanscore,otlp", "spanscore,console"), directory)
+    assert (0, "") == (status, complained)
+    if "instrument" in script:
+        assert "gen_ai.evaluation.result" in told
+
+
+def _demonstrates(script: str, directory: Path) -> None:
+    status, told, complained = finished(f"cd {ROOT} && {script}", directory)
+    assert 0 == status, complained
+    assert "8 trajectories, 27 tool calls, 5 failing" in told
+
+
+RUNS = (
+    ("scripts/demo", _demonstrates),
+    ("spanscore serve", _serves),
+    ("spanscore send", _sends),
+    ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
+    ("export OTEL_TRACES_EXPORTER", _runs_an_agent),
+    ("OTEL_RESOURCE_ATTRIBUTES", _runs_an_agent),
+    (".venv/bin/spanscore score", _scores),
+    ("spanscore score", _scores),
+)
+"""How blocks that begin so are run, and what is seen of them."""
+
+
+@pytest.mark.parametrize("script", BLOCKS)
+def test_every_command_does_what_the_text_says(script: str, checkout: Path) -> None:
+    """Each block is run as it stands, in a directory that looks like a checkout; a new kind has to be added here."""
+    (run,) = [run for beginning, run in RUNS if script.startswith(beginning)]
+    run(script, checkout)
+
+
+@pytest.mark.parametrize("beginning", RUN_ELSEWHERE)
+def test_the_others_are_run_by_another_test(beginning: str) -> None:
+    """What is left out here is on a page, and the test that is named for it is there."""
+    assert [True] == [text.startswith(beginning) for page in PAGES for text in commands(page) if beginning in text]
+    assert (ROOT / RUN_ELSEWHERE[beginning]).is_file()
