@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 RUN_ELSEWHERE = {
+    "scripts/test": ".ci/run",
     "python3 -m venv .venv && .venv/bin/pip install .": "tests/integration/test_install.py",
     "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": "tests/test_golden_recipe.py",
     "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": "tests/test_golden_recipe.py",

@@ -106,7 +106,8 @@ class ScoringSpanProcessor(SpanProcessor):
         context = span.context
         if context is not None and not self._is_ours(span):
             self._runtime.started(context)
-            if is_local_root(span):
+            parent = span.parent
+            if parent is None or parent.is_remote:
                 self._runtime.stay_ahead()
 
     def on_end(self, span: ReadableSpan | None) -> None:
