@@ -37,7 +37,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from spanscore.storage import records
 
-DEADLINE_S: Final = 60.0
+DEADLINE_S: Final = 120.0
 
 _CLIENTS: Final = 4
 _SENT_TWICE: Final = 0.1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from isolation.hostile import Hostile
 
-LOADING_S = 1.2
+LOADING_S = 3.0
 
 if "spanscore.isolation.time_limit" not in sys.modules:
     time.sleep(LOADING_S)

@@ -20,7 +20,7 @@ pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka
 
 from receivers.kafka_cluster import TOPIC, Cluster, cluster
 
-REBALANCES_S = 60.0
+REBALANCES_S = DEADLINE_S
 
 
 @pytest.fixture(scope="module")
