@@ -177,19 +177,25 @@ def main(arguments: Sequence[str] | None = None, repository: Path = ROOT) -> int
         options=options,
         logs=asked.logs,
     )
-    runs = []
+    runs: list[Run] = []
     with _sigterm_interrupts():
-        for number, run in enumerate(campaign(setting), 1):
-            runs.append(run)
-            print(*_told(number, run), sep="\n", flush=True)
+        try:
+            for number, run in enumerate(campaign(setting), 1):
+                runs.append(run)
+                print(*_told(number, run), sep="\n", flush=True)
+        except KeyboardInterrupt:
+            print(f"interrupted in run {len(runs) + 1}")
+    print(_figures(setting, runs))
+    return int(not all(run.is_green for run in runs) or len(runs) < setting.runs)
+
+
+def _figures(setting: Setting, runs: Sequence[Run]) -> str:
     green = sum(run.is_green for run in runs)
     passed, failed = (sum(run.counts.get(what, 0) for run in runs) for what in ("passed", "failed"))
-    seconds = sum(run.seconds for run in runs)
-    print(
-        f"{green} of {len(runs)} runs green, {passed} tests passed, {failed} failed, {seconds:.0f} s, "
-        f"{os.cpu_count()} cores with {setting.busy} busy processes"
+    return (
+        f"{green} of {setting.runs} runs green, {passed} tests passed, {failed} failed, "
+        f"{sum(run.seconds for run in runs):.0f} s, {os.cpu_count()} cores with {setting.busy} busy processes"
     )
-    return int(green < setting.runs)
 
 
 @contextmanager

@@ -109,13 +109,13 @@ def test_nothing_stays_busy(repository: Callable[[str], Path], tmp_path: Path, n
     tests = f"import pathlib, threading\ndef test(): pathlib.Path({str(hanging)!r}).touch(); threading.Event().wait()"
     root = repository(tests)
     code = f"""
-import pathlib, signal
+import pathlib, signal, sys
 from campaigns import busy
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background is told to ignore it
-busy.main(["--busy", "2"], pathlib.Path({str(root)!r}))
+sys.exit(busy.main(["--busy", "2"], pathlib.Path({str(root)!r})))
 """
     environment = os.environ | {"PYTHONPATH": str(Path(busy.__file__).parents[1]), "TMPDIR": str(tmp_path)}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL) as running:
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as running:
         eventually(hanging.exists)  # and by then all others run
         *workers, scripts = (int(pid) for pid in children(running.pid))
         running.send_signal(number)
@@ -123,8 +123,11 @@ busy.main(["--busy", "2"], pathlib.Path({str(root)!r}))
             assert 0 != running.wait(DEADLINE_S)
         finally:
             running.kill()
+        told = running.stdout.read().decode()  # type: ignore[union-attr]  # it is a pipe
     if number == signal.SIGKILL:
         os.killpg(scripts, signal.SIGKILL)
+    else:
+        assert told.startswith("interrupted in run 1\n0 of 5 runs green, 0 tests passed")
     assert 2 == len(workers)
     eventually(lambda: not any(map(is_running, (*workers, scripts))))
 
