@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from deadline import DEADLINE_S
 from spanscore.cli import main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -143,3 +144,73 @@ class Broken:
     def read_model(self, span):
         return None
 '''
+
+
+def golden(path: Path, *cases: str) -> Path:
+    """Write a dataset with a row for each case, and a configuration that uses it; return the latter."""
+    rows = [{"key": case, "expected": {"no_tool": 0}} for case in cases]
+    (path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = path / "golden.yaml"
+    config.write_text(
+        "evaluators: {golden: {type: tool_call_count, expected_from: {dataset: golden.jsonl, key: session.id}}}"
+    )
+    return config
+
+
+def cases_of(recording: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the cases of a recording."""
+    main(["score", recording, "--format", "json", "--allow-unscored"])
+    return sorted({json.loads(line)["attributes"]["session.id"] for line in capsys.readouterr().out.splitlines()})
+
+
+def test_a_case_that_was_not_checked_fails_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run without its row and a row without its run are said, each with the nearest; a filter asks for no others."""
+    recording = str(CORPUS / "google-adk-oi.jsonl.gz")
+    first, *others = cases_of(recording, capsys)
+    whole, mistyped = golden(tmp_path, first, *others), f"{first}x"
+    arguments = ["score", recording, "--config", str(whole)]
+    assert 0 == main(arguments)
+    capsys.readouterr()
+
+    golden(tmp_path, mistyped, *others)
+    assert 1 == main(arguments)
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"golden did not check a case: golden.jsonl has no row for session.id = '{first}'; the nearest is" in told
+    assert f"golden did not check a case: golden.jsonl:1: no run has session.id = '{mistyped}'; the nearest is" in told
+
+    assert 1 == main([*arguments, "--format", "junit"])
+    (suite,) = ET.fromstring(capsys.readouterr().out)
+    assert 2 == len(suite.findall("testcase/error"))
+    assert [0, 0] == [main([*arguments, *more]) for more in (["--allow-unscored"], ["--case", others[0]])]
+
+
+def test_nothing_to_score_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty recording fails with one sentence, whatever is configured."""
+    (tmp_path / "empty.jsonl").write_text("")
+
+    assert 1 == main(["score", str(tmp_path / "empty.jsonl"), "--format", "json"])
+    assert "nothing to score: no trace was found\n" == capsys.readouterr().err
+
+
+def test_a_mistyped_attribute_is_answered_with_the_nearest(
+    configured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As is a mistyped value."""
+    configured.write_text(MISTYPED.replace("gen_ai.agent.name", "gen_ai.agnt.name"))
+
+    assert 1 == main(["score", RECORDING, "--config", str(configured)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "no run has 'gen_ai.agnt.name'; did you mean 'gen_ai.agent.name'?" in told
+
+
+def test_files_are_whole_when_nobody_reads_the_table(tmp_path: Path) -> None:
+    """`spanscore score ... --junit FILE | head -1` writes the file, and ends with its own status."""
+    written = tmp_path / "scores.xml"
+    command = [sys.executable, "-m", "spanscore", "score", RECORDING, "--junit", str(written)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, complained = process.communicate(timeout=DEADLINE_S)
+
+    assert (1, b"") == (process.returncode, complained)
+    assert 6 == len(ET.parse(written).findall("testsuite/testcase"))

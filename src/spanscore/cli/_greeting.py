@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from spanscore.config import Config
+from spanscore.service.durability import default_directory
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.sockets.listening import Address
 
@@ -28,6 +30,8 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         lines.append(f"  Kafka            {kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}")
     if pages is not None:
         lines.append(f"  metrics          {pages}/metrics")
+    if config.storage.durability != "none" and otlp is not None:
+        lines.append(f"  storage          {config.storage.directory or default_directory(os.environ)}")
     if http is not None:
         lines += _advice(f"{http}{path}", "http/protobuf")
     elif grpc is not None:

@@ -44,9 +44,9 @@ class JUnit:
     def finish(self, summary: Summary) -> None:
         """Write the document."""
         names = self._names.names()
-        for name, why in summary.unscored():
-            suite = self._suites.setdefault(name, _Suite(name))
-            suite.add_unscored(f"checked nothing: {why}", allowed=self._allow_unscored)
+        unchecked = [(name, f"checked nothing: {why}") for name, why in summary.unscored()]
+        for name, why in [*summary.unchecked_cases(), *unchecked]:
+            self._suites.setdefault(name, _Suite(name)).add_unscored(why, allowed=self._allow_unscored)
         suites = list(self._suites.values())
         self._out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
         counts = _counted(suites, "tests", "failures", "errors")  # and no more: Jenkins' schema allows none there
@@ -80,7 +80,7 @@ class _Suite:
         self._cases.append(_Case(run, classname, _properties(trajectory) + self._verdict(report, evaluation)))
 
     def add_unscored(self, why: str, *, allowed: bool) -> None:
-        """Add a case for an evaluator that scored nothing at all; cases that it skipped are there already."""
+        """Add a case for what could not be checked, which stands for no run."""
         self.skipped += allowed
         self.errors += not allowed
         tag = "skipped" if allowed else "error"

@@ -11,6 +11,7 @@ from spanscore.nearest import suggestion
 from spanscore.pipeline import EvaluatorEntry
 
 _SEEN: Final = 100
+_KEYS: Final = 1_000
 _SHOWN: Final = 5
 
 
@@ -27,12 +28,16 @@ class Matched:
         self._seen: Final = {key: dict[str, None]() for key in entry.match}
         self._found: Final = dict.fromkeys(entry.match, 0)
         self._matching = 0
+        self._keys: Final[dict[str, None]] = {}
+        """The attributes that trajectories have."""
 
     def add(self, trajectory: Trajectory) -> None:
         """Look at one more trajectory."""
         if self._entry.matches is None or self._entry.matches(trajectory.attributes):
             self._matching += 1
             return
+        if len(self._keys) < _KEYS:
+            self._keys.update(dict.fromkeys(trajectory.attributes))
         for key, matches in self._globs.items():
             value = trajectory.attributes.get(key)
             if value is None:
@@ -46,6 +51,8 @@ class Matched:
         """Return why the evaluator was asked about no trajectory at all."""
         if self._matching:
             return f"matched {self._matching}, but sample_ratio {self._entry.sample_ratio:g} took none of them"
+        if not self._entry.match:
+            return "there was no run"
         unfound = [key for key, count in self._found.items() if not count]
         if not unfound:
             return f"matched no run: none has all of {', '.join(self._entry.match)} as wanted"
@@ -53,5 +60,5 @@ class Matched:
         glob = self._entry.match[key]
         seen = self._seen[key]
         if not seen:
-            return f"matched no run: match {key}: {glob}, which no run has"
+            return f"matched no run: match {key}: {glob}; no run has {key!r}{suggestion(key, self._keys)}"
         return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{suggestion(glob, seen)}"

@@ -56,6 +56,8 @@ class Selection:
             _Filter("--case", arguments.case, key or "a case", lambda run: case_of(run, key), lambda case: case.__eq__),
         ]
         self._filters: Final = [each for each in filters if each.is_set]
+        self.is_set: Final = bool(self._filters)
+        """Whether any filter was asked for."""
         self._seen = False
         self._found = False
 

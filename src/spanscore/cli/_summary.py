@@ -22,9 +22,11 @@ class Summary:
 
     Args:
         entries: every evaluator that runs.
+        is_part: whether only a part of what there is was asked for.
     """
 
-    def __init__(self, entries: Iterable[EvaluatorEntry]) -> None:
+    def __init__(self, entries: Iterable[EvaluatorEntry], *, is_part: bool = False) -> None:
+        self._is_part: Final = is_part
         entries = tuple(entries)
         self.tallies: Final = {entry.name: Tally(entry.type) for entry in entries}
         self.trajectories = 0
@@ -62,18 +64,20 @@ class Summary:
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
-        for name, tally in self.tallies.items():
+        for name, tally in self.tallies.items() if self.trajectories else ():
             if tally.scored or tally.failed:
                 continue
             yield name, f"skipped all {tally.skipped}" if tally.skipped else self._matched[name].why_none()
 
-    def unused(self) -> Iterator[str]:
-        """Yield what to tell of rows of datasets that no trajectory was compared with, the first few of each."""
+    def unchecked_cases(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of each evaluator with a dataset and each of its cases that could not be checked, and why.
+
+        A run may be of a case that has no row, and a row of a case that no run was of. The latter says nothing where
+        only a part of the recording was asked for.
+        """
         for name, dataset in self._datasets.items():
-            rows = list(dataset.unused())
-            yield from (f"{name}: {row}" for row in rows[:_REASONS_TOLD])
-            if len(rows) > _REASONS_TOLD:
-                yield f"{name}: {len(rows) - _REASONS_TOLD} more rows that no run has asked for"
+            yield from ((name, why) for why in dataset.missed())
+            yield from ((name, why) for why in (() if self._is_part else dataset.unused()))
 
     def skipped(self) -> Iterator[tuple[str, int, str]]:
         """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first."""

@@ -41,12 +41,20 @@ _PARTED: Final = {
 }
 
 
+class _Terminal(Console):
+    """A terminal whose reader, such as `head`, may leave: that is the caller's to handle, and not the program's end."""
+
+    def on_broken_pipe(self) -> None:
+        """Say so as everything else does that writes."""
+        raise BrokenPipeError
+
+
 class Table:
     """Prints each trajectory as it comes: a line for one that passed, the whole story for one that failed."""
 
     def __init__(self, out: TextIO, key: str | None = None) -> None:
         self._key: Final = key
-        self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
+        self._console = _Terminal(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
 
     def add(self, report: Report) -> None:
@@ -71,7 +79,9 @@ class Table:
         self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
         self._tell_unchecked(summary)
         failing = f", {summary.failing} failing" if summary.failing else ""
-        self._console.print(f"{summary.trajectories} trajectories, {summary.tool_calls} tool calls{failing}")
+        self._console.print(
+            f"{_trajectories(summary.trajectories)}, {_plural(summary.tool_calls, 'tool call')}{failing}"
+        )
 
     def _fitting(self, *grids: Grid) -> Grid | None:
         """Return the first grid that is no wider than the output: in one that is, heads and names are cut."""
@@ -83,11 +93,12 @@ class Table:
         """Print what was not scored and why: what checked nothing must not look as if all were well."""
         for name, skipped, reasons in summary.skipped():
             self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
-        for row in summary.unused():
-            self._console.print(Text(printable(row, _SENTENCE_WIDTH), style="dim"))
-        for name, why in summary.unscored():
-            told = f"{name} checked nothing: {why}"
-            self._console.print(Text(printable(told, _SENTENCE_WIDTH), style="yellow"))
+        cases = list(summary.unchecked_cases())
+        told = [f"{name} did not check a case: {why}" for name, why in cases[:_OTHERS_SHOWN]]
+        if len(cases) > _OTHERS_SHOWN:
+            told.append(f"... and {_plural(len(cases) - _OTHERS_SHOWN, 'more case')}")
+        for each in [*told, *(f"{name} checked nothing: {why}" for name, why in summary.unscored())]:
+            self._console.print(Text(printable(each, _SENTENCE_WIDTH), style="yellow"))
 
     def _tell(self, report: Report, evaluation: Evaluation) -> None:
         match evaluation.outcome:
@@ -207,6 +218,10 @@ def _style(tally: Tally) -> str:
 
 def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 2), expand=False)
+
+
+def _trajectories(count: int) -> str:
+    return "1 trajectory" if count == 1 else f"{count} trajectories"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -44,7 +44,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--allow-unscored",
         action="store_true",
-        help="do not fail when an evaluator scored no trajectory: it matched none, or skipped all",
+        help=(
+            "do not fail when an evaluator scored no trajectory, as it matched none or skipped all, "
+            "or when a case of a dataset was not checked"
+        ),
     )
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out of the output"
@@ -60,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     pipeline = wiring.pipeline(config)
     datasets = (entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase))
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
-    summary = Summary(pipeline.entries)
     selection = Selection(arguments)
+    summary = Summary(pipeline.entries, is_part=selection.is_set)
     with progress("reading") as shown, ExitStack() as stack:
         recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
         outputs = opened_outputs(arguments, stack)
@@ -100,11 +103,14 @@ def _tell_failures(pipeline: Pipeline) -> bool:
 
 def _tell_unscored(arguments: argparse.Namespace, summary: Summary) -> bool:
     """Say, where standard output does not, what was not checked, and return whether that is a failure."""
-    unscored = list(summary.unscored())
+    cases, unscored = list(summary.unchecked_cases()), list(summary.unscored())
     if arguments.format != "table":
-        for told in [*summary.unused(), *(f"{name} checked nothing: {why}" for name, why in unscored)]:
+        for told in [
+            *(f"{name} did not check a case: {why}" for name, why in cases),
+            *(f"{name} checked nothing: {why}" for name, why in unscored),
+        ]:
             print(told, file=sys.stderr)
-    return bool(unscored) and not arguments.allow_unscored
+    return bool(cases or unscored) and not arguments.allow_unscored
 
 
 def _ratio(text: str) -> float:

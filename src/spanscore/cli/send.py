@@ -25,6 +25,12 @@ _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
 _KEY_SIZE: Final = 32
 _TOPIC: Final = "otlp_spans"
 
+_WRONG_PROTOCOL: Final = {
+    "not_http": "does not answer in HTTP: gRPC needs --protocol grpc, TLS an endpoint with https://",
+    "tls": "does not answer in TLS: without it the endpoint begins with http://",
+}
+"""What no retry heals."""
+
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
@@ -120,7 +126,7 @@ class _Replay:
         self._delivery: Final = Delivery(client, self._pause, _RETRIES)
         self._endpoint: Final = endpoint
         self._pace: Final = pace
-        self._untrusted = False
+        self._told = False
         self._requests = 0
         self.sent = 0
         """Spans taken."""
@@ -141,7 +147,7 @@ class _Replay:
             rejected = request.spans if isinstance(answer, Refused) else min(answer.rejected, request.spans)
             self.refused += rejected
             self.sent += request.spans - rejected
-            if rejected and not self._untrusted:
+            if rejected and not self._told:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
                 what = f"request {self._requests}: {counted(rejected, 'span')} refused ({reason})"
                 print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
@@ -150,9 +156,13 @@ class _Replay:
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
         if answer.untrusted:
-            self._untrusted = True
+            self._told = True
             refused = f"the certificate of {self._endpoint} is refused: {answer.problem}"
             print(f"{refused}; {_way_out(answer.problem)}", file=sys.stderr)
+            return True
+        if (wrong := _WRONG_PROTOCOL.get(answer.reason)) is not None:
+            self._told = True
+            print(f"{self._endpoint} {wrong}", file=sys.stderr)
             return True
         why = f"{answer.reason}: {answer.problem}" if answer.problem else answer.reason
         print(f"cannot send to {self._endpoint} now ({why}): trying again in {seconds:.1f} s", file=sys.stderr)

@@ -57,6 +57,10 @@ class ByCase:
         self._used.add(name)
         return row.evaluator
 
+    def missed(self) -> Iterator[str]:
+        """Yield for each run whose case has no row what to tell of it, the first thousand: it was not checked."""
+        yield from (self._absence(name).reason for name in self._missed)
+
     def unused(self) -> Iterator[str]:
         """Yield for each row that no run has asked for what to tell of it: nothing was checked against it."""
         missed = ManyNames(self._missed)

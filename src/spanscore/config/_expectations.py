@@ -45,7 +45,9 @@ def from_dataset(
     for case in _cases(kind, fixed, key, dataset):
         elsewhere = f"{file}:{case.line}" if case.line else file
         if isinstance(case, Fault):
-            problems.append(Problem(node.place, (), case.message, elsewhere))
+            unread = case.message.startswith("cannot be read")
+            why = f"{file} {case.message}; the path is relative to this configuration" if unread else case.message
+            problems.append(Problem(node.place, (), why, "" if unread else elsewhere))
             continue
         built = _build(kind, fixed, case.parameters)
         if not isinstance(built, list):

@@ -104,7 +104,7 @@ def _what_is_wrong(report: Report, evaluation: Evaluation) -> str:
             told = failure_text(report, failed)
         case _:
             return ""
-    return f"{printable(evaluation.name)}: {printable(told, _SENTENCE_WIDTH)}"
+    return f"{printable(evaluation.name)}: {printable(told.rstrip('.'), _SENTENCE_WIDTH)}"
 
 
 def _encodable(text: str, encoding: str | None) -> str:
