@@ -243,7 +243,7 @@ def test_files_that_cannot_be_read(problems: Problems, tmp_path: Path) -> None:
 
     (told,) = problems(entry("missing.jsonl"))
     hint = "the path is relative to this configuration"
-    assert told.partition(": ")[2] == f"missing.jsonl cannot be read: No such file or directory; {hint}"
+    assert told.partition(": ")[2] == f"missing.jsonl: cannot be read: No such file or directory; {hint}"
     assert ["latin.jsonl:2: must be UTF-8"] == problems(entry("latin.jsonl"))
     assert ["large.jsonl: must not be larger than 64 MiB"] == problems(entry("large.jsonl"))
 

@@ -46,7 +46,7 @@ def from_dataset(
         elsewhere = f"{file}:{case.line}" if case.line else file
         if isinstance(case, Fault):
             unread = case.message.startswith("cannot be read")
-            why = f"{file} {case.message}; the path is relative to this configuration" if unread else case.message
+            why = f"{file}: {case.message}; the path is relative to this configuration" if unread else case.message
             problems.append(Problem(node.place, (), why, "" if unread else elsewhere))
             continue
         built = _build(kind, fixed, case.parameters)
