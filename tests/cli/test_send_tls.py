@@ -98,6 +98,7 @@ def test_a_client_can_say_who_it_is(protocol: Protocol, recording: str) -> None:
             ),
         ),
     ],
+    ids=["a missing authority", "no certificate", "a certificate without its key", "another's key"],
 )
 def test_files_that_are_of_no_use(
     protocol: Protocol, recording: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
