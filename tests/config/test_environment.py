@@ -180,8 +180,10 @@ def test_bad_references(problems: Problems, text: str, expected: str) -> None:
         ),
         (
             "evaluators: {a: {type: trajectory_match, expected_from: {dataset: '${env:A}.jsonl', key: id}}}",
-            "c.yaml:1:67: ${env:A}.jsonl: cannot be read: No such file or directory; the path is relative to this "
-            "configuration",
+            (
+                "c.yaml:1:67: ${env:A}.jsonl: cannot be read: No such file or directory; the path is relative to this "
+                "configuration"
+            ),
         ),
         (
             "dialects: {disabled: ['${env:A}']}",
