@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from spanscore.storage.files import StorageError
-from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, file_header
+from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, Kind, file_header
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced
 from storage.disks import FailingDisk, MemoryDisk
-from storage.storing import DEADLINE_S, Kept, kept, names, request, sizes
+from storage.storing import DEADLINE_S, Kept, kept, names, request, sizes, trace_id
 
 SMALL = StorageSettings(max_size=2**20, sync_interval_s=0)
 IMPATIENT = StorageSettings(max_size=2**20, sync_interval_s=0, compact_after_s=0)
@@ -176,6 +176,60 @@ def test_when_it_is_full_requests_are_refused_until_there_is_room() -> None:
         storing.close(*taken)
         storing.storage.look_after()
         assert ("", True) == (storing.storage.trouble, storing.put(9_999))
+
+
+def test_the_heaviest_open_traces_give_way() -> None:
+    """Where room is short, those that keep the most are to be closed, and small ones stay, however many are older."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        for number in range(1, 41):
+            storing.put(number)
+        heavy = [number for number in range(100, 120) if storing.put(*[number] * 50)]
+        assert (True, True) == (len(heavy) >= 14, storing.storage.is_short)
+        gone = [int.from_bytes(found, "big") for found in storing.storage.giving_way()]
+        assert (heavy[: len(gone)], []) == (gone, storing.storage.giving_way())
+        storing.close(*gone)
+        while storing.compact():
+            pass
+        assert (False, True) == (storing.storage.is_short, storing.put(1))
+        killed = disk.after_kill()
+    with kept(killed, SMALL) as found:
+        there = {trace for traces in found.restored for trace in traces}
+        assert {*range(1, 41), *heavy[len(gone) :]} == there
+
+
+def test_a_trace_is_charged_for_its_own_spans() -> None:
+    """One large span beside many small ones of others in its request is what gives way, and not the others."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        for number in range(100, 108):
+            place = storing.storage.append(Kind.PROTOBUF, bytes(100_000))
+            sizes = {trace_id(number): 50_000, **{trace_id(small): 1 for small in range(50)}}
+            storing.storage.hold(place, sizes, 50_050)
+        assert [trace_id(number) for number in range(100, 104)] == storing.storage.giving_way()
+
+
+def test_small_requests_are_taken_where_large_ones_are_refused() -> None:
+    """Of the last quarter a request may take half of what is left, so that who sends much does not take it all."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        while storing.put(1, *range(100, 200)):
+            pass
+        assert (True, True) == (storing.storage.is_short, storing.put(2))
+
+
+def test_writing_anew_never_makes_it_longer() -> None:
+    """A request that would be longer without what is not needed stays as it is."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        for number in range(900):
+            storing.put(number)
+        storing.close(*range(1, 900))
+        before = storing.storage.size
+        job = storing.storage.compaction(lambda _: True)
+        assert job is not None
+        storing.storage.compacted(job.segment, job.run(lambda kind, body, ids: body * 100))
+        assert before >= storing.storage.size
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EFBIG])

@@ -18,18 +18,18 @@ from spanscore.storage.log_file import Disk
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
 from spanscore.storage.recovery import Ages, find, number_of, read_all, read_closed
 from spanscore.storage.request_log import REQUESTS, Place, RequestLog, Segment
+from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
 
 FULL: Final = "full"
 
 _FULL: Final = "the storage is full"
+_TOO_LARGE: Final = "the storage has no room for so large a request now"
 _PROBE: Final = f"{0:016x}{REQUESTS}{UNFINISHED}"
 _LARGEST_PROBE: Final = 2**20
 
 _CLOSED_SHARE: Final = 8
-_CROWDED: Final = 0.5
-_ROOM_AGAIN: Final = 0.9
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +91,7 @@ class Storage:
         """Requests that could not be kept, by why."""
         self._files: Final = files
         self._settings: Final = settings
+        self._room: Final = Room(settings.max_size)
         self._found: Final = find(files)
         self._syncer: Final = Syncer(files, settings.sync_interval_s, tell)
         self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
@@ -113,7 +114,12 @@ class Storage:
     @property
     def is_crowded(self) -> bool:
         """Whether there is so little room left that `compaction` is due."""
-        return self.size > self._settings.max_size * _CROWDED
+        return self._room.is_crowded(self.size)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is so little room left that `giving_way` is due, too."""
+        return self._room.is_short(self.size)
 
     @property
     def first_request(self) -> int:
@@ -168,7 +174,10 @@ class Storage:
         Raises:
             NotKept: it is not written.
         """
-        if self.size + RECORD_HEADER_SIZE + len(body) > self._settings.max_size:
+        if not self._room.fits(self.size, RECORD_HEADER_SIZE + len(body)):
+            if self._room.is_left(self.size):  # others are still taken: this is no trouble
+                self.refused[FULL] += 1
+                raise NotKept(_TOO_LARGE)
             raise self._refusal(FULL, _FULL)
         try:
             place = self._log.append(kind, body)
@@ -180,20 +189,21 @@ class Storage:
             self._recovered()
         return place
 
-    def hold(self, place: Place, spans: Mapping[bytes, int], all_spans: int) -> None:
+    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int) -> None:
         """Keep a request until traces are closed; where there are none, it is not needed any more.
 
         Args:
             place: where it lies.
-            spans: how many of its spans are of which trace that is open.
-            all_spans: how many spans it has.
+            sizes: how large its spans of which trace that is open are together, in any unit.
+            all_sizes: how large all of its spans are.
         """
-        self._log.hold(place, spans, all_spans)
+        self._log.hold(place, sizes, all_sizes)
 
     def score_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored, but keep it: its reports are on their way."""
         with suppress(OSError):  # it is tried again
             self._closed.append(Kind.SCORED, trace_id, self._log.sequence)
+        self._log.scored(trace_id)
 
     def close_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored and sent, and free what is only kept for it."""
@@ -215,10 +225,17 @@ class Storage:
         first_needed = self._log.segments[0].number if self._log.segments else self._log.sequence + 1
         self._syncer.delete(*self._closed.forget(first_needed))
         if self._trouble == _FULL:
-            if self.size <= self._settings.max_size * _ROOM_AGAIN:
+            if self._room.is_left(self.size):
                 self._recovered()
         elif self._trouble:
             self._probe()
+
+    def giving_way(self) -> list[bytes]:
+        """Return the open traces to close so that others have room; they do not count as open any more."""
+        chosen = self._room.giving_way(self.size, self._log)
+        if chosen:
+            _log.warning("storage: room is short: traces closed because they kept the most of it: %d", len(chosen))
+        return chosen
 
     def compaction(self, is_open: Callable[[bytes], bool]) -> Compaction | None:
         """Return what to do, on any thread, so that a few long traces do not keep what is there of others.
@@ -227,7 +244,7 @@ class Storage:
             is_open: says whether a trace is open.
         """
         age_s = 0.0 if self.is_crowded else self._settings.compact_after_s
-        segment = self._log.worth_compacting(self._now() - age_s)
+        segment = self._log.worth_compacting(self._now() - age_s, self._room.most_needed(self.size))
         if segment is None:
             return None
         for trace_id in [trace_id for trace_id in segment.held if not is_open(trace_id)]:
@@ -236,6 +253,7 @@ class Storage:
         for trace_id, held in segment.held.items():
             for offset in held.offsets:
                 wanted.setdefault(offset, set()).add(trace_id)
+        segment.written = segment.needed
         frozen = {offset: frozenset(trace_ids) for offset, trace_ids in wanted.items()}
         return Compaction(segment, partial(compact, self._files, segment.name, frozen))
 
