@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -280,6 +281,20 @@ def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
         eventually(lambda: readiness(running)[0] == 200)
         post(running, CHILD)
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+
+
+def test_a_directory_that_was_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
+    """Without its parent nothing is acknowledged and the readiness tells; with it, it goes on, and counts what is lost."""
+    with serving(configuration(tmp_path / "parent", "traces: {trace_timeout: 1h}")) as running:
+        post(running, CHILD)
+        shutil.rmtree(tmp_path / "parent")
+        assert not was_taken(running, ROOT)
+        reason = "the directory was removed, or another one is in its place"
+        assert (503, {"otlp": "ok", "storage": reason}) == readiness(running)
+        (tmp_path / "parent").mkdir()
+        eventually(lambda: readiness(running)[0] == 200)
+        post(running, ROOT)
+        assert ("1.0", 2) == (storage_metrics(running)["lost_total"], running.service.engine.counts().received)
 
 
 @pytest.mark.parametrize(("durability", "waits"), [("power", True), ("crash", False)])

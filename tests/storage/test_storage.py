@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from spanscore.storage.files import StorageError
+from spanscore.storage.files import Directory, StorageError
 from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, Kind, file_header
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced
@@ -354,6 +357,68 @@ def test_a_file_that_cannot_be_read_costs_itself_only() -> None:
     failing = FailingDisk(killed, lambda name, call: errno.EIO if name == "read" else None)
     with kept(failing) as found:
         assert ([], 1, True) == (found.restored, found.storage.lost, found.put_safely(2))
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+@pytest.mark.parametrize("end", [".requests", ".closed"])
+def test_a_file_of_the_log_that_is_none_is_refused(tmp_path: Path, kind: str, end: str) -> None:
+    """Nothing is read through a link, nobody waits for a pipe, and the start fails with the reason."""
+    (tmp_path / "elsewhere").write_bytes(b"secret")
+    path = tmp_path / "states" / f"{1:016x}{end}"
+    path.parent.mkdir()
+    make = {
+        "link": lambda: path.symlink_to(tmp_path / "elsewhere"),
+        "pipe": lambda: os.mkfifo(path),
+        "directory": path.mkdir,
+    }
+    make[kind]()
+    directory = Directory(path.parent)
+    with pytest.raises(StorageError, match=rf"^storage.directory: '{path.name}' is a link, or no file: .*; remove it$"):
+        Kept(directory)
+    directory.unlock()
+
+
+@pytest.mark.parametrize("what", ["directory", "files"])
+def test_what_somebody_removed_is_counted_and_the_next_is_kept(tmp_path: Path, what: str) -> None:
+    """Nothing is acknowledged that is not in a file with a name; requests that were needed count as lost."""
+    states = tmp_path / "states"
+    directory = Directory(states)
+    with kept(directory) as storing:
+        assert all(storing.put_safely(number) for number in (1, 2, 3))
+        storing.close(3)
+        for path in [*states.glob("*.*")]:
+            path.unlink()
+        if what == "directory":
+            shutil.rmtree(states)
+        size = storing.storage.size
+        assert (False, True) == (storing.put(4), bool(storing.storage.trouble))
+        storing.storage.look_after()
+        assert ("", 2, True) == (storing.storage.trouble, storing.storage.lost, storing.storage.size < size)
+        assert (True, 0) == (storing.put_safely(5), storing.storage.refused["full"])
+        storing.storage.look_after()
+        assert 2 == storing.storage.lost
+    directory.unlock()
+    directory = Directory(states)
+    with kept(directory) as found:
+        assert [(5,)] == found.restored
+    directory.unlock()
+
+
+def test_without_a_place_for_it_everything_is_refused(tmp_path: Path) -> None:
+    """Until its parent is there again, each request is, and the trouble tells why; an open file of it does not help."""
+    states = tmp_path / "parent" / "states"
+    directory = Directory(states)
+    with kept(directory) as storing:
+        storing.put_safely(1)
+        states.parent.rename(tmp_path / "elsewhere")
+        storing.storage.look_after()
+        storing.storage.look_after()
+        expected = "the directory was removed, or another one is in its place"
+        assert (expected, False, 1) == (storing.storage.trouble, storing.put(2), storing.storage.refused["ENOENT"])
+        states.parent.mkdir()
+        storing.storage.look_after()
+        assert ("", 1, True) == (storing.storage.trouble, storing.storage.lost, storing.put_safely(2))
+    directory.unlock()
 
 
 def test_senders_that_wait_share_a_sync() -> None:

@@ -19,6 +19,8 @@ from spanscore.storage.request_log import REQUESTS
 
 _NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(ENDED)})")
 
+_NO_FILE: Final = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO})
+"""Why links, pipes and directories, and sockets, are not read."""
 _BLOCK: Final = 2**20
 _SHOWN: Final = 5
 
@@ -133,6 +135,9 @@ def _is_readable(files: Files, name: str) -> bool:
         message = f"storage.directory: {name!r} is of {error}: start the spanscore that wrote it, or another directory"
         raise StorageError(message) from error
     except OSError as error:
+        if error.errno in _NO_FILE:
+            message = f"storage.directory: {name!r} is a link, or no file: nothing is read through it; remove it"
+            raise StorageError(message) from error
         _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
         return error.errno == errno.EIO
     return True

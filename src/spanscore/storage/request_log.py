@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -202,6 +202,23 @@ class RequestLog:
             segment.needed += now
         segment.suspect = False
         self._resize(segment, size)
+
+    def forget_missing(self, there: Collection[str]) -> int:
+        """Forget the segments that somebody removed, and return how many requests in them were needed.
+
+        Args:
+            there: the names of the files that are there.
+        """
+        lost = 0
+        for segment in [segment for segment in self.segments if segment.name not in there]:
+            lost += len({offset for held in segment.held.values() for offset in held.offsets})
+            for trace_id, held in segment.held.items():
+                if trace_id in self.open:
+                    self.open[trace_id] -= held.size
+                    self.open_size -= held.size
+            segment.held.clear()
+            self._retire(segment)
+        return lost
 
     def end(self) -> None:
         """Write no more, and delete what is not needed."""

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
-from spanscore.storage.files import Files
+from spanscore.storage.files import Files, StorageError
 from spanscore.storage.log_file import Disk
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
 from spanscore.storage.recovery import Ages, find, number_of, read_all, read_closed
@@ -25,6 +25,7 @@ from spanscore.storage.syncer import Synced, Syncer, Tell
 FULL: Final = "full"
 
 _FULL: Final = "the storage is full"
+_GONE: Final = "the directory was removed, or another one is in its place"
 _TOO_LARGE: Final = "the storage has no room for so large a request now"
 _PROBE: Final = f"{0:016x}{REQUESTS}{UNFINISHED}"
 _LARGEST_PROBE: Final = 2**20
@@ -99,6 +100,8 @@ class Storage:
         remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
         self._closed: Final = ClosedLog(self._disk, max(1, remember))
         self._trouble = ""
+        self._gone = False
+        """The directory is not there, so that nothing can be kept."""
         self._missing_size = 0
 
     @property
@@ -179,10 +182,15 @@ class Storage:
                 self.refused[FULL] += 1
                 raise NotKept(_TOO_LARGE)
             raise self._refusal(FULL, _FULL)
+        if self._gone:
+            raise self._refusal(errno.errorcode[errno.ENOENT], _GONE)
         try:
             place = self._log.append(kind, body)
         except OSError as error:
             self._missing_size = len(body)
+            self._gone = not self._files.is_there()
+            if self._gone:
+                raise self._refusal(errno.errorcode[errno.ENOENT], _GONE) from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
             raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
         if self._trouble:
@@ -220,10 +228,13 @@ class Storage:
 
     def look_after(self) -> None:
         """Delete what is not needed, and find out whether there is room again. To be called about every second."""
+        self._look_for_files()
         with suppress(OSError):
             self._closed.catch_up()
         first_needed = self._log.segments[0].number if self._log.segments else self._log.sequence + 1
         self._syncer.delete(*self._closed.forget(first_needed))
+        if self._gone:
+            return
         if self._trouble == _FULL:
             if self._room.is_left(self.size):
                 self._recovered()
@@ -281,6 +292,29 @@ class Storage:
     def _now(self) -> float:
         return self._disk.monotonic_ns() / 1e9
 
+    def _look_for_files(self) -> None:
+        """Find out what somebody removed, make the directory again, and count what was in it."""
+        if not self._files.is_there():
+            self._gone = True
+            self._note(_GONE)
+            try:
+                self._files.come_back()
+            except (OSError, StorageError) as error:
+                _log.debug("storage: %s", error)
+                return
+        try:
+            there = frozenset(self._files.names())
+        except OSError:
+            return
+        self._closed.forget_missing(there)
+        lost = self._log.forget_missing(there)
+        if lost:
+            self.lost += lost
+            _log.error("storage: files were removed; requests lost that are only in memory now: %d", lost)
+        if self._gone:
+            self._gone = False
+            self._recovered()
+
     def _lose(self, requests: int, name: str) -> None:
         if requests:
             self.lost += requests
@@ -288,14 +322,17 @@ class Storage:
 
     def _refusal(self, reason: str, why: str) -> NotKept:
         self.refused[reason] += 1
+        self._note(why)
+        return NotKept(why)
+
+    def _note(self, why: str) -> None:
         if self._trouble != why:
             self._trouble = why
-            _log.error("storage: %s: spans are refused until there is room again", why)
-        return NotKept(why)
+            _log.error("storage: %s: spans are refused until that is over", why)
 
     def _recovered(self) -> None:
         self._trouble = ""
-        _log.info("storage: there is room again")
+        _log.info("storage: spans are taken again")
 
     def _probe(self) -> None:
         """Try whether what could not be written could be written now."""
