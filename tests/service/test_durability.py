@@ -284,7 +284,7 @@ def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_was_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
-    """Without its parent nothing is acknowledged and the readiness tells; with it, it goes on, and counts what is lost."""
+    """Nothing is acknowledged while its parent is missing; then it goes on, and counts what is lost."""
     with serving(configuration(tmp_path / "parent", "traces: {trace_timeout: 1h}")) as running:
         post(running, CHILD)
         shutil.rmtree(tmp_path / "parent")

@@ -300,6 +300,21 @@ def test_damage_costs_the_record_and_is_counted() -> None:
         assert ([(1,), (3,)], 1) == (found.restored, found.storage.lost)
 
 
+@pytest.mark.parametrize("left", [0, 10_000])
+def test_a_segment_that_was_cut_at_the_front_costs_what_is_not_there(left: int) -> None:
+    """Requests that are lost and those that are found are all that were kept, also where a whole segment is lost."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as before:
+        for number in range(150):
+            before.put(number)
+        killed = disk.after_kill()
+    name = names(killed, ".requests")[0]
+    content = killed.read(name, 0, SEGMENT * 2)
+    killed.write(name, content[-left:] if left else content[:FILE_HEADER_SIZE].replace(b"S", b"s") + b"?")
+    with kept(killed, SMALL) as found:
+        assert (150, left > 0) == (len(found.restored) + found.storage.lost, found.restored[0][0] < 61)
+
+
 @pytest.mark.parametrize("content", [b"", b"\x89SPN", file_header(FileHeader(1))], ids=["empty", "short", "header"])
 def test_files_without_requests_do_no_harm(content: bytes) -> None:
     """What a crash leaves that early is deleted, and counts as nothing lost."""

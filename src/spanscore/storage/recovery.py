@@ -90,6 +90,8 @@ class Ages:
         for name in reversed(names):
             head = records.began(_read(files, name, 0, FILE_HEADER_SIZE + RECORD_HEADER_SIZE))
             if head is None:
+                head = _began_without_header(read_all(files, name))
+            if head is None:
                 continue
             run, began[run] = head
             if run not in ended:
@@ -104,6 +106,11 @@ class Ages:
     def of(self, run: int, monotonic_ns: int) -> float:
         """Return the age, in seconds, of a request that this run received then."""
         return max(0, self._left_ns.get(run, monotonic_ns) - monotonic_ns) / 1e9
+
+
+def _began_without_header(content: bytes) -> tuple[int, int] | None:
+    found = scan(content)
+    return (found.header.run, found.records[0].entry.monotonic_ns) if found.header and found.records else None
 
 
 def number_of(name: str) -> int:

@@ -15,7 +15,7 @@ from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
 from spanscore.storage.files import Files, StorageError
 from spanscore.storage.log_file import Disk
-from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
+from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, Scan, scan
 from spanscore.storage.recovery import Ages, find, number_of, read_all, read_closed
 from spanscore.storage.request_log import REQUESTS, Place, RequestLog, Segment
 from spanscore.storage.room import Room
@@ -155,8 +155,8 @@ class Storage:
         ages = Ages(self._files, self._found.requests)
         for name in self._found.requests:
             content = read_all(self._files, name)
-            found = scan(content)
-            self._lose(found.damaged, name)
+            found = scan(content, number_of(name))
+            self._lose(self._damaged(found, name), name)
             if found.torn:
                 _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
             segment = Segment(name=name, number=number_of(name), began_at=self._now(), size=len(content))
@@ -314,6 +314,13 @@ class Storage:
         if self._gone:
             self._gone = False
             self._recovered()
+
+    def _damaged(self, found: Scan, name: str) -> int:
+        """Return how many requests of a file cannot be read; the next file's number tells where all are gone."""
+        if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
+            return found.damaged
+        later = [number_of(other) for other in self._found.requests if other > name]
+        return max(1, min(later, default=self._log.sequence + 1) - number_of(name))
 
     def _lose(self, requests: int, name: str) -> None:
         if requests:
