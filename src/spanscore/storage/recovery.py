@@ -14,7 +14,7 @@ from spanscore.storage import records
 from spanscore.storage.closed_log import CLOSED, ENDED, ClosedFile
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.files import Files, StorageError
-from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, UnknownVersion, scan
+from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
 
 _NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(ENDED)})")
@@ -111,6 +111,19 @@ class Ages:
 def _began_without_header(content: bytes) -> tuple[int, int] | None:
     found = scan(content)
     return (found.header.run, found.records[0].entry.monotonic_ns) if found.header and found.records else None
+
+
+def damaged_in(found: Scan, first: int, following: int) -> int:
+    """Return how many requests of a file cannot be read.
+
+    Args:
+        found: what can be read of it.
+        first: the number of its first request.
+        following: the number of the first request behind it; where all are lost, this tells how many.
+    """
+    if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
+        return found.damaged
+    return max(1, following - first)
 
 
 def number_of(name: str) -> int:

@@ -15,20 +15,19 @@ from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
 from spanscore.storage.files import Files, StorageError
 from spanscore.storage.log_file import Disk
-from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, Scan, scan
-from spanscore.storage.recovery import Ages, find, number_of, read_all, read_closed
-from spanscore.storage.request_log import REQUESTS, Place, RequestLog, Segment
+from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
+from spanscore.storage.recovery import Ages, damaged_in, find, number_of, read_all, read_closed
+from spanscore.storage.request_log import Place, RequestLog, Segment
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
+from spanscore.storage.trouble import Trouble
 
 FULL: Final = "full"
 
 _FULL: Final = "the storage is full"
 _GONE: Final = "the directory was removed, or another one is in its place"
 _TOO_LARGE: Final = "the storage has no room for so large a request now"
-_PROBE: Final = f"{0:016x}{REQUESTS}{UNFINISHED}"
-_LARGEST_PROBE: Final = 2**20
 
 _CLOSED_SHARE: Final = 8
 
@@ -99,10 +98,9 @@ class Storage:
         self._log: Final = RequestLog(self._disk, settings.segment_size)
         remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
         self._closed: Final = ClosedLog(self._disk, max(1, remember))
-        self._trouble = ""
+        self._trouble: Final = Trouble(files)
         self._gone = False
         """The directory is not there, so that nothing can be kept."""
-        self._missing_size = 0
 
     @property
     def size(self) -> int:
@@ -132,7 +130,7 @@ class Storage:
     @property
     def trouble(self) -> str:
         """Why requests are refused; empty when they are not."""
-        return self._trouble
+        return self._trouble.why
 
     def closed_traces(self) -> Iterator[ClosedTrace]:
         """Go through the traces that earlier processes closed, from old to new."""
@@ -156,7 +154,8 @@ class Storage:
         for name in self._found.requests:
             content = read_all(self._files, name)
             found = scan(content, number_of(name))
-            self._lose(self._damaged(found, name), name)
+            later = [number_of(other) for other in self._found.requests if other > name]
+            self._lose(damaged_in(found, number_of(name), min(later, default=self._log.sequence + 1)), name)
             if found.torn:
                 _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
             segment = Segment(name=name, number=number_of(name), began_at=self._now(), size=len(content))
@@ -187,14 +186,14 @@ class Storage:
         try:
             place = self._log.append(kind, body)
         except OSError as error:
-            self._missing_size = len(body)
+            self._trouble.missing_size = len(body)
             self._gone = not self._files.is_there()
             if self._gone:
                 raise self._refusal(errno.errorcode[errno.ENOENT], _GONE) from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
             raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
-        if self._trouble:
-            self._recovered()
+        if self._trouble.why != _FULL:  # what is small still fits where that is so
+            self._trouble.end()
         return place
 
     def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int) -> None:
@@ -235,11 +234,11 @@ class Storage:
         self._syncer.delete(*self._closed.forget(first_needed))
         if self._gone:
             return
-        if self._trouble == _FULL:
+        if self._trouble.why == _FULL:
             if self._room.is_left(self.size):
-                self._recovered()
-        elif self._trouble:
-            self._probe()
+                self._trouble.end()
+        elif self._trouble.why:
+            self._trouble.probe()
 
     def giving_way(self) -> list[bytes]:
         """Return the open traces to close so that others have room; they do not count as open any more."""
@@ -296,7 +295,7 @@ class Storage:
         """Find out what somebody removed, make the directory again, and count what was in it."""
         if not self._files.is_there():
             self._gone = True
-            self._note(_GONE)
+            self._trouble.begin(_GONE)
             try:
                 self._files.come_back()
             except (OSError, StorageError) as error:
@@ -313,14 +312,7 @@ class Storage:
             _log.error("storage: files were removed; requests lost that are only in memory now: %d", lost)
         if self._gone:
             self._gone = False
-            self._recovered()
-
-    def _damaged(self, found: Scan, name: str) -> int:
-        """Return how many requests of a file cannot be read; the next file's number tells where all are gone."""
-        if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
-            return found.damaged
-        later = [number_of(other) for other in self._found.requests if other > name]
-        return max(1, min(later, default=self._log.sequence + 1) - number_of(name))
+            self._trouble.end()
 
     def _lose(self, requests: int, name: str) -> None:
         if requests:
@@ -329,29 +321,5 @@ class Storage:
 
     def _refusal(self, reason: str, why: str) -> NotKept:
         self.refused[reason] += 1
-        self._note(why)
+        self._trouble.begin(why)
         return NotKept(why)
-
-    def _note(self, why: str) -> None:
-        if self._trouble != why:
-            self._trouble = why
-            _log.error("storage: %s: spans are refused until that is over", why)
-
-    def _recovered(self) -> None:
-        self._trouble = ""
-        _log.info("storage: spans are taken again")
-
-    def _probe(self) -> None:
-        """Try whether what could not be written could be written now."""
-        try:
-            file = self._files.create(_PROBE)
-            try:
-                self._files.append(file, [bytes(min(self._missing_size, _LARGEST_PROBE))])
-            finally:
-                self._files.close(file)
-        except OSError:
-            pass
-        else:
-            self._recovered()
-        with suppress(OSError):
-            self._files.delete(_PROBE)
