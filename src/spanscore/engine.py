@@ -130,6 +130,11 @@ class Engine:
         """Take in spans that came before a restart, at that time on the clock of now."""
         return self._score(self.table.add(spans, received_at, sizes))
 
+    def evict(self, trace_id: bytes) -> tuple[Report, ...]:
+        """Close a trace, if it is open, because there is no room for it elsewhere."""
+        trace = self.table.evict(trace_id)
+        return self._score(() if trace is None else (trace,))
+
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace waits for its end, or for its scores."""
         return self.table.is_open(trace_id) or any(

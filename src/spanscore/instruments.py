@@ -316,7 +316,7 @@ STORAGE_LOST: Final = Instrument(
     name="spanscore.storage.lost",
     kind=InstrumentKind.COUNTER,
     unit="{record}",
-    description="Stored requests that were damaged when they were read again after a restart.",
+    description="Stored requests that were damaged when they were read after a restart, or whose file was removed.",
 )
 STORAGE_REFUSED: Final = Instrument(
     name="spanscore.storage.refused",

@@ -305,6 +305,22 @@ class TestEviction:
             *traces.expire(4),
         ]
 
+    def test_trace_that_is_to_give_way(self) -> None:
+        """A trace that the caller has no room for is closed as it is, and may be completed; others stay."""
+        traces = table(decision_delay_s=0)
+        traces.add([child(A, 1), child(B, 1)], now=0)
+
+        assert [closed(CloseReason.EVICTED, child(A, 1)), None, None] == [
+            traces.evict(A),
+            traces.evict(A),
+            traces.evict(C),
+        ]
+        assert (1, 1) == (traces.counts().live, traces.counts().in_closed)
+        assert [closed(CloseReason.ROOT_ENDED, child(A, 1), root(A), revision=1)] == [
+            *traces.add([root(A)], now=2),
+            *traces.expire(4),
+        ]
+
     def test_bytes_of_all_traces(self) -> None:
         """Beyond `max_bytes`, spans of closed traces are let go first, then the oldest open traces are closed."""
         traces = table(max_bytes=100, decision_delay_s=0)

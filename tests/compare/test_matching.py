@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +18,11 @@ from spanscore.compare.matching import (
 )
 from spanscore.model import NOT_RECORDED
 
-NUMBERS = st.sampled_from([0, 1, -1, 0.0, 1.0, -0.0, 0.5, 2**53, 2.0**53, 2**53 + 1, 10**30, 1e30])
+HASH_MODULUS = 2**61 - 1
+"""Python takes integers that differ by it for different, but hashes them alike."""
+NUMBERS = st.sampled_from(
+    [0, 1, -1, 0.0, 1.0, -0.0, 0.5, 2**53, 2.0**53, 2**53 + 1, 10**20, 1e20, 10**30, 1e30, HASH_MODULUS, 2**61, 2.0**61]
+)
 SCALARS = st.none() | st.booleans() | NUMBERS | st.sampled_from(["", "1", "true", "null", "a", "\ud800"])
 JSON_VALUES = st.recursive(
     SCALARS,
@@ -48,6 +53,21 @@ def nested(depth: int, innermost: Any = 1) -> Any:
     return value
 
 
+def colliding_pairs(number: int) -> list[list[int]]:
+    """Return pairs of integers that are hashed alike as tuples: for each first one, the second is computed."""
+    prime_1, prime_2, prime_5 = 11_400_714_785_074_694_791, 14_029_467_366_897_019_727, 2_870_177_450_012_600_261
+    found: list[list[int]] = []
+    first = 0
+    while len(found) < number:
+        first += 1
+        begun = (prime_5 + first * prime_2) % 2**64
+        begun = (begun << 31 | begun >> 33) % 2**64 * prime_1 % 2**64
+        second = -begun * pow(prime_2, -1, 2**64) % 2**64
+        if second < HASH_MODULUS:
+            found.append([first, second])
+    return found
+
+
 def longest(left: list[int], right: list[int], partners: dict[int, list[int]]) -> int:
     """Return the length of a longest common subsequence by the textbook's table."""
     table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
@@ -76,6 +96,12 @@ class TestJsonEquality:
             ({"a": [True]}, {"a": [1]}, False),
             (2**53 + 1, float(2**53), False),
             (10**30, 1e30, False),
+            (10**20, 1e20, True),
+            ([10**20, 1], [1e20, 1.0], True),
+            (-(10**20), 1e20, False),
+            (10**20, str(10**20), False),
+            ([10**20], [f"{10**20:x}"], False),
+            ([0.5], ["0.5"], False),
             (NOT_RECORDED, NOT_RECORDED, True),
             (NOT_RECORDED, None, False),
             (NOT_RECORDED, {}, False),
@@ -123,6 +149,28 @@ class TestJsonEquality:
         assert json_equal(nested(depth, {"a": 1, "b": []}), nested(depth, {"b": [], "a": 1.0}))
         assert not json_equal(nested(depth, {"a": 1}), nested(depth, {"a": True}))
         assert not json_equal(nested(depth, [[], 1]), nested(depth, [[1]]))
+
+    def test_no_number_is_too_long(self) -> None:
+        """Integers with more digits than Python writes out are compared by value, too."""
+        assert json_equal([10**5_000, -(10**5_000)], [10**5_000, -(10**5_000)])
+        assert not json_equal(10**5_000, 10**5_000 + 1)
+
+    @pytest.mark.parametrize(
+        "wrapped",
+        [lambda n: n, lambda n: {"n": n}, lambda n: [n], lambda n: {"a": [{"n": n}]}],
+        ids=["number", "object", "list", "nested"],
+    )
+    def test_a_sender_cannot_choose_what_numbers_hash_to(self, wrapped: Callable[[int], Any]) -> None:
+        """Integers that Python hashes alike have keys that it does not, wherever they stand."""
+        numbers = [number * HASH_MODULUS for number in range(1_000)]
+        assert 1 == len(set(map(hash, numbers)))
+        assert 1_000 == len({hash(json_key(wrapped(number))) for number in numbers})
+
+    def test_a_sender_cannot_choose_what_lists_hash_to(self) -> None:
+        """Lists of small numbers that are made to collide as tuples have keys that do not."""
+        lists: list[Any] = colliding_pairs(100)
+        assert (100, 1) == (len({*map(tuple, lists)}), len({hash(tuple(each)) for each in lists}))
+        assert 100 == len({hash(json_key(each)) for each in lists})
 
     def test_values_that_are_no_json(self) -> None:
         """What a caller in Python passes by mistake compares by type and text, and raises nothing."""

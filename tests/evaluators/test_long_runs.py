@@ -66,6 +66,30 @@ def test_thousands_of_calls(kind: str, parameters: dict[str, Any], calls: list[d
     assert 1.0 == value_of(evaluator.evaluate(spanscore.Trajectory.from_calls(calls)))
 
 
+COLLIDING = [{"name": "search", "arguments": {"n": number * (2**61 - 1)}} for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        ("tool_call_args", {"tool_calls": expected("args", COLLIDING[::-1])}),
+        ("tool_call_accuracy", {"expected": expected("input", COLLIDING[::-1]), "mode": "flexible"}),
+        ("tool_call_f1", {"reference_tool_calls": expected("arguments", COLLIDING[::-1])}),
+        ("tool_call_f1", {"reference_tool_calls": expected("arguments", COLLIDING[::-1]), "mode": "flexible"}),
+        ("trajectory_match", {"reference": expected("arguments", COLLIDING[::-1]), "mode": "unordered"}),
+        (
+            "trajectory_match",
+            {"reference": expected("arguments", COLLIDING[::-1]), "mode": "any_order", "arguments": "superset"},
+        ),
+    ],
+)
+def test_arguments_that_python_hashes_alike(kind: str, parameters: dict[str, Any]) -> None:
+    """Tens of thousands of integers that a sender chose for their hash take no longer than any others."""
+    evaluator = spanscore.evaluator(kind, parameters)
+
+    assert 1.0 == value_of(evaluator.evaluate(spanscore.Trajectory.from_calls(COLLIDING)))
+
+
 ALIKE = [{f"bit_{bit}": str(number >> bit & 1) for bit in range(11)} for number in range(1_536)]
 
 

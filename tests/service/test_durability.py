@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -198,7 +199,7 @@ def test_a_long_trace_does_not_fill_the_storage(tmp_path: Path) -> None:
     text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="64KiB")
     with serving(text) as running:
         for number in range(2, 200):
-            long = simple_span(1, number, parent_span_id=PARENT, name="n" * 20)
+            long = simple_span(1, number, parent_span_id=PARENT)
             body = request_of(long, simple_span(number, name="n" * 1_000)).SerializeToString()
             eventually(lambda: was_taken(running, body))  # noqa: B023 - used in this round only
         running.reports.wait_for(198)
@@ -206,8 +207,8 @@ def test_a_long_trace_does_not_fill_the_storage(tmp_path: Path) -> None:
         assert 198 == running.service.engine.counts().live
 
 
-def test_a_full_storage_asks_senders_to_retry(tmp_path: Path) -> None:
-    """What cannot be stored is not acknowledged on either protocol, which the readiness tells; room makes it end."""
+def test_a_storage_without_room_for_it_asks_senders_to_retry(tmp_path: Path) -> None:
+    """What cannot be stored is not acknowledged on either protocol; smaller requests are, and room makes it end."""
     text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="20KiB")
     with serving(text) as running:
         big = request_of(simple_span(1, 2, parent_span_id=PARENT, name="n" * 12_000)).SerializeToString()
@@ -224,12 +225,44 @@ def test_a_full_storage_asks_senders_to_retry(tmp_path: Path) -> None:
             error.value.code(),
             b"RetryInfo" in details["grpc-status-details-bin"],
         )
-        assert (503, {"otlp": "ok", "storage": "the storage is full"}) == readiness(running)
-        assert 1 == running.service.engine.counts().received
+        assert (200, 1) == (readiness(running)[0], running.service.engine.counts().received)
         post(running, ROOT)
         running.reports.wait_for(1)
-        eventually(lambda: readiness(running)[0] == 200)
-        post(running, other)
+        eventually(lambda: was_taken(running, other))
+
+
+def test_who_fills_the_storage_with_open_traces_locks_nobody_out(tmp_path: Path) -> None:
+    """The heaviest give way and are scored as incomplete; small ones beside them are taken and whole.
+
+    Each sender sends again what is refused for now, as exporters do. Every span that was taken is in a score.
+    """
+    flood = [
+        request_of(simple_span(number, 2, parent_span_id=PARENT, name="n" * 100_000)).SerializeToString()
+        for number in range(100, 140)
+    ]
+    children = [
+        request_of(simple_span(number, 2, parent_span_id=PARENT)).SerializeToString() for number in range(1, 41)
+    ]
+    roots = [request_of(simple_span(number)).SerializeToString() for number in range(1, 41)]
+    patient = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="1MiB")
+    with serving(patient) as running:
+        taken = 0
+        for heavy, child in zip(flood, children, strict=True):
+            taken += was_taken(running, heavy)
+            eventually(lambda: was_taken(running, child))  # noqa: B023 - used in this round only
+        counts = running.service.engine.counts()
+        evicted = {report.trajectory.trace_id[-1] for report in running.reports.emitted}
+        assert (40 + taken, 40 + taken - len(evicted)) == (counts.received, counts.live)
+        assert {CloseReason.EVICTED: len(evicted)} == dict(counts.closed)
+        assert (True, True) == (taken > 5, evicted <= set(range(100, 140)))
+    with serving(patient) as running:
+        assert 40 + taken - len(evicted) == running.service.engine.counts().live
+        for root in roots:
+            eventually(lambda: was_taken(running, root))  # noqa: B023 - used in this round only
+        running.reports.wait_for(40)
+        spans = {report.trajectory.trace_id[-1]: report.close_reason for report in running.reports.emitted}
+        assert dict.fromkeys(range(1, 41), CloseReason.ROOT_ENDED) == spans
+        assert 80 == running.service.engine.counts().in_closed
 
 
 def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
@@ -248,6 +281,20 @@ def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
         eventually(lambda: readiness(running)[0] == 200)
         post(running, CHILD)
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+
+
+def test_a_directory_that_was_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
+    """Nothing is acknowledged while its parent is missing; then it goes on, and counts what is lost."""
+    with serving(configuration(tmp_path / "parent", "traces: {trace_timeout: 1h}")) as running:
+        post(running, CHILD)
+        shutil.rmtree(tmp_path / "parent")
+        assert not was_taken(running, ROOT)
+        reason = "the directory was removed, or another one is in its place"
+        assert (503, {"otlp": "ok", "storage": reason}) == readiness(running)
+        (tmp_path / "parent").mkdir()
+        eventually(lambda: readiness(running)[0] == 200)
+        post(running, ROOT)
+        assert ("1.0", 2) == (storage_metrics(running)["lost_total"], running.service.engine.counts().received)
 
 
 @pytest.mark.parametrize(("durability", "waits"), [("power", True), ("crash", False)])

@@ -127,6 +127,13 @@ class MemoryDisk:
         with self._lock:
             self._synced_names = dict(self._names)
 
+    def is_there(self) -> bool:
+        """Return that nobody removes it."""
+        return True
+
+    def come_back(self) -> None:
+        """Stay where it is."""
+
     def flip(self, name: str, offset: int) -> None:
         """Damage a byte."""
         with self._lock:
@@ -218,6 +225,14 @@ class FailingDisk:
         """Make what was created, renamed and deleted survive."""
         self._meet("sync_names")
         self._files.sync_names()
+
+    def is_there(self) -> bool:
+        """Return whether it is there."""
+        return self._files.is_there()
+
+    def come_back(self) -> None:
+        """Go on in what is in its place."""
+        self._files.come_back()
 
     def _meet(self, method: str) -> None:
         self.calls[method] += 1

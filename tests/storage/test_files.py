@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -47,26 +49,95 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
         Directory(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give files away")
-def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
-    """Another user does not choose the directory."""
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "states")
-    os.chown(link, 65_534, 65_534, follow_symlinks=False)
-
-    with pytest.raises(StorageError, match=r"it is a symbolic link of another user$"):
-        Directory(link)
-
-
-def test_a_link_of_the_same_user_is_followed(tmp_path: Path) -> None:
-    """An operator may put the directory elsewhere."""
+def test_a_link_is_refused_and_nothing_is_changed_behind_it(tmp_path: Path) -> None:
+    """A directory that the link leads to keeps its permissions, and nothing is made in it."""
     (tmp_path / "states").mkdir()
+    (tmp_path / "states").chmod(0o755)
     (tmp_path / "link").symlink_to(tmp_path / "states")
-    directory = Directory(tmp_path / "link")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "absent")
+    for name in ("link", "nowhere"):
+        with pytest.raises(StorageError, match=r"it is a symbolic link; name the directory itself$"):
+            Directory(tmp_path / name)
+
+    assert (0o755, []) == (mode(tmp_path / "states"), list((tmp_path / "states").iterdir()))
+    assert not (tmp_path / "absent").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give files away")
+def test_a_link_that_root_made_for_a_service_is_followed() -> None:
+    """With DynamicUser, systemd puts the directory elsewhere, and a link in its place."""
+    with TemporaryDirectory() as name:
+        base = Path(name)
+        base.chmod(0o755)
+        (base / "private").mkdir()
+        os.chown(base / "private", 65_534, 65_534)
+        (base / "link").symlink_to(base / "private")
+        os.seteuid(65_534)
+        try:
+            Directory(base / "link").unlock()
+        finally:
+            os.seteuid(0)
+
+        assert (base / "private" / "lock").is_file()
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe"])
+def test_a_lock_that_is_no_file_of_its_own_is_refused(tmp_path: Path, kind: str) -> None:
+    """What it leads to is neither locked nor cut off, and a pipe keeps nobody waiting."""
+    (tmp_path / "elsewhere").write_text("precious")
+    states = tmp_path / "states"
+    states.mkdir()
+    make = {"link": os.symlink, "hard link": os.link, "pipe": lambda _, path: os.mkfifo(path)}[kind]
+    make(tmp_path / "elsewhere", states / "lock")
+    with pytest.raises(StorageError, match=r"the 'lock' in it is a link, or no file: remove it$"):
+        Directory(states)
+
+    assert "precious" == (tmp_path / "elsewhere").read_text()
+
+
+def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
+    """Nobody waits for its other end."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match=r"'.*/pipe': file exists; name another"):
+        Directory(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("what", ["directory", "lock", "parent", "moved"])
+def test_it_notices_when_it_is_removed_and_comes_back(tmp_path: Path, what: str) -> None:
+    """It is made again where its parent is there, private and locked, and not before."""
+    path = tmp_path / "parent" / "states"
+    directory = Directory(path)
+    before = directory.is_there()
+    if what == "lock":
+        (path / "lock").unlink()
+    elif what == "moved":
+        path.rename(tmp_path / "elsewhere")
+    else:
+        shutil.rmtree(path if what == "directory" else path.parent)
+    assert (True, False) == (before, directory.is_there())
+    if what == "parent":
+        with pytest.raises(StorageError, match=r"no such file or directory"):
+            directory.come_back()
+        path.parent.mkdir()
+    directory.come_back()
     directory.close(directory.create("one"))
+
+    assert (True, 0o700, ["one"]) == (directory.is_there(), mode(path), directory.names())
+    with pytest.raises(StorageError, match=r"another process"):
+        Directory(path)
     directory.unlock()
 
-    assert (tmp_path / "states" / "one").is_file()
+
+def test_a_removed_file_is_not_written_to(tmp_path: Path) -> None:
+    """What would be gone when the process ends is not taken for kept."""
+    directory = Directory(tmp_path)
+    file = directory.create("one")
+    directory.append(file, [b"kept"])
+    (tmp_path / "one").unlink()
+    with pytest.raises(FileNotFoundError, match=r"the file was removed"):
+        directory.append(file, [b"lost"])
+    directory.close(file)
+    directory.unlock()
 
 
 def test_links_in_it_are_not_followed(tmp_path: Path) -> None:

@@ -49,6 +49,28 @@ def test_what_is_written_is_read() -> None:
     assert FILE_HEADER_SIZE == found.records[0].offset
 
 
+LAST = len(record(4, BODIES[3]))
+
+
+@pytest.mark.parametrize("size", range(1, len(content_of(BODIES)) - LAST, 7))
+def test_a_file_that_was_cut_at_the_front_tells_what_was_lost(size: int) -> None:
+    """Wherever its beginning ends, the whole records behind are read, and those before are counted."""
+    content = content_of(BODIES)[size:]
+    found = scan(content, first=1)
+    whole = bodies_in(content)
+
+    assert (BODIES[-len(whole) :], len(BODIES) - len(whole), 0) == (whole, found.damaged, found.torn)
+    assert found.header is not None
+    assert RUN == found.header.run
+
+
+def test_what_a_sender_wrote_is_not_taken_for_records_where_the_front_is_cut_off() -> None:
+    """Records of an invented run in the body of a request are not followed by others of theirs."""
+    invented = record(7, b"invented", run=5) * 2
+    content = content_of([b"first", b"begins" + invented + b"ends", b"last"])
+    assert [b"last"] == bodies_in(content[content.index(b"begins") :])
+
+
 @pytest.mark.parametrize("size", range(FILE_HEADER_SIZE + 1, len(content_of(BODIES)), 7))
 def test_a_torn_end_is_no_damage(size: int) -> None:
     """Wherever a write is cut off, the whole records before are read, and what is left of the last one is only torn."""

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from spanscore.storage.files import StorageError
-from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, file_header
+from spanscore.storage.files import Directory, StorageError
+from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, Kind, file_header
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced
 from storage.disks import FailingDisk, MemoryDisk
-from storage.storing import DEADLINE_S, Kept, kept, names, request, sizes
+from storage.storing import DEADLINE_S, Kept, kept, names, request, sizes, trace_id
 
 SMALL = StorageSettings(max_size=2**20, sync_interval_s=0)
 IMPATIENT = StorageSettings(max_size=2**20, sync_interval_s=0, compact_after_s=0)
@@ -178,6 +181,60 @@ def test_when_it_is_full_requests_are_refused_until_there_is_room() -> None:
         assert ("", True) == (storing.storage.trouble, storing.put(9_999))
 
 
+def test_the_heaviest_open_traces_give_way() -> None:
+    """Where room is short, those that keep the most are to be closed, and small ones stay, however many are older."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        for number in range(1, 41):
+            storing.put(number)
+        heavy = [number for number in range(100, 120) if storing.put(*[number] * 50)]
+        assert (True, True) == (len(heavy) >= 14, storing.storage.is_short)
+        gone = [int.from_bytes(found, "big") for found in storing.storage.giving_way()]
+        assert (heavy[: len(gone)], []) == (gone, storing.storage.giving_way())
+        storing.close(*gone)
+        while storing.compact():
+            pass
+        assert (False, True) == (storing.storage.is_short, storing.put(1))
+        killed = disk.after_kill()
+    with kept(killed, SMALL) as found:
+        there = {trace for traces in found.restored for trace in traces}
+        assert {*range(1, 41), *heavy[len(gone) :]} == there
+
+
+def test_a_trace_is_charged_for_its_own_spans() -> None:
+    """One large span beside many small ones of others in its request is what gives way, and not the others."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        for number in range(100, 108):
+            place = storing.storage.append(Kind.PROTOBUF, bytes(100_000))
+            sizes = {trace_id(number): 50_000, **{trace_id(small): 1 for small in range(50)}}
+            storing.storage.hold(place, sizes, 50_050)
+        assert [trace_id(number) for number in range(100, 104)] == storing.storage.giving_way()
+
+
+def test_small_requests_are_taken_where_large_ones_are_refused() -> None:
+    """Of the last quarter a request may take half of what is left, so that who sends much does not take it all."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        while storing.put(1, *range(100, 200)):
+            pass
+        assert (True, True) == (storing.storage.is_short, storing.put(2))
+
+
+def test_writing_anew_never_makes_it_longer() -> None:
+    """A request that would be longer without what is not needed stays as it is."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        for number in range(900):
+            storing.put(number)
+        storing.close(*range(1, 900))
+        before = storing.storage.size
+        job = storing.storage.compaction(lambda _: True)
+        assert job is not None
+        storing.storage.compacted(job.segment, job.run(lambda kind, body, ids: body * 100))
+        assert before >= storing.storage.size
+
+
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EFBIG])
 @pytest.mark.parametrize("method", ["create", "append", "truncate", "sync", "sync_names", "delete", "rename"])
 def test_no_fault_loses_what_was_acknowledged(method: str, error: int) -> None:
@@ -243,6 +300,21 @@ def test_damage_costs_the_record_and_is_counted() -> None:
         assert ([(1,), (3,)], 1) == (found.restored, found.storage.lost)
 
 
+@pytest.mark.parametrize("left", [0, 10_000])
+def test_a_segment_that_was_cut_at_the_front_costs_what_is_not_there(left: int) -> None:
+    """Requests that are lost and those that are found are all that were kept, also where a whole segment is lost."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as before:
+        for number in range(150):
+            before.put(number)
+        killed = disk.after_kill()
+    name = names(killed, ".requests")[0]
+    content = killed.read(name, 0, SEGMENT * 2)
+    killed.write(name, content[-left:] if left else content[:FILE_HEADER_SIZE].replace(b"S", b"s") + b"?")
+    with kept(killed, SMALL) as found:
+        assert (150, left > 0) == (len(found.restored) + found.storage.lost, found.restored[0][0] < 61)
+
+
 @pytest.mark.parametrize("content", [b"", b"\x89SPN", file_header(FileHeader(1))], ids=["empty", "short", "header"])
 def test_files_without_requests_do_no_harm(content: bytes) -> None:
     """What a crash leaves that early is deleted, and counts as nothing lost."""
@@ -300,6 +372,68 @@ def test_a_file_that_cannot_be_read_costs_itself_only() -> None:
     failing = FailingDisk(killed, lambda name, call: errno.EIO if name == "read" else None)
     with kept(failing) as found:
         assert ([], 1, True) == (found.restored, found.storage.lost, found.put_safely(2))
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+@pytest.mark.parametrize("end", [".requests", ".closed"])
+def test_a_file_of_the_log_that_is_none_is_refused(tmp_path: Path, kind: str, end: str) -> None:
+    """Nothing is read through a link, nobody waits for a pipe, and the start fails with the reason."""
+    (tmp_path / "elsewhere").write_bytes(b"secret")
+    path = tmp_path / "states" / f"{1:016x}{end}"
+    path.parent.mkdir()
+    make = {
+        "link": lambda: path.symlink_to(tmp_path / "elsewhere"),
+        "pipe": lambda: os.mkfifo(path),
+        "directory": path.mkdir,
+    }
+    make[kind]()
+    directory = Directory(path.parent)
+    with pytest.raises(StorageError, match=rf"^storage.directory: '{path.name}' is a link, or no file: .*; remove it$"):
+        Kept(directory)
+    directory.unlock()
+
+
+@pytest.mark.parametrize("what", ["directory", "files"])
+def test_what_somebody_removed_is_counted_and_the_next_is_kept(tmp_path: Path, what: str) -> None:
+    """Nothing is acknowledged that is not in a file with a name; requests that were needed count as lost."""
+    states = tmp_path / "states"
+    directory = Directory(states)
+    with kept(directory) as storing:
+        assert all(storing.put_safely(number) for number in (1, 2, 3))
+        storing.close(3)
+        for path in [*states.glob("*.*")]:
+            path.unlink()
+        if what == "directory":
+            shutil.rmtree(states)
+        size = storing.storage.size
+        assert (False, True) == (storing.put(4), bool(storing.storage.trouble))
+        storing.storage.look_after()
+        assert ("", 2, True) == (storing.storage.trouble, storing.storage.lost, storing.storage.size < size)
+        assert (True, 0) == (storing.put_safely(5), storing.storage.refused["full"])
+        storing.storage.look_after()
+        assert 2 == storing.storage.lost
+    directory.unlock()
+    directory = Directory(states)
+    with kept(directory) as found:
+        assert [(5,)] == found.restored
+    directory.unlock()
+
+
+def test_without_a_place_for_it_everything_is_refused(tmp_path: Path) -> None:
+    """Until its parent is there again, each request is, and the trouble tells why; an open file of it does not help."""
+    states = tmp_path / "parent" / "states"
+    directory = Directory(states)
+    with kept(directory) as storing:
+        storing.put_safely(1)
+        states.parent.rename(tmp_path / "elsewhere")
+        storing.storage.look_after()
+        storing.storage.look_after()
+        expected = "the directory was removed, or another one is in its place"
+        assert (expected, False, 1) == (storing.storage.trouble, storing.put(2), storing.storage.refused["ENOENT"])
+        states.parent.mkdir()
+        storing.storage.look_after()
+        assert ("", 1, True) == (storing.storage.trouble, storing.storage.lost, storing.put_safely(2))
+    directory.unlock()
 
 
 def test_senders_that_wait_share_a_sync() -> None:

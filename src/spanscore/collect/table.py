@@ -165,6 +165,13 @@ class TraceTable:
             self._close(trace, _reason(trace, CloseReason.SHUTDOWN))
         return next(iter(self._taken()), None)
 
+    def evict(self, trace_id: bytes) -> Trace | None:
+        """Close a trace because there is no room for it elsewhere; None when it is not open."""
+        trace = self._find(trace_id)
+        if trace is not None:
+            self._close(trace, CloseReason.EVICTED)
+        return next(iter(self._taken()), None)
+
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Let go of open traces without closing them: somebody else will. They are as unknown then as new ones."""
         for trace in filter(None, map(self._find, trace_ids)):

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.compare.effort import Effort
+from spanscore.compare.number_keys import DISTINCT, NUMBERS, number_key, secret_key
 from spanscore.model import NOT_RECORDED, Recorded
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
@@ -37,7 +38,7 @@ class _Token(enum.Enum):
     OTHER = enum.auto()
 
 
-_PLAIN: Final = frozenset({str, int, float, type(None)})
+_PLAIN: Final = frozenset({str, type(None)})
 """Types whose values are their own keys."""
 
 
@@ -46,7 +47,9 @@ def json_key(value: Recorded) -> Hashable:
     kind = type(value)
     if kind in _PLAIN:
         return value  # type: ignore[return-value]  # one of the plain types, all hashable
-    if kind is dict and _PLAIN.issuperset(map(type, value.values())):  # type: ignore[union-attr]  # a dict
+    if kind in NUMBERS:
+        return number_key(value)  # type: ignore[arg-type]  # a number
+    if kind is dict and _are_own_keys(value.values()):  # type: ignore[union-attr]  # a dict
         return frozenset(value.items())  # type: ignore[union-attr]
     return _key(value, _DEEP)
 
@@ -171,15 +174,28 @@ def _key(value: Any, levels: int) -> Hashable:
     if value is True or value is False:
         return _Token.TRUE if value else _Token.FALSE
     kind = type(value)
-    if kind in _PLAIN or value is NOT_RECORDED:
-        return value  # type: ignore[no-any-return]  # hashable, as above
+    if kind in _PLAIN or value is NOT_RECORDED or kind in NUMBERS:
+        return number_key(value) if kind in NUMBERS else value  # hashable, as above
     if not levels:
         return _flat_key(value)
     if kind is dict:
         return frozenset([(name, _key(item, levels - 1)) for name, item in value.items()])
     if kind is list:
-        return tuple([_key(item, levels - 1) for item in value])
+        return tuple([_item_key(item, levels - 1) for item in value])
     return _other_key(value)
+
+
+def _are_own_keys(values: Iterable[Any]) -> bool:
+    for value in values:
+        kind = type(value)
+        if kind not in _PLAIN and (kind not in NUMBERS or not -DISTINCT < value < DISTINCT):
+            return False
+    return True
+
+
+def _item_key(value: Any, levels: int) -> Hashable:
+    """Return the key of a list's item: what a list hashes to can be computed from the numbers in it."""
+    return secret_key(value) if type(value) in NUMBERS else _key(value, levels)
 
 
 def _flat_key(value: Any) -> Hashable:
@@ -197,7 +213,7 @@ def _flat_key(value: Any) -> Hashable:
             pending.append(_Token.END)
             pending += reversed(current)
         else:
-            tokens.append(current if isinstance(current, _Token) else _key(current, 1))
+            tokens.append(current if isinstance(current, _Token) else _item_key(current, 1))
     return tuple(tokens)
 
 

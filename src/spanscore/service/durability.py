@@ -33,6 +33,7 @@ from spanscore.storage.syncer import Synced
 _SYNC_INTERVAL_S: Final = 0.1
 _LOOK_AFTER_S: Final = 1.0
 _END_S: Final = 5.0
+_SLICE_S: Final = 0.02
 _NOT_SYNCED: Final = "what was sent could not be stored"
 
 _KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
@@ -134,9 +135,10 @@ class Durability:
             try:
                 self._place = self._opened.append(_KINDS[encoding], body)
             except NotKept as error:
+                self._compact()
                 raise self._admission.refusal(Busy.STORAGE, str(error)) from error
         self._written = self._place.write
-        if self._place.segment is not self._segment:
+        if self._place.segment is not self._segment or self._opened.is_short:
             self._segment = self._place.segment
             self._compact()
 
@@ -285,7 +287,9 @@ class Durability:
 
     async def _compact_all(self) -> None:
         try:
-            while (job := self._next_compaction()) is not None:
+            while (job := self._next_compaction()) is not None or await self._make_room():
+                if job is None:
+                    continue
                 result = await asyncio.to_thread(job.run, _narrow)
                 with self._lock:
                     self._opened.compacted(job.segment, result)
@@ -293,6 +297,20 @@ class Durability:
             _log.warning("storage: a segment could not be written anew: %s", (error.strerror or str(error)).lower())
         finally:
             self._compacting = None
+
+    async def _make_room(self) -> bool:
+        """Close the traces that keep the most where room is short, a few at a time; return whether there were any."""
+        with self._lock:
+            giving_way = [] if self._resting else self._opened.giving_way()
+        until = time.monotonic() + _SLICE_S
+        for trace_id in giving_way:
+            if self._resting:  # another thread has the engine now
+                return False
+            self._live.engine.evict(trace_id)
+            if time.monotonic() >= until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + _SLICE_S
+        return bool(giving_way)
 
     def _next_compaction(self) -> Compaction | None:
         with self._lock:

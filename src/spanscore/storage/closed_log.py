@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,6 +117,18 @@ class ClosedLog:
             self.size -= oldest.size
             gone.append(self.files.pop(0).name)
         return gone
+
+    def forget_missing(self, there: Collection[str]) -> None:
+        """Forget the files that somebody removed.
+
+        Args:
+            there: the names of the files that are there.
+        """
+        for closed in [closed for closed in self.files if closed.name not in there]:
+            if self._current is not None and self._current[0] is closed:
+                self._retire()
+            self.files.remove(closed)
+            self.size -= closed.size
 
     def end(self) -> None:
         """Write no more, and note that this is no crash.

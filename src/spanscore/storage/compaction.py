@@ -68,7 +68,7 @@ def _copied(
             header = file_header(FileHeader(run, has_gaps=True))
             files.append(file, [header])
             size = len(header)
-        body = narrow(entry.kind, body, trace_ids)
+        body = min(narrow(entry.kind, body, trace_ids), body, key=len)  # escapes may make it longer
         header = record_header(run, entry, body)
         files.append(file, [header, body])
         yield offset, size

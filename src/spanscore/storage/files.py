@@ -7,6 +7,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -16,7 +17,8 @@ _LOCK: Final = "lock"
 _DIRECTORY_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
 _OPEN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
-_STRANGE_LINK: Final = "it is a symbolic link of another user"
+_LINK: Final = "it is a symbolic link; name the directory itself"
+_LOCK_LINK: Final = f"the '{_LOCK}' in it is a link, or no file: remove it"
 _sync: Final = getattr(os, "fdatasync", os.fsync)  # not every system has the faster one
 _CHUNK: Final = 2**20
 
@@ -72,6 +74,14 @@ class Files(Protocol):
         """Wait until what was created, renamed and deleted survives a loss of power."""
         ...
 
+    def is_there(self) -> bool:
+        """Return whether the directory is still where it was, and locked."""
+        ...
+
+    def come_back(self) -> None:
+        """Go on in the directory that is in its place now, and make it where there is none."""
+        ...
+
 
 class Directory:
     """A directory on disk, of this process alone as long as it lives: nobody else can read it, or write in it.
@@ -85,19 +95,7 @@ class Directory:
 
     def __init__(self, path: Path) -> None:
         self._path: Final = path
-        try:
-            if path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid()}:
-                raise self._unusable(_STRANGE_LINK)
-            path.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-            self._directory: Final = os.open(path.resolve(), os.O_RDONLY | os.O_DIRECTORY | _OPEN)
-        except OSError as error:
-            raise self._unusable(_why(error)) from error
-        try:
-            self._make_private()
-            self._lock: Final = self._locked()
-        except BaseException:
-            os.close(self._directory)
-            raise
+        self._directory, self._lock = self._opened(parents=True)
 
     def names(self) -> list[str]:
         """Return the names of all files but the lock."""
@@ -109,11 +107,13 @@ class Directory:
         return os.open(name, flags, _FILE_MODE, dir_fd=self._directory)
 
     def append(self, file: int, parts: Sequence[bytes]) -> None:
-        """Write all of it at the end."""
+        """Write all of it at the end, of a file that still has a name."""
         left = sum(map(len, parts)) - os.writev(file, parts)
         while left:  # the disk is full, or the request larger than one call takes: another call tells
             rest = b"".join(parts)[-left:]
             left -= os.write(file, rest)
+        if not os.fstat(file).st_nlink:
+            raise FileNotFoundError(errno.ENOENT, "the file was removed")
 
     def truncate(self, file: int, size: int) -> None:
         """Cut the end off."""
@@ -151,48 +151,103 @@ class Directory:
         os.rename(name, new_name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def delete(self, name: str) -> None:
-        """Delete a file."""
-        os.unlink(name, dir_fd=self._directory)
+        """Delete a file; it may be gone."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._directory)
 
     def sync_names(self) -> None:
         """Wait until what was created, renamed and deleted survives a loss of power."""
         os.fsync(self._directory)
+
+    def is_there(self) -> bool:
+        """Return whether the directory is still where it was, and locked."""
+        own = os.fstat(self._directory)
+        try:
+            found = self._path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # it cannot be told: reading and writing will
+            return True
+        return os.path.samestat(own, found) and os.fstat(self._lock).st_nlink > 0
+
+    def come_back(self) -> None:
+        """Go on in the directory that is in its place now; it is made where its parent is there.
+
+        Raises:
+            StorageError: it cannot be used.
+        """
+        directory, lock = self._opened(parents=False)
+        for new, number in ((directory, self._directory), (lock, self._lock)):
+            os.dup2(new, number, inheritable=False)  # at once: another thread may be using it
+            os.close(new)
 
     def unlock(self) -> None:
         """Let another process have the directory."""
         os.close(self._lock)
         os.close(self._directory)
 
-    def _make_private(self) -> None:
-        found = os.fstat(self._directory)
+    def _opened(self, *, parents: bool) -> tuple[int, int]:
+        """Open the directory and its lock. Nothing is changed before it is certain that it is ours."""
+        try:
+            path = self._without_link()
+            path.mkdir(mode=_DIRECTORY_MODE, parents=parents, exist_ok=True)
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | _OPEN)
+        except OSError as error:
+            raise self._unusable(_why(error)) from error
+        try:
+            self._make_private(directory)
+            return directory, self._locked(directory)
+        except BaseException:
+            os.close(directory)
+            raise
+
+    def _without_link(self) -> Path:
+        """Follow a link only where root made it for another user, as systemd does with `DynamicUser`."""
+        if not self._path.is_symlink():
+            return self._path
+        if os.geteuid() == 0 or self._path.lstat().st_uid != 0:
+            raise self._unusable(_LINK)
+        return self._path.resolve()
+
+    def _make_private(self, directory: int) -> None:
+        found = os.fstat(directory)
         if found.st_uid != os.geteuid():
             why = f"it belongs to another user (uid {found.st_uid}, and this is uid {os.geteuid()}); name one below it"
             raise self._unusable(why)
         if stat.S_IMODE(found.st_mode) != _DIRECTORY_MODE:
             try:
-                os.fchmod(self._directory, _DIRECTORY_MODE)
+                os.fchmod(directory, _DIRECTORY_MODE)
             except OSError as error:
                 raise self._unusable(_why(error)) from error
 
-    def _locked(self) -> int:
+    def _locked(self, directory: int) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN
         try:
-            lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | _OPEN, _FILE_MODE, dir_fd=self._directory)
+            lock = os.open(_LOCK, flags, _FILE_MODE, dir_fd=directory)
         except OSError as error:
-            raise self._unusable(_why(error)) from error
+            raise self._unusable(_LOCK_LINK if error.errno == errno.ELOOP else _why(error)) from error
+        try:
+            self._check_lock(lock)
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        except StorageError:
+            os.close(lock)
+            raise
+        except OSError:  # a full disk: nobody will read who holds the lock
+            pass
+        return lock
+
+    def _check_lock(self, lock: int) -> None:
+        found = os.fstat(lock)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise self._unusable(_LOCK_LINK)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
-            os.close(lock)
             who = f" ({holder})" if holder.isdigit() else ""
             why = f"another process{who} uses it; give each process a directory of its own"
             raise self._unusable(why) from error
-        try:
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        except OSError:  # a full disk: nobody will read who holds the lock
-            pass
-        return lock
 
     def _unusable(self, why: str) -> StorageError:
         return StorageError(f"storage.directory: cannot use '{self._path}': {why}")

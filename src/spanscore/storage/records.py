@@ -6,9 +6,10 @@ Pure: bytes in, bytes and places out. Whatever the bytes are, reading ends, and 
 from __future__ import annotations
 
 import enum
+import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -24,6 +25,10 @@ _REST: Final = struct.Struct("<IB3xQQQ")  # length of the body, kind, sequence, 
 _HEADER: Final = struct.Struct("<QIIB3xQQQ")
 RECORD_HEADER_SIZE: Final = _HEADER.size
 _RUN: Final = struct.Struct("<Q")
+_KIND: Final = re.compile(rb"[\x01-\x04]\0{3}")
+_KIND_OFFSET: Final = _FRAME.size + 4
+_MOST_READ: Final = 8
+"""No more checksums are computed than of so many times a file, whatever looks like a record in it."""
 
 
 class Kind(enum.IntEnum):
@@ -105,8 +110,12 @@ def record_header(run: int, entry: Entry, body: bytes) -> bytes:
     return _FRAME.pack(run, crc32(body, crc32(rest))) + rest
 
 
-def scan(content: bytes) -> Scan:
+def scan(content: bytes, first: int | None = None) -> Scan:
     """Find the records of a file. A damaged one is skipped: reading goes on with the next whose checksum is right.
+
+    Args:
+        content: the file.
+        first: the number that its first record had, where that is known.
 
     Raises:
         UnknownVersion: the file is of another version.
@@ -115,12 +124,22 @@ def scan(content: bytes) -> Scan:
     if len(content) <= FILE_HEADER_SIZE:
         return Scan(header=header, torn=0 if header else len(content))
     if header is None:
-        # The first record still tells the run.
-        if _record_at(content, FILE_HEADER_SIZE, content[FILE_HEADER_SIZE : FILE_HEADER_SIZE + _RUN.size]) is None:
-            return Scan(header=None, damaged=1)
-        header = FileHeader(_RUN.unpack_from(content, FILE_HEADER_SIZE)[0], has_gaps=True)
+        return _scan_without_header(content, first)
+    return _scan_records(content, header, FILE_HEADER_SIZE, None if header.has_gaps else first)
+
+
+def _scan_without_header(content: bytes, first: int | None) -> Scan:
+    found = _found_run(content)
+    if found is None:
+        return Scan(header=None, damaged=1)
+    begins, run = found
+    scanned = _scan_records(content, FileHeader(run, has_gaps=True), begins, first)
+    before = begins != FILE_HEADER_SIZE if first is None else scanned.records[0].entry.sequence - first
+    return replace(scanned, damaged=scanned.damaged + max(0, before))
+
+
+def _scan_records(content: bytes, header: FileHeader, position: int, first: int | None) -> Scan:
     run = _RUN.pack(header.run)
-    position = FILE_HEADER_SIZE
     records: list[Record] = []
     damaged = torn = 0
     while position < len(content):
@@ -133,7 +152,7 @@ def scan(content: bytes) -> Scan:
                 damaged += not torn
                 break
             torn = 0
-            damaged += _missing(records, record, header)
+            damaged += _missing(records[-1], record, header) if records else _missing_before(record, first)
         records.append(record)
         position = record.end
     return Scan(header=header, records=tuple(records), damaged=damaged, torn=torn)
@@ -156,8 +175,11 @@ def read_record(read: Callable[[int, int], bytes], offset: int) -> tuple[int, En
 
 
 def began(content: bytes) -> tuple[int, int] | None:
-    """Return the run of a file and the monotonic time of its first record, from its first bytes; None without one."""
-    if len(content) < FILE_HEADER_SIZE + RECORD_HEADER_SIZE:
+    """Return the run of a file and the monotonic time of its first record, from its first bytes; None without one.
+
+    None as well where its header is damaged.
+    """
+    if len(content) < FILE_HEADER_SIZE + RECORD_HEADER_SIZE or _read_file_header(content) is None:
         return None
     run, *_, monotonic_ns = _HEADER.unpack_from(content, FILE_HEADER_SIZE)
     return run, monotonic_ns
@@ -195,11 +217,47 @@ def _next(content: bytes, position: int, run: bytes) -> Record | None:
     return None
 
 
-def _missing(records: list[Record], found: Record, header: FileHeader) -> int:
-    """Return how many records lie between the last one read and the one found."""
-    if not records or header.has_gaps:
-        return 1
-    return max(1, found.entry.sequence - records[-1].entry.sequence - 1)
+def _missing(before: Record, found: Record, header: FileHeader) -> int:
+    """Return how many records lie between two that follow each other."""
+    return 1 if header.has_gaps else max(1, found.entry.sequence - before.entry.sequence - 1)
+
+
+def _missing_before(found: Record, first: int | None) -> int:
+    """Return how many records lie before the first that can be read."""
+    return 1 if first is None else max(1, found.entry.sequence - first)
+
+
+def _found_run(content: bytes) -> tuple[int, int] | None:
+    """Return where the records of a file begin that has lost its header, and their run; None where there are none.
+
+    What a sender wrote may look like records too, but is not followed by others of the same run up to the end.
+    """
+    run = content[FILE_HEADER_SIZE : FILE_HEADER_SIZE + _RUN.size]
+    if _record_at(content, FILE_HEADER_SIZE, run) is not None:  # only the header is damaged
+        return FILE_HEADER_SIZE, _RUN.unpack(run)[0]
+    work = _MOST_READ * len(content)
+    for match in _KIND.finditer(content):
+        offset = match.start() - _KIND_OFFSET
+        if offset < 0:
+            continue
+        run = content[offset : offset + _RUN.size]
+        end = _end_of_chain(content, offset, run)
+        if end is None:
+            continue
+        work -= min(end, len(content)) - offset
+        if work < 0:
+            return None
+        if _record_at(content, offset, run) is not None:
+            return offset, _RUN.unpack(run)[0]
+    return None
+
+
+def _end_of_chain(content: bytes, offset: int, run: bytes) -> int | None:
+    """Follow what may be records up to the end, and return where the last ends; None where they do not lead there."""
+    end = offset
+    while content.startswith(run, end) and end + RECORD_HEADER_SIZE <= len(content):
+        offset, end = end, end + RECORD_HEADER_SIZE + _HEADER.unpack_from(content, end)[2]
+    return None if end < len(content) and not content.startswith(run[: len(content) - end], end) else end
 
 
 def _is_torn(content: bytes, offset: int, run: bytes) -> bool:

@@ -14,11 +14,13 @@ from spanscore.storage import records
 from spanscore.storage.closed_log import CLOSED, ENDED, ClosedFile
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.files import Files, StorageError
-from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, UnknownVersion, scan
+from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
 
 _NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(ENDED)})")
 
+_NO_FILE: Final = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO})
+"""Why links, pipes and directories, and sockets, are not read."""
 _BLOCK: Final = 2**20
 _SHOWN: Final = 5
 
@@ -88,6 +90,8 @@ class Ages:
         for name in reversed(names):
             head = records.began(_read(files, name, 0, FILE_HEADER_SIZE + RECORD_HEADER_SIZE))
             if head is None:
+                head = _began_without_header(read_all(files, name))
+            if head is None:
                 continue
             run, began[run] = head
             if run not in ended:
@@ -102,6 +106,24 @@ class Ages:
     def of(self, run: int, monotonic_ns: int) -> float:
         """Return the age, in seconds, of a request that this run received then."""
         return max(0, self._left_ns.get(run, monotonic_ns) - monotonic_ns) / 1e9
+
+
+def _began_without_header(content: bytes) -> tuple[int, int] | None:
+    found = scan(content)
+    return (found.header.run, found.records[0].entry.monotonic_ns) if found.header and found.records else None
+
+
+def damaged_in(found: Scan, first: int, following: int) -> int:
+    """Return how many requests of a file cannot be read.
+
+    Args:
+        found: what can be read of it.
+        first: the number of its first request.
+        following: the number of the first request behind it; where all are lost, this tells how many.
+    """
+    if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
+        return found.damaged
+    return max(1, following - first)
 
 
 def number_of(name: str) -> int:
@@ -133,6 +155,9 @@ def _is_readable(files: Files, name: str) -> bool:
         message = f"storage.directory: {name!r} is of {error}: start the spanscore that wrote it, or another directory"
         raise StorageError(message) from error
     except OSError as error:
+        if error.errno in _NO_FILE:
+            message = f"storage.directory: {name!r} is a link, or no file: nothing is read through it; remove it"
+            raise StorageError(message) from error
         _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
         return error.errno == errno.EIO
     return True

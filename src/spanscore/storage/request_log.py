@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -16,8 +16,6 @@ _PENDING: Final = b""
 """Stands for the traces of a request that was just written: it is not known yet which of them are open."""
 _READING: Final = b"\0"
 """Stands for the requests of a file that were not looked at yet."""
-_WORTHWHILE: Final = 0.5
-"""A segment is written anew when at most this share of it is still needed."""
 _GARBAGE: Final = 2**20
 """A segment in which nothing is needed goes at this size, and not only when it is full."""
 
@@ -28,8 +26,8 @@ class _Held:
 
     offsets: list[int] = field(default_factory=list)
     """Where the requests lie."""
-    size: float = 0.0
-    """How many bytes of them are the trace's, if all spans of a request are equal."""
+    size: int = 0
+    """How many bytes of them are the trace's: of each request as much as its spans are of all that are in it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,8 +41,10 @@ class Segment:
     size: int = 0
     held: dict[bytes, _Held] = field(default_factory=dict)
     """What it holds of open traces, by trace id."""
-    needed: float = 0.0
+    needed: int = 0
     """How many bytes that is."""
+    written: int = 0
+    """How many bytes were needed when it was last begun to be written anew."""
     suspect: bool = False
     """It could not be synced: what is in it must go to another file."""
     file: LogFile | None = None
@@ -77,6 +77,10 @@ class RequestLog:
         self.sequence = 0
         """The number of the last request."""
         self.size = 0
+        self.open: Final[dict[bytes, int]] = {}
+        """How many bytes are kept for each trace that is not scored yet, those first for which some were kept first."""
+        self.open_size = 0
+        """The sum of it."""
         self._disk: Final = disk
         self._segment_size: Final = segment_size
         self._current: Segment | None = None
@@ -96,6 +100,8 @@ class RequestLog:
             raise
         self._resize(segment, file.size)
         segment.held[_PENDING] = _Held()
+        if segment.size >= self._segment_size:  # also where nothing follows, it may have to be written anew
+            self._retire(segment)
         return Place(segment, offset, file.size - offset, file.writes)
 
     def adopt(self, segment: Segment) -> None:
@@ -109,28 +115,35 @@ class RequestLog:
         segment.held.pop(_READING, None)
         self.let_go(segment)
 
-    def hold(self, place: Place, spans: Mapping[bytes, int], all_spans: int) -> None:
+    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int) -> None:
         """Keep a request until traces are released. To be called once for each request, maybe with no traces.
 
         Args:
             place: where it lies.
-            spans: how many of its spans are of which trace.
-            all_spans: how many spans it has.
+            sizes: how large its spans of which trace are together, in any unit.
+            all_sizes: how large all of its spans are.
         """
         segment = place.segment
-        for trace_id, number in spans.items():
+        for trace_id, part in sizes.items():
             held = segment.held.get(trace_id)
             if held is None:
                 held = segment.held[trace_id] = _Held()
-            size = place.size * number / all_spans
+            size = place.size * part // max(1, all_sizes)
             held.offsets.append(place.offset)
             held.size += size
             segment.needed += size
+            self.open[trace_id] = self.open.get(trace_id, 0) + size
+            self.open_size += size
         segment.held.pop(_PENDING, None)
         self.let_go(segment)
 
+    def scored(self, trace_id: bytes) -> None:
+        """Learn that a trace is no longer open, though what is kept for it is still needed."""
+        self.open_size -= self.open.pop(trace_id, 0)
+
     def release(self, trace_id: bytes) -> None:
         """Keep nothing for this trace any more."""
+        self.scored(trace_id)
         for segment in tuple(self.segments):
             held = segment.held.pop(trace_id, None)
             if held is not None:
@@ -154,28 +167,58 @@ class RequestLog:
             if segment.full and file.writes <= result.writes:
                 segment.file = None
 
-    def worth_compacting(self, began_before: float) -> Segment | None:
-        """Return a segment, begun before then, of which most is not needed, though some is; None where there is none.
+    def worth_compacting(self, began_before: float, most_needed: float) -> Segment | None:
+        """Return the segment with the most that is not needed, though some is; None where none is worth it.
 
         One that could not be synced is returned in any case.
+
+        Args:
+            began_before: segments that were begun later are not old enough.
+            most_needed: the share of a segment that may be needed at most.
         """
-        for segment in self.segments:
-            if not segment.full or not segment.held:
-                continue
-            old = segment.began_at <= began_before and segment.size > FILE_HEADER_SIZE
-            if segment.suspect or (old and segment.needed <= segment.size * _WORTHWHILE):
-                return segment
-        return None
+        full = [segment for segment in self.segments if segment.full and segment.held]
+        suspect = next((segment for segment in full if segment.suspect), None)
+        if suspect is not None:
+            return suspect
+        worth = [
+            segment
+            for segment in full
+            if segment.began_at <= began_before
+            and segment.size > FILE_HEADER_SIZE
+            and segment.needed <= segment.size * most_needed
+        ]
+        return max(worth, key=lambda segment: segment.size - segment.needed, default=None)
 
     def moved(self, segment: Segment, size: int, places: Mapping[int, int]) -> None:
         """Learn that a segment was written anew: its size now, and where its requests lie now."""
-        factor = size / segment.needed if segment.needed else 1.0
-        for held in segment.held.values():
+        segment.needed = 0
+        for trace_id, held in segment.held.items():
             held.offsets = [places[offset] for offset in held.offsets if offset in places]
-            held.size *= factor
-        segment.needed *= factor
+            now = held.size * size // max(1, segment.written)
+            if trace_id in self.open:
+                self.open[trace_id] += now - held.size
+                self.open_size += now - held.size
+            held.size = now
+            segment.needed += now
         segment.suspect = False
         self._resize(segment, size)
+
+    def forget_missing(self, there: Collection[str]) -> int:
+        """Forget the segments that somebody removed, and return how many requests in them were needed.
+
+        Args:
+            there: the names of the files that are there.
+        """
+        lost = 0
+        for segment in [segment for segment in self.segments if segment.name not in there]:
+            lost += len({offset for held in segment.held.values() for offset in held.offsets})
+            for trace_id, held in segment.held.items():
+                if trace_id in self.open:
+                    self.open[trace_id] -= held.size
+                    self.open_size -= held.size
+            segment.held.clear()
+            self._retire(segment)
+        return lost
 
     def end(self) -> None:
         """Write no more, and delete what is not needed."""

@@ -13,23 +13,23 @@ from typing import Final, NamedTuple
 
 from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
-from spanscore.storage.files import Files
+from spanscore.storage.files import Files, StorageError
 from spanscore.storage.log_file import Disk
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
-from spanscore.storage.recovery import Ages, find, number_of, read_all, read_closed
-from spanscore.storage.request_log import REQUESTS, Place, RequestLog, Segment
+from spanscore.storage.recovery import Ages, damaged_in, find, number_of, read_all, read_closed
+from spanscore.storage.request_log import Place, RequestLog, Segment
+from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
+from spanscore.storage.trouble import Trouble
 
 FULL: Final = "full"
 
 _FULL: Final = "the storage is full"
-_PROBE: Final = f"{0:016x}{REQUESTS}{UNFINISHED}"
-_LARGEST_PROBE: Final = 2**20
+_GONE: Final = "the directory was removed, or another one is in its place"
+_TOO_LARGE: Final = "the storage has no room for so large a request now"
 
 _CLOSED_SHARE: Final = 8
-_CROWDED: Final = 0.5
-_ROOM_AGAIN: Final = 0.9
 
 _log = logging.getLogger(__name__)
 
@@ -91,14 +91,16 @@ class Storage:
         """Requests that could not be kept, by why."""
         self._files: Final = files
         self._settings: Final = settings
+        self._room: Final = Room(settings.max_size)
         self._found: Final = find(files)
         self._syncer: Final = Syncer(files, settings.sync_interval_s, tell)
         self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
         self._log: Final = RequestLog(self._disk, settings.segment_size)
         remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
         self._closed: Final = ClosedLog(self._disk, max(1, remember))
-        self._trouble = ""
-        self._missing_size = 0
+        self._trouble: Final = Trouble(files)
+        self._gone = False
+        """The directory is not there, so that nothing can be kept."""
 
     @property
     def size(self) -> int:
@@ -113,7 +115,12 @@ class Storage:
     @property
     def is_crowded(self) -> bool:
         """Whether there is so little room left that `compaction` is due."""
-        return self.size > self._settings.max_size * _CROWDED
+        return self._room.is_crowded(self.size)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is so little room left that `giving_way` is due, too."""
+        return self._room.is_short(self.size)
 
     @property
     def first_request(self) -> int:
@@ -123,7 +130,7 @@ class Storage:
     @property
     def trouble(self) -> str:
         """Why requests are refused; empty when they are not."""
-        return self._trouble
+        return self._trouble.why
 
     def closed_traces(self) -> Iterator[ClosedTrace]:
         """Go through the traces that earlier processes closed, from old to new."""
@@ -146,8 +153,9 @@ class Storage:
         ages = Ages(self._files, self._found.requests)
         for name in self._found.requests:
             content = read_all(self._files, name)
-            found = scan(content)
-            self._lose(found.damaged, name)
+            found = scan(content, number_of(name))
+            later = [number_of(other) for other in self._found.requests if other > name]
+            self._lose(damaged_in(found, number_of(name), min(later, default=self._log.sequence + 1)), name)
             if found.torn:
                 _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
             segment = Segment(name=name, number=number_of(name), began_at=self._now(), size=len(content))
@@ -168,32 +176,41 @@ class Storage:
         Raises:
             NotKept: it is not written.
         """
-        if self.size + RECORD_HEADER_SIZE + len(body) > self._settings.max_size:
+        if not self._room.fits(self.size, RECORD_HEADER_SIZE + len(body)):
+            if self._room.is_left(self.size):  # others are still taken: this is no trouble
+                self.refused[FULL] += 1
+                raise NotKept(_TOO_LARGE)
             raise self._refusal(FULL, _FULL)
+        if self._gone:
+            raise self._refusal(errno.errorcode[errno.ENOENT], _GONE)
         try:
             place = self._log.append(kind, body)
         except OSError as error:
-            self._missing_size = len(body)
+            self._trouble.missing_size = len(body)
+            self._gone = not self._files.is_there()
+            if self._gone:
+                raise self._refusal(errno.errorcode[errno.ENOENT], _GONE) from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
             raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
-        if self._trouble:
-            self._recovered()
+        if self._trouble.why != _FULL:  # what is small still fits where that is so
+            self._trouble.end()
         return place
 
-    def hold(self, place: Place, spans: Mapping[bytes, int], all_spans: int) -> None:
+    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int) -> None:
         """Keep a request until traces are closed; where there are none, it is not needed any more.
 
         Args:
             place: where it lies.
-            spans: how many of its spans are of which trace that is open.
-            all_spans: how many spans it has.
+            sizes: how large its spans of which trace that is open are together, in any unit.
+            all_sizes: how large all of its spans are.
         """
-        self._log.hold(place, spans, all_spans)
+        self._log.hold(place, sizes, all_sizes)
 
     def score_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored, but keep it: its reports are on their way."""
         with suppress(OSError):  # it is tried again
             self._closed.append(Kind.SCORED, trace_id, self._log.sequence)
+        self._log.scored(trace_id)
 
     def close_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored and sent, and free what is only kept for it."""
@@ -210,15 +227,25 @@ class Storage:
 
     def look_after(self) -> None:
         """Delete what is not needed, and find out whether there is room again. To be called about every second."""
+        self._look_for_files()
         with suppress(OSError):
             self._closed.catch_up()
         first_needed = self._log.segments[0].number if self._log.segments else self._log.sequence + 1
         self._syncer.delete(*self._closed.forget(first_needed))
-        if self._trouble == _FULL:
-            if self.size <= self._settings.max_size * _ROOM_AGAIN:
-                self._recovered()
-        elif self._trouble:
-            self._probe()
+        if self._gone:
+            return
+        if self._trouble.why == _FULL:
+            if self._room.is_left(self.size):
+                self._trouble.end()
+        elif self._trouble.why:
+            self._trouble.probe()
+
+    def giving_way(self) -> list[bytes]:
+        """Return the open traces to close so that others have room; they do not count as open any more."""
+        chosen = self._room.giving_way(self.size, self._log)
+        if chosen:
+            _log.warning("storage: room is short: traces closed because they kept the most of it: %d", len(chosen))
+        return chosen
 
     def compaction(self, is_open: Callable[[bytes], bool]) -> Compaction | None:
         """Return what to do, on any thread, so that a few long traces do not keep what is there of others.
@@ -227,7 +254,7 @@ class Storage:
             is_open: says whether a trace is open.
         """
         age_s = 0.0 if self.is_crowded else self._settings.compact_after_s
-        segment = self._log.worth_compacting(self._now() - age_s)
+        segment = self._log.worth_compacting(self._now() - age_s, self._room.most_needed(self.size))
         if segment is None:
             return None
         for trace_id in [trace_id for trace_id in segment.held if not is_open(trace_id)]:
@@ -236,6 +263,7 @@ class Storage:
         for trace_id, held in segment.held.items():
             for offset in held.offsets:
                 wanted.setdefault(offset, set()).add(trace_id)
+        segment.written = segment.needed
         frozen = {offset: frozenset(trace_ids) for offset, trace_ids in wanted.items()}
         return Compaction(segment, partial(compact, self._files, segment.name, frozen))
 
@@ -263,6 +291,29 @@ class Storage:
     def _now(self) -> float:
         return self._disk.monotonic_ns() / 1e9
 
+    def _look_for_files(self) -> None:
+        """Find out what somebody removed, make the directory again, and count what was in it."""
+        if not self._files.is_there():
+            self._gone = True
+            self._trouble.begin(_GONE)
+            try:
+                self._files.come_back()
+            except (OSError, StorageError) as error:
+                _log.debug("storage: %s", error)
+                return
+        try:
+            there = frozenset(self._files.names())
+        except OSError:
+            return
+        self._closed.forget_missing(there)
+        lost = self._log.forget_missing(there)
+        if lost:
+            self.lost += lost
+            _log.error("storage: files were removed; requests lost that are only in memory now: %d", lost)
+        if self._gone:
+            self._gone = False
+            self._trouble.end()
+
     def _lose(self, requests: int, name: str) -> None:
         if requests:
             self.lost += requests
@@ -270,26 +321,5 @@ class Storage:
 
     def _refusal(self, reason: str, why: str) -> NotKept:
         self.refused[reason] += 1
-        if self._trouble != why:
-            self._trouble = why
-            _log.error("storage: %s: spans are refused until there is room again", why)
+        self._trouble.begin(why)
         return NotKept(why)
-
-    def _recovered(self) -> None:
-        self._trouble = ""
-        _log.info("storage: there is room again")
-
-    def _probe(self) -> None:
-        """Try whether what could not be written could be written now."""
-        try:
-            file = self._files.create(_PROBE)
-            try:
-                self._files.append(file, [bytes(min(self._missing_size, _LARGEST_PROBE))])
-            finally:
-                self._files.close(file)
-        except OSError:
-            pass
-        else:
-            self._recovered()
-        with suppress(OSError):
-            self._files.delete(_PROBE)
