@@ -241,14 +241,16 @@ class Durability:
         with self._lock:
             if self._directory is None:  # it took too long: the trace is scored again after the next start
                 return
-            if self._unsent.add(trace.trace_id):
+            # A span that came since then is not part of what is scored: its request must not be taken for done.
+            if self._unsent.add(trace.trace_id) or self._live.engine.is_open(trace.trace_id):
                 self._opened.score_trace(trace.trace_id)
             else:
                 self._opened.close_trace(trace.trace_id)
 
     def _close_sent(self) -> None:
         for trace_id in self._unsent.sent():
-            self._opened.close_trace(trace_id)
+            if not self._live.engine.is_open(trace_id):
+                self._opened.close_trace(trace_id)
 
     def _is_needed(self, trace_id: bytes) -> bool:
         return trace_id in self._unsent or self._live.engine.is_open(trace_id)

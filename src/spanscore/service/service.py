@@ -102,8 +102,7 @@ class Service:
         if config.receivers is not None and config.receivers.kafka is not None:
             self._kafka = FromKafka(config, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
-        if onward is not None:
-            self._admission.trouble = partial(_no_room, onward)
+        self._admission.trouble = partial(_trouble, self._live, onward)
         self._health = Health(self._states(onward))
         self._listeners: Listeners | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -237,8 +236,11 @@ class Service:
         return states
 
 
-def _no_room(onward: Forward) -> Busy | None:
-    return None if onward.has_room(0) else Busy.DOWNSTREAM
+def _trouble(live: LiveEngine, onward: Forward | None) -> Busy | None:
+    """Return why no request is let in now, if there is a reason."""
+    if live.is_behind:
+        return Busy.REQUESTS
+    return None if onward is None or onward.has_room(0) else Busy.DOWNSTREAM
 
 
 def _forwarding(onward: Forward) -> str:
