@@ -198,3 +198,30 @@ def test_it_is_behind_while_too_much_waits() -> None:
         return found
 
     assert [False, True, False] == asyncio.run(scenario())
+
+
+def test_catching_up_lets_others_have_their_turn() -> None:
+    """What was due at an earlier time is scored in slices; what was not due then is not."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = TraceTable(TraceSettings(trace_timeout_s=1.0), lambda _: False)
+
+    async def others() -> None:
+        for _ in range(2):
+            seen.append("turn")
+            await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        pipeline.now = 10.0
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.rest()
+        live.restore([decoded_span(number) for number in range(1, 5)], 400, 2.0)
+        live.restore([decoded_span(5)], 100, 2.5)
+        running = asyncio.ensure_future(others())
+        await live.catch_up(3.0)
+        await running
+        live.stop()
+
+    asyncio.run(scenario())
+    one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
+    assert [one, two, "turn", three, four, "turn"] == seen
