@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import current_thread, main_thread
 from typing import Final, NamedTuple, TypeAlias
 
@@ -16,6 +16,7 @@ from spanscore.faults import fault
 from spanscore.instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT, Instrument
 from spanscore.model import Failed, Report, Span, Trace
 from spanscore.pipeline import Pipeline, Scoring
+from spanscore.tallies import Tallies
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""
@@ -29,24 +30,6 @@ _log = logging.getLogger(__name__)
 class _UnderWay(NamedTuple):
     scoring: Scoring
     began: float
-
-
-@dataclass(slots=True)
-class Tallies:
-    """What is counted beside the trace table. Plain numbers: they are read when somebody asks for the metrics."""
-
-    refused: Counter[str] = field(default_factory=Counter)
-    """Spans that a receiver refused, by reason."""
-    dropped: Mapping[str, int] = field(default_factory=Counter)
-    """Spans that never reached the table, by reason."""
-    evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
-    dialect_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the dialect's name and the type of the error."""
-    unrecognised: int = 0
-    """Traces without a span of a known instrumentation."""
-    export_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the emitter's name and the reason."""
 
 
 class Engine:
