@@ -150,8 +150,10 @@ class Running:
 
 
 @contextmanager
-def serving(configuration: str = ON_ANY_PORT, reports: Reports | None = None, **how: Any) -> Iterator[Running]:
-    """Run a service with this configuration."""
+def serving(
+    configuration: str = ON_ANY_PORT, reports: Reports | None = None, *, is_ready: bool = True, **how: Any
+) -> Iterator[Running]:
+    """Run a service with this configuration, from when it is ready; or, if not asked for that, from when it listens."""
     if "storage:" not in configuration:  # nothing is kept but where that is tested
         configuration = f"{configuration}\nstorage: {{durability: none}}"
     loaded = config.loads(configuration, "test.yaml", Path()).for_serve()
@@ -160,6 +162,8 @@ def serving(configuration: str = ON_ANY_PORT, reports: Reports | None = None, **
         service = thread.call(lambda: Service(loaded, {"reports": reports}, **how))
         thread.run(service.start())
         try:
+            if is_ready:
+                thread.run(service.ready())
             yield Running(thread, service, reports)
         finally:
             thread.run(service.stop())

@@ -235,3 +235,65 @@ def test_a_dialect_that_raises_is_counted_and_told_once(caplog: pytest.LogCaptur
     assert [True, True] == [isinstance(each.evaluations[0].outcome, Skipped) for each in kept.reports]
     (message,) = caplog.messages
     assert message.startswith("dialect 'Broken' failed on a span: ZeroDivisionError")
+
+
+class Ticking:
+    """A clock that each look moves on by a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        self.now += 1.0
+        return self.now
+
+
+def test_work_stops_in_time_and_goes_on_where_it_was() -> None:
+    """Traces are scored one by one in the order in which they are due; what is not reached stays as it is."""
+    kept = Kept()
+    table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
+    engine = Engine(table, Pipeline((), built_in_reader()), {"kept": kept}, Ticking())
+    engine.take([trace_of(number) for number in (3, 1, 2)], [1, 1, 1])
+    assert [] == kept.reports
+    scored = []
+    while not engine.work(until=0.0):  # it is late: a step at a time, in which a trace is closed, begun or reported
+        counts = engine.counts()
+        assert counts.received == counts.in_closed + counts.live
+        assert all(engine.is_open(bytes([0] * 15 + [number])) for number in {1, 2, 3} - set(numbers(kept.reports)))
+        scored.append(numbers(kept.reports))
+
+    assert [[], [], [3], [3], [3], [3, 1], [3, 1], [3, 1], [3, 1, 2]] == scored
+    assert (3, 0, 0) == (engine.counts().in_closed, engine.counts().live, engine.backlog)
+    assert not any(engine.is_open(bytes([0] * 15 + [number])) for number in (1, 2, 3))
+
+
+def test_what_had_to_close_waits_for_its_turn() -> None:
+    """Traces closed by a flood of others are counted as closed and scored by and by; the end scores what is left."""
+    kept = Kept()
+    table = TraceTable(TraceSettings(num_traces=1), lambda _: False)
+    engine = Engine(table, Pipeline((), built_in_reader()), {"kept": kept}, Ticking())
+    engine.take([trace_of(number) for number in range(1, 6)], [1] * 5)
+    assert (4, 1, 4) == (engine.counts().in_closed, engine.counts().live, engine.backlog)
+    while not kept.reports:
+        engine.work(until=0.0)
+
+    assert ([1], 3, True) == (numbers(kept.reports), engine.backlog, engine.is_open(trace_of(2).trace_id))
+    assert [2, 3, 4] == numbers(list(engine.drain_ended(until=1_000.0)))
+    assert [5] == numbers(list(engine.drain()))
+    assert [1, 2, 3, 4, 5] == numbers(kept.reports)
+
+
+def test_many_answers_at_once_are_reported_a_few_at_a_time() -> None:
+    """Reports whose evaluations were answered together go out one after the other, as far as there is time."""
+    answers = [Future[Outcome]() for _ in range(3)]
+    kept = Kept()
+    engine = engine_with(elsewhere(*answers), kept=kept)
+    engine.add([trace_of(1), trace_of(2), trace_of(3)])
+    for answer in answers:
+        answer.set_result(PASS)
+    reported = []
+    while not engine.work(until=0.0):
+        reported.append(numbers(kept.reports))
+
+    assert [[1], [1, 2], [1, 2, 3]] == reported

@@ -117,3 +117,111 @@ def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
         return scored
 
     assert [1, 2] == asyncio.run(scenario())
+
+
+class Slow(Pipeline):
+    """A pipeline that takes 15 ms for a trace, on a clock of its own, and notes which it was."""
+
+    def __init__(self, seen: list[str]) -> None:
+        super().__init__((), built_in_reader())
+        self.now = 0.0
+        self._seen = seen
+
+    def begin(self, trace: Trace) -> Scoring:
+        """Note a trace."""
+        self.now += 0.015
+        self._seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
+        return Scoring(trace, ())
+
+
+def test_others_have_their_turn_while_many_traces_are_due() -> None:
+    """Scoring stops after some 20 ms until the rest of the loop has run; spans that come then are not late."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = TraceTable(TraceSettings(trace_timeout_s=1.0), lambda _: False)
+
+    async def scenario() -> None:
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.take([decoded_span(number) for number in range(1, 6)], 500)
+        pipeline.now = 1.0
+        live.wake()
+        seen.append("turn")
+        live.take([decoded_span(5, 2)], 100)
+        while table.counts().open_traces > 1:
+            await asyncio.sleep(0)
+            seen.append("turn")
+        live.stop()
+
+    asyncio.run(scenario())
+    one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
+    assert [one, two, "turn", three, four, "turn"] == seen
+    counts = table.counts()
+    assert (6, 4, 2, {}) == (counts.received, counts.in_closed, counts.live, dict(counts.late))
+
+
+def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
+    """Traces that had to close because of new ones are scored in slices too, and a request in between adds none."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = TraceTable(TraceSettings(num_traces=1), lambda _: False)
+
+    async def scenario() -> None:
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.take([decoded_span(number) for number in range(1, 5)], 400)
+        seen.append("turn")
+        live.take([decoded_span(5)], 100)
+        while live.engine.backlog:
+            await asyncio.sleep(0)
+            seen.append("turn")
+        live.stop()
+
+    asyncio.run(scenario())
+    one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
+    assert [one, two, "turn", three, four, "turn"] == seen
+
+
+def test_it_is_behind_while_too_much_waits() -> None:
+    """More spans of closed traces than one request may have are reason to take no more until they are scored."""
+    table = TraceTable(TraceSettings(num_traces=1, span_limit=70_000, max_trace_bytes=2**30), lambda _: False)
+
+    async def scenario() -> list[bool]:
+        pipeline = Slow([])
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.rest()
+        live.take([decoded_span(1, number) for number in range(1, 65_537)], 65_536)
+        found = [live.is_behind]
+        live.take([decoded_span(2)], 100)
+        found.append(live.is_behind)
+        live.wake()
+        found.append(live.is_behind)
+        live.stop()
+        return found
+
+    assert [False, True, False] == asyncio.run(scenario())
+
+
+def test_catching_up_lets_others_have_their_turn() -> None:
+    """What was due at an earlier time is scored in slices; what was not due then is not."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = TraceTable(TraceSettings(trace_timeout_s=1.0), lambda _: False)
+
+    async def others() -> None:
+        for _ in range(2):
+            seen.append("turn")
+            await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        pipeline.now = 10.0
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.rest()
+        live.restore([decoded_span(number) for number in range(1, 5)], 400, 2.0)
+        live.restore([decoded_span(5)], 100, 2.5)
+        running = asyncio.ensure_future(others())
+        await live.catch_up(3.0)
+        await running
+        live.stop()
+
+    asyncio.run(scenario())
+    one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
+    assert [one, two, "turn", three, four, "turn"] == seen

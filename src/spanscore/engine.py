@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import current_thread, main_thread
 from typing import Final, NamedTuple, TypeAlias
 
@@ -16,6 +16,7 @@ from spanscore.faults import fault
 from spanscore.instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT, Instrument
 from spanscore.model import Failed, Report, Span, Trace
 from spanscore.pipeline import Pipeline, Scoring
+from spanscore.tallies import Tallies
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""
@@ -31,29 +32,12 @@ class _UnderWay(NamedTuple):
     began: float
 
 
-@dataclass(slots=True)
-class Tallies:
-    """What is counted beside the trace table. Plain numbers: they are read when somebody asks for the metrics."""
-
-    refused: Counter[str] = field(default_factory=Counter)
-    """Spans that a receiver refused, by reason."""
-    dropped: Mapping[str, int] = field(default_factory=Counter)
-    """Spans that never reached the table, by reason."""
-    evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
-    dialect_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the dialect's name and the type of the error."""
-    unrecognised: int = 0
-    """Traces without a span of a known instrumentation."""
-    export_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the emitter's name and the reason."""
-
-
 class Engine:
     """Puts spans into traces, has closed traces scored, and hands the reports to all emitters.
 
     Not thread-safe: it belongs to one owner, a thread or an event loop, which calls `add` with new spans and `expire`
-    when `next_due` says so. The same spans give the same reports in every front door.
+    when `next_due` says so. The same spans give the same reports in every front door. An owner that has other things to
+    do calls `take` and `work` instead, and scores a little at a time.
 
     Nobody waits for an evaluator that runs elsewhere: the reports of its trace, and those behind them, go out with the
     first call after it has answered, in the order in which their traces were closed.
@@ -87,13 +71,46 @@ class Engine:
         self.counted: Final[set[bytes]] = set()
         """Traces that were scored before a restart, but whose reports were not all sent: metrics have them already."""
         self._clock = clock
+        self._closed: Final[deque[Trace]] = deque()
+        self._closed_spans = 0
         self._under_way: Final[deque[_UnderWay]] = deque()
+        self._unscored: Final[Counter[bytes]] = Counter()
         self._told: Final[set[str]] = set()
         self._measure: Final = measure or _unmeasured
 
     def add(self, spans: Collection[Span], sizes: Iterable[int] | None = None) -> tuple[Report, ...]:
         """Take in spans and emit the reports of the traces that this completes."""
         return self._score(self.table.add(spans, self._clock(), sizes))
+
+    def take(self, spans: Collection[Span], sizes: Iterable[int], received_at: float | None = None) -> None:
+        """Take in spans, and leave it to `work` to score what this completes.
+
+        Args:
+            spans: the spans.
+            sizes: the size of each in bytes.
+            received_at: when they came, on the clock, where that is not now.
+        """
+        now = self._clock() if received_at is None else received_at
+        self._enqueue(self.table.add(spans, now, sizes, close_due=False))
+
+    def work(self, until: float, now: float | None = None) -> bool:
+        """Close what is due, and score it, trace by trace; return whether nothing is left to do.
+
+        At least one step is done, however late it is. A trace that is due stays open until its turn comes.
+
+        Args:
+            until: when to stop, on the clock.
+            now: what time it is for traces, where that is not the clock's.
+        """
+        while self._step(self._clock() if now is None else now):
+            if self._clock() >= until:
+                return False
+        return True
+
+    @property
+    def backlog(self) -> int:
+        """How many spans are in traces that are closed and wait for `work`."""
+        return self._closed_spans
 
     def started(self, trace_id: bytes, span_id: bytes) -> tuple[Report, ...]:
         """Learn that a span is running: its trace waits for it."""
@@ -109,16 +126,12 @@ class Engine:
 
     def drain(self, until: float = math.inf) -> tuple[Report, ...]:
         """Close every open trace, and score as many as there is time for."""
-        reports: list[Report] = []
-        for trace in self.table.drain():
-            if self._clock() >= until:
-                break
-            reports += self._score((trace,))
-        return tuple(reports)
+        self._enqueue(self.table.drain())
+        return tuple(self._scored(until))
 
     def drain_ended(self, until: float) -> tuple[Report, ...]:
         """Close and score the traces whose root has ended, as far as there is time; all others stay open."""
-        reports: list[Report] = []
+        reports = self._scored(until)
         for trace_id in self.table.ended():
             if self._clock() >= until:
                 break
@@ -126,20 +139,14 @@ class Engine:
             reports += self._score(() if trace is None else (trace,))
         return tuple(reports)
 
-    def restore(self, spans: Collection[Span], sizes: Iterable[int], received_at: float) -> tuple[Report, ...]:
-        """Take in spans that came before a restart, at that time on the clock of now."""
-        return self._score(self.table.add(spans, received_at, sizes))
-
-    def evict(self, trace_id: bytes) -> tuple[Report, ...]:
-        """Close a trace, if it is open, because there is no room for it elsewhere."""
+    def evict(self, trace_id: bytes) -> None:
+        """Close a trace, if it is open, because there is no room for it elsewhere, and leave it to `work` to score it."""
         trace = self.table.evict(trace_id)
-        return self._score(() if trace is None else (trace,))
+        self._enqueue(() if trace is None else (trace,))
 
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace waits for its end, or for its scores."""
-        return self.table.is_open(trace_id) or any(
-            under_way.scoring.trace.trace_id == trace_id for under_way in self._under_way
-        )
+        return trace_id in self._unscored or self.table.is_open(trace_id)
 
     def settle(self) -> tuple[Report, ...]:
         """Emit the reports whose evaluations are all answered, up to the first that is not."""
@@ -174,15 +181,50 @@ class Engine:
         return self._finish("close", max(0.0, deadline - self._clock())) and in_time
 
     def _score(self, traces: Iterable[Trace]) -> tuple[Report, ...]:
-        for trace in traces:
-            self._begin(trace)
+        self._enqueue(traces)
+        while self._closed:
+            self._begin_next()
         return self.settle() if self._under_way else ()
 
-    def _begin(self, trace: Trace) -> None:
+    def _scored(self, until: float) -> list[Report]:
+        """Score what is closed, as far as there is time."""
+        reports: list[Report] = []
+        while self._closed and self._clock() < until:
+            self._begin_next()
+            reports += self.settle()
+        return reports
+
+    def _step(self, now: float) -> bool:
+        """Do the next thing that is to be done; False where there is none."""
+        if self._under_way and self._under_way[0].scoring.is_done:
+            self._emitted(self._under_way.popleft())
+        elif self._closed:
+            self._begin_next()
+        elif self.table.is_due(now):
+            self._enqueue(self.table.expire(now, most=1))
+        else:
+            return False
+        return True
+
+    def _enqueue(self, traces: Iterable[Trace]) -> None:
+        for trace in traces:
+            self._closed.append(trace)
+            self._closed_spans += len(trace.spans)
+            self._unscored[trace.trace_id] += 1
+
+    def _wait_no_more(self, trace_id: bytes) -> None:
+        self._unscored[trace_id] -= 1
+        if not self._unscored[trace_id]:
+            del self._unscored[trace_id]
+
+    def _begin_next(self) -> None:
+        trace = self._closed.popleft()
+        self._closed_spans -= len(trace.spans)
         began = self._clock()
         try:
             scoring = self.pipeline.begin(trace)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
+            self._wait_no_more(trace.trace_id)
             self._contain(error, "a trace could not be scored")
             self.tallies.evaluation_errors["", type(error).__name__] += 1
             self.on_scored(trace)
@@ -205,7 +247,9 @@ class Engine:
 
     def _emitted(self, under_way: _UnderWay) -> tuple[Report, ...]:
         scoring, began = under_way
-        reports, trace = tuple(map(_as_told, scoring.reports())), scoring.trace
+        trace = scoring.trace
+        self._wait_no_more(trace.trace_id)
+        reports = tuple(map(_as_told, scoring.reports()))
         self._measure(EVALUATION_DURATION, self._clock() - began)
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:

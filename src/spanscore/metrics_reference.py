@@ -114,6 +114,7 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.UNSUPPORTED: "its encoding or its compression is not known",
     Wrong.NOT_FOUND: "nothing is served at its path",
     Wrong.METHOD_NOT_ALLOWED: "its method is not POST",
+    Busy.STARTING: "spanscore starts, and takes in first what it received before",
     Busy.SHUTTING_DOWN: "spanscore stops; this and what follows is to be sent again",
     Busy.REQUESTS: "too many requests came at once",
     Busy.MEMORY: "requests hold too much memory",

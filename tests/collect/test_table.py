@@ -44,6 +44,47 @@ def trace_id(number: int) -> bytes:
     return number.to_bytes(16)
 
 
+class TestSlices:
+    def test_looks_at_no_more_than_it_is_told_to(self) -> None:
+        """Traces that are due and were not looked at stay open; the one due first is closed first."""
+        traces = table(trace_timeout_s=10)
+        for at, number in enumerate((3, 1, 2)):
+            assert [] == traces.add([child(trace_id(number), 1)], now=at)
+
+        assert [trace_id(3), trace_id(1)] == [trace.trace_id for trace in traces.expire(20, most=2)]
+        assert (1, 1, True) == (traces.counts().open_traces, traces.counts().live, traces.is_due(20))
+        assert [trace_id(2)] == [trace.trace_id for trace in traces.expire(20, most=2)]
+        assert not traces.is_due(20)
+
+    def test_a_span_joins_a_trace_that_is_due_and_open(self) -> None:
+        """It is not late, and a trace without a root waits again as long as after any other span."""
+        traces = table(trace_timeout_s=10, decision_delay_s=0)
+        traces.add([child(A, 1), child(B, 1)], now=0)
+        assert [A] == [trace.trace_id for trace in traces.expire(10, most=1)]
+        assert [] == traces.add([child(B, 2)], now=10, close_due=False)
+
+        assert [] == traces.expire(19.9)
+        assert [closed(CloseReason.TIMED_OUT, child(B, 1), child(B, 2))] == traces.expire(20)
+
+    def test_a_trace_that_its_root_completes_is_left_open_where_asked(self) -> None:
+        """What is due at once closes with the next look, with all that came until then."""
+        traces = table(decision_delay_s=0)
+        assert [] == traces.add([root(A)], now=1, close_due=False)
+        assert [] == traces.add([child(A, 1)], now=1, close_due=False)
+        assert traces.is_due(1)
+        assert [closed(CloseReason.ROOT_ENDED, root(A), child(A, 1))] == traces.expire(1)
+
+    def test_spans_of_closed_traces_are_let_go_a_few_at_a_time(self) -> None:
+        """Those held too long are let go of as slowly as others close, and all of them in the end."""
+        traces = table(decision_delay_s=0, keep_closed_s=5)
+        traces.add([root(trace_id(number)) for number in range(1, 6)], now=1)
+        held = []
+        while traces.is_due(6):
+            traces.expire(6, most=2)
+            held.append(traces.counts().held_spans)
+        assert [3, 1, 0] == held
+
+
 class TestDecisionDelay:
     def test_closes_after_the_delay(self) -> None:
         """A trace closes `decision_delay_s` after its root has ended, with its spans in the order of arrival."""

@@ -404,3 +404,22 @@ def test_order_and_batches(data: st.DataObject) -> None:
         (trace.trace_id, trace.close_reason) for trace in traces
     ]
     assert [sorted(spans[start : start + 8]) for start in (0, 8, 16)] == [sorted(trace.spans) for trace in traces]
+
+
+@given(rules=SETTINGS, data=st.data())
+@settings(deadline=None)
+def test_a_few_at_a_time_closes_the_same(rules: TraceSettings, data: st.DataObject) -> None:
+    """Looking at a few traces at a time, until none is due, closes what looking at all at once does, in that order."""
+    at_once, in_slices = TraceTable(rules, is_root), TraceTable(rules, is_root)
+    batches = st.lists(st.tuples(st.sampled_from([0, 1, 5, 20]), st.lists(SPANS, max_size=8)), max_size=12)
+    now = 0
+    for seconds, spans in data.draw(batches):
+        now += seconds
+        expected = [*at_once.add(spans, now, [1] * len(spans), close_due=False), *at_once.expire(now)]
+        actual = in_slices.add(spans, now, [1] * len(spans), close_due=False)
+        while in_slices.is_due(now):
+            actual += in_slices.expire(now, data.draw(st.integers(1, 3)))
+
+        assert expected == actual
+        assert at_once.counts() == in_slices.counts()
+        assert at_once.next_due() == in_slices.next_due()

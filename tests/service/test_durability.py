@@ -356,7 +356,8 @@ def with_directory(
         durability = Durability(loaded, live, Admission(), directory)
         intake = Intake(durability.take)
         intake.keep = durability
-        await durability.start(intake)
+        durability.open()
+        await durability.replay(intake)
         try:
             return await run(intake)
         finally:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import socket
 import urllib.error
 import urllib.request
@@ -19,7 +20,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
+from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, decoded_span, from_json, request_of, simple_span
 from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
 from spanscore import config, offline, wiring
 from spanscore.errors import ConfigError
@@ -121,6 +122,21 @@ def test_a_trace_without_a_root_is_scored_after_the_timeout() -> None:
 
         reasons = [report.close_reason for report in running.reports.wait_for(2)]
         assert {CloseReason.ROOT_ENDED, CloseReason.TIMED_OUT} == set(reasons)
+
+
+def test_senders_come_again_while_too_much_waits_to_be_scored() -> None:
+    """Where closed traces pile up, requests are refused until they are scored, and nothing is lost."""
+    flood = [decoded_span(trace, span) for trace in range(2, 10) for span in range(1, 10_001)]
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s, num_traces: 1}}") as running:
+        engine = running.service.engine
+        running.thread.call(lambda: engine.take(flood, [1] * len(flood)))
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            post(running, ONE)
+        assert (503, True) == (refused.value.code, int(refused.value.headers["Retry-After"]) > 0)
+        refused.value.close()
+        running.thread.call(lambda: engine.work(math.inf))
+        post(running, ONE)
+        assert list(range(2, 10)) == [report.trajectory.trace_id[-1] for report in running.reports.wait_for(9)][:8]
 
 
 EXPORTERS = {

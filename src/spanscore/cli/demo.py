@@ -99,6 +99,7 @@ async def _demo(*, keep: bool) -> int:
     service = Service(config, {"screen": screen})
     await service.start()
     try:
+        await service.ready()
         receiver = f"http://localhost:{service.addresses[HTTP][0].port}"
         print(f"A refund agent holds {len(RUNS)} conversations and sends its spans to {receiver}\n", flush=True)
         agent = await _agent(receiver)

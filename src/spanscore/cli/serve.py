@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,12 +85,27 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
         loop.add_signal_handler(number, end)
     service = Service(config, insecure=arguments.insecure)
     loop.add_signal_handler(signal.SIGHUP, lambda: _reload(service.reload, arguments.config))
+    _calm_the_garbage_collector()  # what is stored may be as much as is received in hours
     await service.start()
-    _calm_the_garbage_collector()
-    print(greeting(service.addresses, config), file=sys.stderr, flush=True)
-    await ended.wait()
-    await service.stop()
+    try:
+        await _first_of(service.ready(), ended.wait())
+        if not ended.is_set():
+            gc.freeze()
+            print(greeting(service.addresses, config), file=sys.stderr, flush=True)
+        await ended.wait()
+    finally:
+        await service.stop()
     _log.info("ended")
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait for one of them, and give up the others. Raises what that one raises."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        task.cancel()
+    for task in done:
+        task.result()
 
 
 def _load(path: Path | None) -> Config:

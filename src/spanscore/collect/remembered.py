@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import OrderedDict
+from itertools import repeat
 from typing import Final
 
 from spanscore.collect.held_trace import DropReason, HeldTrace
@@ -88,11 +89,17 @@ class ClosedTraces:
         self._let_go(trace)
         return trace
 
-    def forget(self, now: float) -> None:
-        """Let go of the traces that were closed too long ago."""
-        held, keep_s = self._held, self._settings.keep_closed_s
-        while held and next(iter(held.values())).closed_at + keep_s <= now:
+    def forget(self, now: float, most: int | None = None) -> None:
+        """Let go of the traces that were closed too long ago; of so many at most."""
+        for _ in repeat(None) if most is None else range(most):
+            if not self.is_due(now):
+                break
             self.forget_oldest()
+
+    def is_due(self, now: float) -> bool:
+        """Return whether `forget` would let go of a trace."""
+        oldest = next(iter(self._held.values()), None)
+        return oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now
 
     def forget_oldest(self) -> bool:
         """Let go of the trace closed first, and say whether there was one."""

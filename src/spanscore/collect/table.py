@@ -10,7 +10,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import count, repeat
+from itertools import count, islice, repeat
 from typing import Final
 
 from spanscore.collect.deadlines import Deadlines
@@ -57,7 +57,8 @@ class TraceTable:
     before the last one told counts as the last one. The table is not thread-safe: it belongs to one owner.
 
     One call of `add` is one instant. A trace that is due closes after all spans of the call are in, so that the order
-    of spans that arrive together makes no difference.
+    of spans that arrive together makes no difference. Where many may be due, they can be closed a few at a time: until
+    then they are open, and a span that arrives joins its trace, which may put off when that is due.
 
     A span whose trace is closed opens the trace again while its spans are held (`keep_closed_s`); the trace then closes
     once more, with all its spans and the next revision. Otherwise the late span is only counted. The id of a closed
@@ -88,13 +89,16 @@ class TraceTable:
         self._dropped: Counter[DropReason] = Counter()
         self._closed: Counter[CloseReason] = Counter()
 
-    def add(self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None) -> list[Trace]:
+    def add(
+        self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
+    ) -> list[Trace]:
         """Add spans that arrived together, of any traces and in any order.
 
         Args:
             spans: the spans.
             now: when they arrived.
             sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None where it is not known.
+            close_due: close the traces that are due too; if not, `expire` is to be called.
         """
         now = self._advance(now)
         established, is_root = self._established, self._is_root
@@ -130,7 +134,7 @@ class TraceTable:
         self._live += added
         self._live_bytes += added_bytes
         self._shed()
-        return self._close_due()
+        return self._close_due() if close_due else self._taken()
 
     def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
         """Announce a span that will be added when it has ended; only a front door inside the process can.
@@ -149,10 +153,20 @@ class TraceTable:
             trace.last_at = now
         return self._close_due()
 
-    def expire(self, now: float) -> list[Trace]:
-        """Close the traces that are due."""
-        self._past.forget(self._advance(now))
-        return self._close_due()
+    def expire(self, now: float, most: int | None = None) -> list[Trace]:
+        """Close the traces that are due.
+
+        Args:
+            now: what time it is.
+            most: look at so many at most, of which some may not be due yet; None looks at all.
+        """
+        self._past.forget(self._advance(now), most)
+        return self._close_due(most)
+
+    def is_due(self, now: float) -> bool:
+        """Return whether there is something to do for `expire`."""
+        due = self._deadlines.next()
+        return (due is not None and due <= now) or self._past.is_due(now)
 
     def next_due(self) -> float | None:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
@@ -286,8 +300,8 @@ class TraceTable:
         oldest = [next(iter(segment.values())) for segment in segments if segment]
         self._close(min(oldest, key=lambda trace: trace.number), CloseReason.EVICTED)
 
-    def _close_due(self) -> list[Trace]:
-        for trace in self._deadlines.passed(self._now):
+    def _close_due(self, most: int | None = None) -> list[Trace]:
+        for trace in islice(self._deadlines.passed(self._now), most):
             due_at = trace.due_at(self._settings)
             if due_at > trace.check_at:
                 self._deadlines.set(trace, due_at)

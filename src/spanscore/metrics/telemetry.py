@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.collect.table import Counts
-from spanscore.engine import Engine, Tallies
+from spanscore.engine import Engine
 from spanscore.instruments import (
     DIALECT_ERRORS,
     EVALUATION_ERRORS,
@@ -34,6 +34,7 @@ from spanscore.instruments import (
 )
 from spanscore.metrics.series import Read, Values
 from spanscore.model import CloseReason
+from spanscore.tallies import Tallies
 
 Numbers: TypeAlias = Mapping[Values, float]
 

@@ -23,6 +23,7 @@ class Wrong(StrEnum):
 class Busy(StrEnum):
     """Why a request is not taken now, and should be sent again later."""
 
+    STARTING = "starting"
     SHUTTING_DOWN = "shutting_down"
     REQUESTS = "too_many_requests"
     MEMORY = "no_memory"
@@ -37,6 +38,7 @@ class Busy(StrEnum):
 
 
 _TOLD = {
+    Busy.STARTING: "starting: what was received before the restart is taken in first",
     Busy.SHUTTING_DOWN: "shutting down",
     Busy.REQUESTS: "too many requests at once",
     Busy.MEMORY: "too many requests at once",

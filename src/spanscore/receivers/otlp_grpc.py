@@ -81,6 +81,7 @@ class OtlpGrpc:
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.max_receive_message_length", max_request_size)])
         self._server.add_generic_rpc_handlers((self._services, _health_checks(self._health)))
         self._listening: list[Address] = []
+        self._is_ready = True
         self._is_started = False
         self._is_stopped = False
 
@@ -109,9 +110,8 @@ class OtlpGrpc:
     async def start(self) -> None:
         """Accept requests."""
         self._is_started = True
+        await self.tell_health(is_ready=self._is_ready)
         await self._server.start()
-        for service in self._services.names:
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
     async def trouble(self) -> str | None:
         """Return why not everybody can connect; None where all is well. gRPC does not say: it is tried."""
@@ -122,7 +122,8 @@ class OtlpGrpc:
         return None
 
     async def tell_health(self, *, is_ready: bool) -> None:
-        """Answer health checks from now on like this."""
+        """Answer health checks from now on, or from the start on, like this."""
+        self._is_ready = is_ready
         status = health_pb2.HealthCheckResponse.SERVING if is_ready else health_pb2.HealthCheckResponse.NOT_SERVING
         for service in ("", *self._services.names):
             await self._health.set(service, status)

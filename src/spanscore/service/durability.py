@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from spanscore.config import Config
 from spanscore.model import Span, Trace
@@ -35,9 +35,12 @@ _LOOK_AFTER_S: Final = 1.0
 _END_S: Final = 5.0
 _SLICE_S: Final = 0.02
 _NOT_SYNCED: Final = "what was sent could not be stored"
+_REPLAYING: Final = "replaying what an earlier process kept"
 
 _KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
 _ENCODINGS: Final = {kind: encoding for encoding, kind in _KINDS.items()}
+
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +94,7 @@ class Durability:
         self._unsent: Final = Unsent(live.engine.emitters.values())
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._is_replaying = True
         self._resting = False
         self._compacting: asyncio.Task[None] | None = None
 
@@ -100,12 +104,17 @@ class Durability:
         return self._storage
 
     @property
+    def is_replaying(self) -> bool:
+        """Whether what an earlier process kept is not all taken in again yet."""
+        return self._is_replaying
+
+    @property
     def readiness(self) -> str:
         """`ok`, or why nothing can be kept."""
-        return (self._storage.trouble if self._storage is not None else "not started") or OK
+        return _REPLAYING if self._is_replaying else (self._opened.trouble or OK)
 
-    async def start(self, intake: Intake) -> None:
-        """Open the directory and take in again what an earlier process did not finish.
+    def open(self) -> None:
+        """Open the directory, so that no other process can. Nothing may be received before `replay` has returned.
 
         Raises:
             StorageError: the directory cannot be used.
@@ -113,14 +122,24 @@ class Durability:
         self._directory = self._open_directory(self._path)
         self._storage = Storage(self._directory, self._settings, self._tell)
         self._live.engine.on_scored = self._scored
-        closed = self._closed_before(self._storage)
+        self._live.rest()
+
+    async def replay(self, intake: Intake) -> None:
+        """Take in again what an earlier process did not finish, in slices, so that others in the loop have their turns.
+
+        When it is cancelled, what was not taken in is left for the next start.
+        """
+        closed = await _to_its_end(lambda: self._closed_before(self._opened))
         now = time.monotonic()
         restored = 0
-        for request in self._storage.requests():
-            restored += self._restore(request, intake, now, closed)
-            await asyncio.sleep(0)  # signals are heard meanwhile
+        requests = self._opened.requests()
+        while (request := await _to_its_end(lambda: next(requests, None))) is not None:
+            restored += await self._restore(request, intake, now, closed)
+            # As before the restart: what was complete then is scored before the next request comes.
+            await self._live.catch_up(now - request.age_s)
         if restored:
             _log.info("took %d spans of an earlier process in again", restored)
+        self._is_replaying = False
         self._live.wake()
         self._timer = self._loop.call_later(_LOOK_AFTER_S, self._look_after)
 
@@ -178,7 +197,7 @@ class Durability:
                 self._close_sent()
             storage, directory, self._directory = self._storage, self._directory, None
         if storage is not None:
-            in_time = await asyncio.to_thread(storage.end, _END_S)
+            in_time = await asyncio.to_thread(storage.end, _END_S, is_complete=not self._is_replaying)
             if not in_time:
                 _log.warning("storage: the disk took longer than %g s", _END_S)
         if directory is not None:
@@ -189,14 +208,16 @@ class Durability:
         assert self._storage is not None  # noqa: S101 - nothing is received before the start
         return self._storage
 
-    def _restore(self, request: StoredRequest, intake: Intake, now: float, closed: Mapping[bytes, int]) -> int:
+    async def _restore(self, request: StoredRequest, intake: Intake, now: float, closed: Mapping[bytes, int]) -> int:
         def is_wanted(trace_id: bytes) -> bool:
             return closed.get(trace_id, 0) < request.sequence
 
         spans: list[Span] = []
         all_spans = 0
         try:
-            spans, all_spans = intake.take_again(request.body, _ENCODINGS[Kind(request.kind)], is_wanted)
+            # On another thread: to decode a large request takes long.
+            encoding = _ENCODINGS[Kind(request.kind)]
+            spans, all_spans = await asyncio.to_thread(intake.take_again, request.body, encoding, is_wanted)
             if spans:
                 self._expect_repeats({span.trace_id for span in spans})
                 self._live.restore(spans, len(request.body) * len(spans) // all_spans, now - request.age_s)
@@ -243,14 +264,16 @@ class Durability:
         with self._lock:
             if self._directory is None:  # it took too long: the trace is scored again after the next start
                 return
-            if self._unsent.add(trace.trace_id):
+            # A span that came since then is not part of what is scored: its request must not be taken for done.
+            if self._unsent.add(trace.trace_id) or self._live.engine.is_open(trace.trace_id):
                 self._opened.score_trace(trace.trace_id)
             else:
                 self._opened.close_trace(trace.trace_id)
 
     def _close_sent(self) -> None:
         for trace_id in self._unsent.sent():
-            self._opened.close_trace(trace_id)
+            if not self._live.engine.is_open(trace_id):
+                self._opened.close_trace(trace_id)
 
     def _is_needed(self, trace_id: bytes) -> bool:
         return trace_id in self._unsent or self._live.engine.is_open(trace_id)
@@ -306,7 +329,7 @@ class Durability:
         for trace_id in giving_way:
             if self._resting:  # another thread has the engine now
                 return False
-            self._live.engine.evict(trace_id)
+            self._live.evict(trace_id)
             if time.monotonic() >= until:
                 await asyncio.sleep(0)
                 until = time.monotonic() + _SLICE_S
@@ -322,6 +345,16 @@ def default_directory(environment: Mapping[str, str]) -> Path:
     home = environment.get("XDG_STATE_HOME", "")
     states = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
     return states / "spanscore"
+
+
+async def _to_its_end(work: Callable[[], _Result]) -> _Result:
+    """Run what may block on another thread; when that is cancelled, wait for it all the same: it has the storage."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:

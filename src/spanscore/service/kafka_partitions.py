@@ -96,6 +96,9 @@ class KafkaPartitions:
         for number, record in enumerate(records):
             if number % _LET_OTHERS_RUN == 0:
                 await asyncio.sleep(0)
+            if self._live.is_behind:
+                await asyncio.sleep(_NO_ROOM_S)
+                return Taken(number, tuple(poison))
             partition = self._partitions.get(record.partition)
             if partition is None:  # it was handed over meanwhile
                 continue

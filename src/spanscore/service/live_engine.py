@@ -16,12 +16,19 @@ from spanscore.model import Span
 _SMALLEST_SPAN: Final = 512
 """Bytes that even an empty span takes in memory, however few it took on the wire."""
 _AFTER_A_FAULT_S: Final = 1.0
+_SLICE_S: Final = 0.02
+"""So long is scored before others in the loop have their turn: however many traces are due, nobody waits for all."""
+_MOST_WAITING: Final = 65_536
+"""With so many spans in closed traces that wait, no more are taken: as many as one request may have."""
 
 _log = logging.getLogger(__name__)
 
 
 class LiveEngine:
     """Owns an engine, in the running event loop.
+
+    What is due is scored in slices. Spans that come between two slices join the traces that are still open, though they
+    are due.
 
     Args:
         engine: what spans go to; its clock is `clock`.
@@ -34,25 +41,50 @@ class LiveEngine:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._due = float("inf")
+        self._is_going_on = False
+        self._rests = False
         self._stopped = False
         engine.on_answer = self._tell_answer
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits to be scored that senders should come again later."""
+        return self.engine.backlog >= _MOST_WAITING
 
     def take(self, spans: Sequence[Span], size: int) -> None:
         """Take in the spans of one request of that many bytes, which they are taken to share equally."""
         share = max(_SMALLEST_SPAN, size // len(spans))
-        try:
-            self.engine.add(spans, repeat(share, len(spans)))
-        finally:
-            self._arm()
+        self.engine.take(spans, repeat(share, len(spans)))
+        self._work()
 
     def restore(self, spans: Sequence[Span], size: int, received_at: float) -> None:
-        """Take in spans that came before a restart, at that time on the clock of now; then call `wake`."""
+        """Take in spans that came before a restart, at that time on the clock of now; then call `catch_up`."""
         share = max(_SMALLEST_SPAN, size // len(spans))
-        self.engine.restore(spans, repeat(share, len(spans)), received_at)
+        self.engine.take(spans, repeat(share, len(spans)), received_at)
+
+    def evict(self, trace_id: bytes) -> None:
+        """Close a trace, if it is open, because there is no room for it elsewhere."""
+        self.engine.evict(trace_id)
+        self._work()
+
+    async def catch_up(self, now: float) -> None:
+        """Score what was due by then, on the clock, while others in the loop have their turns."""
+        try:
+            is_done = False
+            while not is_done:
+                is_done = self.engine.work(self._clock() + _SLICE_S, now)
+                await asyncio.sleep(0)
+        except Exception:  # noqa: BLE001 - a fault in one trace must not keep the others from being taken in
+            _log.exception("traces that were due could not be scored")
+
+    def rest(self) -> None:
+        """Do nothing by itself until `wake`."""
+        self._rests = True
 
     def wake(self) -> None:
         """Look at the clock, if there is a reason to."""
-        self._arm()
+        self._rests = False
+        self._work()
 
     def stop(self) -> None:
         """Look at the clock no more."""
@@ -62,11 +94,28 @@ class LiveEngine:
 
     def _tell_answer(self) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._settle)
+            self._loop.call_soon_threadsafe(self._work)
 
-    def _settle(self) -> None:
-        if not self._stopped:  # from then on another thread has the engine
-            self.engine.settle()
+    def _work(self) -> None:
+        """Begin to score, unless that is under way."""
+        if not self._is_going_on:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_going_on = False
+        if self._stopped or self._rests:  # once it is stopped, another thread has the engine
+            return
+        try:
+            is_done = self.engine.work(self._clock() + _SLICE_S)
+        except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
+            _log.exception("traces that were due could not be scored")
+            self._wait_until(self._clock() + _AFTER_A_FAULT_S)
+        else:
+            if is_done:
+                self._arm()
+            else:
+                self._is_going_on = True
+                self._loop.call_soon(self._go_on)
 
     def _arm(self) -> None:
         due = self.engine.next_due()
@@ -76,16 +125,9 @@ class LiveEngine:
     def _wait_until(self, due: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if not self._stopped:
-            self._due = due
-            self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
+        self._due = due
+        self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
 
     def _expire(self) -> None:
         self._due = float("inf")
-        try:
-            self.engine.expire()
-        except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
-            _log.exception("traces that were due could not be scored")
-            self._wait_until(self._clock() + _AFTER_A_FAULT_S)
-        else:
-            self._arm()
+        self._work()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -36,6 +37,7 @@ from spanscore.service.pages import OK
 from spanscore.service.request_metrics import count_requests
 from spanscore.service.storage_metrics import watch_storage
 from spanscore.sockets.listening import Address, ListenError, resolved
+from spanscore.storage.files import Directory
 
 GRACE_S: Final = 5.0
 """How long requests under way may take at the end."""
@@ -58,6 +60,7 @@ class Service:
         config: what `Config.for_serve` completed.
         emitters: further emitters, by name, beside those of the configuration.
         insecure: whether others than this machine may send without TLS and authentication.
+        open_directory: opens the directory of the storage, and locks it.
 
     Raises:
         ConfigError: the configuration asks for what there is not.
@@ -65,7 +68,12 @@ class Service:
     """
 
     def __init__(
-        self, config: Config, emitters: Mapping[str, Emitter] | None = None, *, insecure: bool = False
+        self,
+        config: Config,
+        emitters: Mapping[str, Emitter] | None = None,
+        *,
+        insecure: bool = False,
+        open_directory: Callable[[Path], Directory] = Directory,
     ) -> None:
         pipeline = wiring.pipeline(config)
         out = outputs(config)
@@ -86,7 +94,7 @@ class Service:
         self._durability: Durability | None = None
         # Kafka itself keeps what comes from there.
         if config.storage.durability != "none" and config.receivers is not None and config.receivers.otlp is not None:
-            durability = self._durability = Durability(config, self._live, self._admission)
+            durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             watch_storage(telemetry, lambda: durability.storage)
         otlp = config.exporters.otlp if config.exporters is not None else None
         new_intake = partial(
@@ -102,10 +110,10 @@ class Service:
         if config.receivers is not None and config.receivers.kafka is not None:
             self._kafka = FromKafka(config, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
-        if onward is not None:
-            self._admission.trouble = partial(_no_room, onward)
+        self._admission.trouble = partial(self._trouble, onward)
         self._health = Health(self._states(onward))
         self._listeners: Listeners | None = None
+        self._catching_up: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
     @property
@@ -114,7 +122,7 @@ class Service:
         return {} if self._listeners is None else self._listeners.addresses
 
     async def start(self) -> None:
-        """Listen on everything, or on nothing.
+        """Listen on everything, or on nothing. Where spans are stored, requests are sent away until it is `ready`.
 
         Raises:
             ConfigError: TLS or the bearer tokens cannot be used, or others could send without them.
@@ -132,24 +140,34 @@ class Service:
         try:
             listeners = Listeners(self._config, front, insecure=self._insecure)
             if self._durability is not None:
-                await self._durability.start(self._intake)
+                self._durability.open()
+            await listeners.tell_health(is_ready=False)
             await listeners.start()
-            if self._kafka is not None:
-                self._kafka.start()
+            self._listeners = listeners
+            self._check_target(listeners.addresses.values())
         except BaseException:
-            if self._kafka is not None:
-                await self._kafka.stop(0, all_sent=False)
-            self.engine.close(0)
-            if self._durability is not None:
-                await self._durability.stop(all_sent=False)
+            await self._give_up()
             raise
-        self._listeners = listeners
-        self._health.watch(listeners)
-        if self._sends_to_itself(listeners.addresses.values()):
-            await self.stop(0, 0)
-            raise ConfigError(_LOOP)
         for key, addresses in listeners.addresses.items():
             _log.info("listening on %s (%s)", ", ".join(map(str, addresses)), key)
+        self._catching_up = asyncio.ensure_future(self._catch_up(listeners))
+        if self._durability is None:
+            await self.ready()
+
+    async def ready(self) -> None:
+        """Wait until requests are taken: until what an earlier process kept is taken in again, or it is stopped."""
+        if self._catching_up is not None:
+            await asyncio.wait([self._catching_up])
+            if not self._catching_up.cancelled():
+                self._catching_up.result()
+
+    async def _catch_up(self, listeners: Listeners) -> None:
+        if self._durability is not None:
+            await self._durability.replay(self._intake)
+        if self._kafka is not None:
+            self._kafka.start()
+        await listeners.tell_health(is_ready=True)
+        self._health.watch(listeners)
 
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
@@ -181,6 +199,9 @@ class Service:
 
     async def _stop(self, grace_s: float, close_s: float) -> None:
         self._admission.close()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+            await asyncio.wait([self._catching_up])
         await self._health.stop()
         if self._listeners is not None:
             await self._listeners.stop_receiving(grace_s)
@@ -205,24 +226,44 @@ class Service:
         until = time.monotonic() + close_s
         if self._durability is None:
             self.engine.drain(until)
-        else:
+        elif not self._durability.is_replaying:  # else more of the traces may be left where they are stored
             self.engine.drain_ended(until)
         in_time = time.monotonic() < until
         return self.engine.close(close_s) and in_time
 
-    def _sends_to_itself(self, listening: Iterable[Sequence[Address]]) -> bool:
+    async def _give_up(self) -> None:
+        """Let go of what was taken hold of, where not everything could be listened on."""
+        if self._kafka is not None:
+            await self._kafka.stop(0, all_sent=False)
+        self.engine.close(0)
+        if self._durability is not None:
+            await self._durability.stop(all_sent=False)
+        if self._listeners is not None:
+            await self._listeners.stop()
+
+    def _check_target(self, listening: Iterable[Sequence[Address]]) -> None:
+        """Raise ConfigError where what is sent on would come back."""
         otlp = self._config.exporters.otlp if self._config.exporters is not None else None
         target = urlsplit(otlp.endpoint) if otlp is not None else None
         if target is None or target.hostname is None or target.port is None:
-            return False
+            return
         try:
             own = set(resolved(target.hostname, target.port, _ENDPOINT))
         except ListenError:  # another machine, or a name that is not known yet
-            return False
-        return any(own.intersection(addresses) for addresses in listening)
+            return
+        if any(own.intersection(addresses) for addresses in listening):
+            raise ConfigError(_LOOP)
 
     def _ends_trace(self, span: Span) -> bool:
         return self._is_root(span)  # which is another one after a reload
+
+    def _trouble(self, onward: Forward | None) -> Busy | None:
+        """Return why no request is let in now, if there is a reason."""
+        if self._durability is not None and self._durability.is_replaying:
+            return Busy.STARTING
+        if self._live.is_behind:
+            return Busy.REQUESTS
+        return None if onward is None or onward.has_room(0) else Busy.DOWNSTREAM
 
     def _states(self, onward: Forward | None) -> Mapping[str, State]:
         states: dict[str, State] = {"otlp": lambda: "shutting down" if self._admission.closed else OK}
@@ -235,10 +276,6 @@ class Service:
         if onward is not None:
             states["forward"] = partial(_forwarding, onward)
         return states
-
-
-def _no_room(onward: Forward) -> Busy | None:
-    return None if onward.has_room(0) else Busy.DOWNSTREAM
 
 
 def _forwarding(onward: Forward) -> str:

@@ -130,8 +130,8 @@ class ClosedLog:
             self.files.remove(closed)
             self.size -= closed.size
 
-    def end(self) -> None:
-        """Write no more, and note that this is no crash.
+    def end(self, *, is_crash: bool = False) -> None:
+        """Write no more, and note that this is no crash, unless it is to look like one.
 
         Raises:
             OSError: it could not be noted.
@@ -139,7 +139,8 @@ class ClosedLog:
         self._retire()
         self.catch_up()
         self._retire()
-        self._disk.files.close(self._disk.files.create(f"{self._number:016x}{ENDED}"))
+        if not is_crash:
+            self._disk.files.close(self._disk.files.create(f"{self._number:016x}{ENDED}"))
 
     def _write(self, kind: Kind, trace_id: bytes, sequence: int) -> None:
         closed, file = self._current or self._begin()

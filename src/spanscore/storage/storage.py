@@ -281,11 +281,16 @@ class Storage:
         self._syncer.names_changed()
         self._log.moved(segment, result.size, result.places)
 
-    def end(self, timeout_s: float) -> bool:
-        """Write no more, and have all that was written synced; False where that took too long."""
+    def end(self, timeout_s: float, *, is_complete: bool = True) -> bool:
+        """Write no more, and have all that was written synced; False where that took too long.
+
+        Args:
+            timeout_s: how long that may take.
+            is_complete: if not, `requests` was not gone through, and the next start is as after a crash.
+        """
         self._log.end()
         with suppress(OSError):  # then it will look like a crash, which costs little
-            self._closed.end()
+            self._closed.end(is_crash=not is_complete)
         return self._syncer.end(timeout_s)
 
     def _now(self) -> float:

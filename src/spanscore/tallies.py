@@ -1,0 +1,25 @@
+"""What the engine and those around it count beside the trace table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Tallies:
+    """What is counted beside the trace table. Plain numbers: they are read when somebody asks for the metrics."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    """Spans that a receiver refused, by reason."""
+    dropped: Mapping[str, int] = field(default_factory=Counter)
+    """Spans that never reached the table, by reason."""
+    evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
+    dialect_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the dialect's name and the type of the error."""
+    unrecognised: int = 0
+    """Traces without a span of a known instrumentation."""
+    export_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the emitter's name and the reason."""

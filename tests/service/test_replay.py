@@ -1,0 +1,219 @@
+"""What an earlier process kept is taken in again: meanwhile health is answered, and nobody else is listened to."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from receivers.otlp_requests import request_of, simple_span
+from service.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, configuration, killed, post, readiness
+from serving import DEADLINE_S, Running, serving
+from spanscore import config, wiring
+from spanscore.collect.table import TraceTable
+from spanscore.engine import Engine
+from spanscore.receivers._admission import Admission
+from spanscore.receivers._intake import Encoding, Intake, OtherSignal
+from spanscore.service.durability import Durability
+from spanscore.service.live_engine import LiveEngine
+from spanscore.sockets.listening import ListenError
+from spanscore.storage.files import Directory, StorageError
+from spanscore.storage.records import FILE_HEADER_SIZE
+
+HEALTH = "/grpc.health.v1.Health/Check"
+OTHER_ROOT = request_of(simple_span(2)).SerializeToString()
+
+
+class Gate:
+    """Where a replay stops until it may go on."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.may_go_on = threading.Event()
+
+    def directory(self, path: Path) -> Directory:
+        """Open a directory whose requests cannot be read before that."""
+        gate = self
+
+        class Slow(Directory):
+            def read(self, name: str, start: int, size: int) -> bytes:
+                if name.endswith(".requests") and size > FILE_HEADER_SIZE:
+                    gate.wait()
+                return super().read(name, start, size)
+
+        return Slow(path)
+
+    def wait(self) -> None:
+        """Wait until the replay may go on."""
+        self.reached.set()
+        assert self.may_go_on.wait(DEADLINE_S)
+
+
+def health(running: Running) -> int:
+    """Ask over gRPC."""
+    with grpc.insecure_channel(running.grpc) as channel:
+        check = channel.unary_unary(HEALTH, None, health_pb2.HealthCheckResponse.FromString)
+        return int(check(b"", timeout=DEADLINE_S).status)
+
+
+def test_health_is_answered_during_a_replay_and_nothing_is_taken(tmp_path: Path) -> None:
+    """Who sends is asked to come again, over both protocols; then everything is there, once."""
+    text, gate = configuration(tmp_path), Gate()
+    with (
+        killed(tmp_path, text, (CHILD, PROTOBUF)),
+        serving(text, is_ready=False, open_directory=gate.directory) as running,
+    ):
+        assert gate.reached.wait(DEADLINE_S)
+        with urllib.request.urlopen(f"{running.pages}/livez", timeout=DEADLINE_S) as answer:
+            assert 200 == answer.status
+        assert (503, {"otlp": "ok", "storage": "replaying what an earlier process kept"}) == readiness(running)
+        assert health_pb2.HealthCheckResponse.NOT_SERVING == health(running)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            post(running, ROOT)
+        with refused.value as answer:
+            assert (503, True) == (answer.code, int(answer.headers["Retry-After"]) >= 1)
+        with grpc.insecure_channel(running.grpc) as channel, pytest.raises(grpc.RpcError) as error:
+            channel.unary_unary(EXPORT)(ROOT, timeout=DEADLINE_S)
+        details = dict(error.value.trailing_metadata())["grpc-status-details-bin"]
+        assert (grpc.StatusCode.UNAVAILABLE, True) == (error.value.code(), b"RetryInfo" in details)
+        assert 0 == running.service.engine.counts().received
+        with pytest.raises(StorageError, match="another process"), serving(text):
+            pass
+
+        gate.may_go_on.set()
+        running.thread.run(running.service.ready())
+        assert (200, health_pb2.HealthCheckResponse.SERVING) == (readiness(running)[0], health(running))
+        post(running, ROOT)
+        (report,) = running.reports.wait_for(1)
+        counts = running.service.engine.counts()
+        assert (1, 2, 2) == (report.trajectory.trace_id[-1], counts.received, counts.in_closed)
+
+
+def test_an_end_during_a_replay_loses_nothing(tmp_path: Path) -> None:
+    """What was not taken in waits for the next start, and what was scored before the kill is still known then."""
+    text, gate = configuration(tmp_path), Gate()
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (OTHER_ROOT, PROTOBUF)):
+        with serving(text, is_ready=False, open_directory=gate.directory) as running:
+            assert gate.reached.wait(DEADLINE_S)
+            stopping = running.thread.start(running.service.stop())
+            gate.may_go_on.set()
+            stopping.result(DEADLINE_S)
+            assert [] == running.reports.emitted
+        with serving(text) as running:
+            post(running, OTHER_ROOT)
+            post(running, ROOT)
+            (report,) = running.reports.wait_for(1)
+            counts = running.service.engine.counts()
+    assert (1, 2, {"not_kept": 1}) == (report.trajectory.trace_id[-1], counts.in_closed, dict(counts.late))
+
+
+def test_a_port_in_use_is_told_before_the_replay(tmp_path: Path) -> None:
+    """Nothing is taken in by a process that cannot listen, and all of it by the next one."""
+    text = configuration(tmp_path)
+    with killed(tmp_path, text, (CHILD, PROTOBUF)), socket.create_server(("127.0.0.1", 0)) as used:
+        taken = text.replace("127.0.0.1:0", f"127.0.0.1:{used.getsockname()[1]}", 1)
+        gate = Gate()
+        with pytest.raises(ListenError), serving(taken, open_directory=gate.directory):
+            pass
+        assert not gate.reached.is_set()
+        with serving(text) as running:
+            assert 1 == running.service.engine.counts().live
+
+
+class Onward:
+    """Sends on what is received, and stops at the second request."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._taken = 0
+
+    def has_room(self, size: int) -> bool:
+        """Return True."""
+        return True
+
+    def take(self, request: bytes) -> None:
+        """Take a request."""
+        self._taken += 1
+        if self._taken == 2:
+            self._gate.wait()
+
+    def take_other(self, signal: OtherSignal, request: bytes) -> None:
+        """Do nothing."""
+
+
+class Stored:
+    """An engine behind a storage, in the running event loop."""
+
+    def __init__(self, text: str, **how: Any) -> None:
+        loaded = config.loads(text, "test.yaml", Path()).for_serve()
+        pipeline = wiring.pipeline(loaded)
+        table = TraceTable(wiring.trace_settings(loaded), wiring.root_condition(loaded, pipeline.reader))
+        self.engine = Engine(table, pipeline, {}, time.monotonic)
+        self.live = LiveEngine(self.engine)
+        self.durability = Durability(loaded, self.live, Admission())
+        self.intake = Intake(self.durability.take, **how)
+        self.intake.keep = self.durability
+        self.durability.open()
+
+    async def end(self) -> None:
+        """Let go of the directory; what is open stays there."""
+        self.live.stop()
+        await self.durability.stop(all_sent=True)
+
+
+def test_a_replay_that_is_given_up_half_way_is_begun_anew(tmp_path: Path) -> None:
+    """The next process takes in all of it: what was restored before, what was being decoded, and what came after."""
+    text = configuration(tmp_path, "traces: {trace_timeout: 1h}")
+    bodies = [request_of(simple_span(n, 2, parent_span_id=PARENT)).SerializeToString() for n in (1, 2, 3)]
+
+    async def scenario() -> tuple[int, int]:
+        gate = Gate()
+        given_up = Stored(text, spans_onward=Onward(gate))
+        replay = asyncio.ensure_future(given_up.durability.replay(given_up.intake))
+        assert await asyncio.to_thread(gate.reached.wait, DEADLINE_S)
+        replay.cancel()
+        gate.may_go_on.set()
+        await asyncio.wait([replay])
+        await given_up.end()
+        whole = Stored(text)
+        await whole.durability.replay(whole.intake)
+        await whole.end()
+        return given_up.engine.counts().received, whole.engine.counts().received
+
+    with killed(tmp_path, text, *((body, PROTOBUF) for body in bodies)):
+        assert (1, 3) == asyncio.run(scenario())
+
+
+def test_a_span_that_came_before_its_trace_was_scored_is_not_done_with_it(tmp_path: Path) -> None:
+    """It belongs to a revision: scoring what was closed before it leaves its request where it is."""
+    text = configuration(tmp_path, "traces: {num_traces: 1, trace_timeout: 1h}")
+    spans = [simple_span(1, 2, parent_span_id=PARENT), simple_span(2, 2, parent_span_id=PARENT)]
+    late = simple_span(1, 3, parent_span_id=PARENT)
+
+    async def scenario() -> tuple[list[int], int]:
+        first = Stored(text)
+        await first.durability.replay(first.intake)
+        first.live.rest()
+        for span in (*spans, late):  # each closes the trace before; nothing is scored yet
+            first.intake.traces(request_of(span).SerializeToString(), Encoding.PROTOBUF)
+        scored: list[int] = []
+        tell = first.engine.on_scored
+        first.engine.on_scored = lambda trace: (scored.append(trace.trace_id[-1]), tell(trace))[0]
+        first.engine.work(math.inf)
+        await first.end()
+        second = Stored(text)
+        await second.durability.replay(second.intake)
+        await second.end()
+        return scored, second.engine.counts().received
+
+    assert ([1, 2], 2) == asyncio.run(scenario())
