@@ -116,7 +116,7 @@ class Durability:
         now = time.monotonic()
         restored = 0
         for request in self._storage.requests():
-            restored += self._restore(request, intake, now, closed)
+            restored += await self._restore(request, intake, now, closed)
             await asyncio.sleep(0)  # signals are heard meanwhile
         if restored:
             _log.info("took %d spans of an earlier process in again", restored)
@@ -140,10 +140,10 @@ class Durability:
             self._segment = self._place.segment
             self._compact()
 
-    def take(self, spans: Sequence[Span], size: int) -> None:
+    def take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         """Hand on the spans of the request written last."""
         try:
-            self._live.take(spans, size)
+            self._live.take(spans, sizes)
         finally:
             self._hold(spans)
 
@@ -187,17 +187,17 @@ class Durability:
         assert self._storage is not None  # noqa: S101 - nothing is received before the start
         return self._storage
 
-    def _restore(self, request: StoredRequest, intake: Intake, now: float, closed: Mapping[bytes, int]) -> int:
+    async def _restore(self, request: StoredRequest, intake: Intake, now: float, closed: Mapping[bytes, int]) -> int:
         def is_wanted(trace_id: bytes) -> bool:
             return closed.get(trace_id, 0) < request.sequence
 
-        spans: list[Span] = []
+        spans: Sequence[Span] = ()
         all_spans = 0
         try:
-            spans, all_spans = intake.take_again(request.body, _ENCODINGS[Kind(request.kind)], is_wanted)
+            spans, sizes, all_spans = await intake.take_again(request.body, _ENCODINGS[Kind(request.kind)], is_wanted)
             if spans:
                 self._expect_repeats({span.trace_id for span in spans})
-                self._live.restore(spans, len(request.body) * len(spans) // all_spans, now - request.age_s)
+                self._live.restore(spans, sizes, now - request.age_s)
         except MalformedRequest:
             _log.error("storage: a request cannot be read any more")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again

@@ -7,14 +7,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import repeat
 from typing import Final
 
 from spanscore.engine import Engine
 from spanscore.model import Span
 
-_SMALLEST_SPAN: Final = 512
-"""Bytes that even an empty span takes in memory, however few it took on the wire."""
 _AFTER_A_FAULT_S: Final = 1.0
 
 _log = logging.getLogger(__name__)
@@ -37,18 +34,16 @@ class LiveEngine:
         self._stopped = False
         engine.on_answer = self._tell_answer
 
-    def take(self, spans: Sequence[Span], size: int) -> None:
-        """Take in the spans of one request of that many bytes, which they are taken to share equally."""
-        share = max(_SMALLEST_SPAN, size // len(spans))
+    def take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
+        """Take in the spans of one request, each of which keeps that many bytes."""
         try:
-            self.engine.add(spans, repeat(share, len(spans)))
+            self.engine.add(spans, sizes)
         finally:
             self._arm()
 
-    def restore(self, spans: Sequence[Span], size: int, received_at: float) -> None:
+    def restore(self, spans: Sequence[Span], sizes: Sequence[int], received_at: float) -> None:
         """Take in spans that came before a restart, at that time on the clock of now; then call `wake`."""
-        share = max(_SMALLEST_SPAN, size // len(spans))
-        self.engine.restore(spans, repeat(share, len(spans)), received_at)
+        self.engine.restore(spans, sizes, received_at)
 
     def wake(self) -> None:
         """Look at the clock, if there is a reason to."""
