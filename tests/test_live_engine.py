@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterable
 from concurrent.futures import Future
 
 import pytest
@@ -54,28 +53,13 @@ def test_a_fault_does_not_stop_the_clock(caplog: pytest.LogCaptureFixture) -> No
         scored = []
         async with asyncio.timeout(DEADLINE_S):
             for number in (1, 2):
-                engine.take([decoded_span(number)], 100)
+                engine.take([decoded_span(number)], [100])
                 scored.append((await pipeline.traces.get()).trace_id[-1])
         engine.stop()
         return scored
 
     assert [1, 2] == asyncio.run(scenario())
     assert ["traces that were due could not be scored"] == caplog.messages
-
-
-def test_spans_share_the_size_of_their_request() -> None:
-    """A request's bytes count for its spans in equal parts, and for no span less than it takes in memory."""
-
-    async def held(sizes: Iterable[tuple[int, int]]) -> list[int]:
-        found = []
-        for spans, size in sizes:
-            engine = live(Keeps())
-            engine.take([decoded_span(1, number) for number in range(1, spans + 1)], size)
-            found.append(engine.engine.counts().held_bytes)
-            engine.stop()
-        return found
-
-    assert [10_000, 10_000, 1024] == asyncio.run(held([(1, 10_000), (4, 10_000), (2, 10)]))
 
 
 class Emitted:
@@ -106,8 +90,8 @@ def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
         emitter = Emitted()
         table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda _: True)
         engine = LiveEngine(Engine(table, Pipeline([entry], built_in_reader()), {"kept": emitter}, time.monotonic))
-        engine.take([decoded_span(1)], 100)
-        engine.take([decoded_span(2)], 100)
+        engine.take([decoded_span(1)], [100])
+        engine.take([decoded_span(2)], [100])
         assert emitter.reports.empty()
         for answer in reversed(answers):
             threading.Thread(target=answer.set_result, args=(Score(1.0, passed=True),)).start()

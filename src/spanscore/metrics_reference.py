@@ -103,6 +103,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.INVALID_UTF8: "a text of it is not UTF-8",
     Refusal.TOO_DEEP: "a value of it nests too deeply",
     Refusal.TOO_MANY_FIELDS: "it is larger than 1 MiB and has more than 1,500,000 fields",
+    Refusal.TOO_MANY_VALUES: "the spans before it have the 1,048,576 values that a request may have",
     Refusal.MALFORMED: "it is no OTLP span",
 }
 _REQUESTS_REFUSED: Final[Mapping[str, str]] = {

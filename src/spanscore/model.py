@@ -36,6 +36,21 @@ PARENT_IS_REMOTE: Final = 0x300
 EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
+class SharedAttributes(dict[str, AttributeValue]):
+    """Attributes that many spans have in common, such as those of their resource, and what they take in memory.
+
+    Args:
+        attributes: the attributes.
+        size: about how many bytes they take.
+    """
+
+    __slots__ = ("size",)
+
+    def __init__(self, attributes: Attributes = EMPTY, size: int = 0) -> None:
+        super().__init__(attributes)
+        self.size = size
+
+
 class StatusCode(enum.IntEnum):
     """The status codes of an OTLP span."""
 

@@ -112,7 +112,7 @@ def test_millions_of_values_in_json(bomb: bytes) -> None:
     """Millions of objects, lists or texts in JSON are refused unparsed: within 160 MiB and 2 s."""
     with over_http(max_request_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=160):
         answer = receiver.post(bomb + b'""]}', JSON)
-    assert (400, "the request has more than 4 million objects and lists, or 8 million values") == (
+    assert (400, "the request has more than 2 million objects and lists, or 4 million values") == (
         answer.status,
         answer.error[1],
     )

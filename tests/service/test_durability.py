@@ -309,9 +309,9 @@ def test_the_answer_waits_for_the_disk(tmp_path: Path, durability: str, waits: b
             super().sync(file)
 
     async def run(intake: Intake) -> bool:
-        intake.traces(CHILD, Encoding.PROTOBUF)
+        await intake.traces(CHILD, Encoding.PROTOBUF)
         answers = [asyncio.ensure_future(intake.stored())]
-        intake.traces(ROOT, Encoding.PROTOBUF)
+        await intake.traces(ROOT, Encoding.PROTOBUF)
         answers.append(asyncio.ensure_future(intake.stored()))
         assert await asyncio.to_thread(begun.wait, DEADLINE_S)
         waited = not any(answer.done() for answer in answers)
@@ -333,10 +333,10 @@ def test_what_the_disk_did_not_take_is_not_acknowledged(tmp_path: Path) -> None:
             super().sync(file)
 
     async def run(intake: Intake) -> list[bool]:
-        intake.traces(CHILD, Encoding.PROTOBUF)
+        await intake.traces(CHILD, Encoding.PROTOBUF)
         with pytest.raises(Unavailable):
             await intake.stored()
-        intake.traces(CHILD, Encoding.PROTOBUF)
+        await intake.traces(CHILD, Encoding.PROTOBUF)
         await intake.stored()
         return [file.stat().st_size > len(CHILD) for file in (tmp_path / "state").glob("*.requests")]
 

@@ -17,7 +17,7 @@ from spanscore.collect.deadlines import Deadlines
 from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
 from spanscore.collect.remembered import ClosedTraces, LateReason
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import CloseReason, Span, Trace
+from spanscore.model import EMPTY, CloseReason, SharedAttributes, Span, Trace
 
 _PROBATION_SHARE: Final = 0.25
 
@@ -109,6 +109,8 @@ class TraceTable:
             if trace is None:
                 continue
             held = trace.spans
+            if span.resource is not trace.resource and isinstance(span.resource, SharedAttributes):
+                size += span.resource.size  # noqa: PLW2901 - once for each trace: it may be the last to keep it
             if (len(held) >= span_limit or trace.size + size > max_trace_bytes) and held:
                 self._close_full(trace, span)
                 continue
@@ -120,6 +122,7 @@ class TraceTable:
                 key = place
                 self._conflicts += 1
             held[key] = span
+            trace.resource = span.resource
             trace.size += size
             added += 1
             added_bytes += size
@@ -346,6 +349,7 @@ class TraceTable:
         )
         self._live_bytes -= trace.size
         trace.awaited = None
+        trace.resource = EMPTY
         self._past.add(trace, self._now)
 
     def _taken(self) -> list[Trace]:

@@ -16,15 +16,18 @@ from spanscore.model import Span
 from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.receivers._otlp import Caveat, Decoded, MalformedRequest, Refusal
-from spanscore.receivers._otlp_json import decode_json
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.receivers._otlp_json import decoding_json
+from spanscore.receivers._otlp_protobuf import decoding_protobuf
+from spanscore.receivers._slices import Lanes, Steps, in_slices, in_thread
 from spanscore.receivers._strict_json import parse
 
 OtherSignal: TypeAlias = Literal["metrics", "logs"]
 
-Take: TypeAlias = Callable[[Sequence[Span], int], None]
-"""Takes the spans of one request, of which it is told the size in bytes; all of them, or raises."""
+Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
+"""Takes the spans of one request, and how many bytes of memory each keeps; all of them, or raises."""
 
+_IN_THREAD: Final = 256 * 1024
+"""Bytes. To write JSON as protobuf takes many times as long as to decode it, and has no steps."""
 _MESSAGE_CHARS: Final = 2_000
 _EXAMPLE_CHARS: Final = 200
 
@@ -53,6 +56,25 @@ class Answer(NamedTuple):
 
 class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
     """The next receiver does not keep up: the sender should send the request again later."""
+
+
+class Request(NamedTuple):
+    """A decoded trace request, of which nothing is taken yet."""
+
+    body: bytes
+    encoding: Encoding
+    decoded: Decoded
+    onward: bytes
+    """What is to be sent on; empty where nothing is."""
+
+
+class TakenAgain(NamedTuple):
+    """What is still wanted of a request that was taken before a restart."""
+
+    spans: Sequence[Span]
+    sizes: Sequence[int]
+    all_sizes: int
+    """How much all spans of the request keep."""
 
 
 class Onward(Protocol):
@@ -86,6 +108,8 @@ class Keep(Protocol):
 class Intake:
     """Decodes requests and hands on what they hold. A request is taken as a whole, or not at all.
 
+    Belongs to one event loop. Decoding gives way to others in it, so that requests overtake each other.
+
     Args:
         take: takes the spans.
         refused: where refused spans are counted, by reason.
@@ -112,13 +136,14 @@ class Intake:
         self._spans_onward = spans_onward
         self._others_onward = others_onward
         self._logged: set[Refusal | Caveat] = set()
+        self._lanes: Final = Lanes()
 
     @property
     def takes_others(self) -> bool:
         """Whether metrics and logs are taken too."""
         return self._others_onward is not None
 
-    def traces(self, body: bytes, encoding: Encoding) -> Answer:
+    async def traces(self, body: bytes, encoding: Encoding) -> Answer:
         """Take a trace request; it may be acknowledged when `stored` has returned.
 
         Raises:
@@ -126,16 +151,38 @@ class Intake:
             NoRoom: it cannot be sent on now.
             Unavailable: it cannot be kept now.
         """
-        decode = decode_json if encoding is Encoding.JSON else decode_protobuf
-        decoded = decode(body, wanted=self.wanted)
+        return self.accept(await self.decode(body, encoding))
+
+    async def decode(self, body: bytes, encoding: Encoding) -> Request:
+        """Decode a trace request, and take nothing of it yet.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+        """
+        async with self._lanes.of(len(body)):
+            decoded = await in_slices(_decoding(body, encoding, self.wanted))
+            onward = b""
+            if decoded.spans and self._spans_onward is not None:
+                onward = await _written(lambda: _forwardable(body, encoding, decoded), body)
+        return Request(body, encoding, decoded, onward)
+
+    def accept(self, request: Request) -> Answer:
+        """Take a decoded request, in one step; it may be acknowledged when `stored` has returned.
+
+        Raises:
+            MalformedRequest: every span in it was refused.
+            NoRoom: it cannot be sent on now.
+            Unavailable: it cannot be kept now.
+        """
+        body, encoding, decoded, onward = request
         if decoded.spans:
             if self._spans_onward is not None and not self._spans_onward.has_room(len(body)):
                 raise NoRoom
             if self.keep is not None:
                 self.keep.put(body, encoding)
             if self._spans_onward is not None:
-                self._spans_onward.take(_forwardable(body, encoding, decoded))
-            self._take(decoded.spans, len(body))
+                self._spans_onward.take(onward)
+            self._take(decoded.spans, decoded.sizes)
         if not decoded.refused and not decoded.caveats:
             return Answer(is_empty=not decoded.spans)
         message = self._tell(decoded)
@@ -152,8 +199,8 @@ class Intake:
         if self.keep is not None:
             await self.keep.stored()
 
-    def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> tuple[list[Span], int]:
-        """Send on the wanted spans of a request that was taken before a restart; return them, and of how many they are.
+    async def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> TakenAgain:
+        """Send on the wanted spans of a request that was taken before a restart, and return them.
 
         Args:
             body: the request.
@@ -163,14 +210,15 @@ class Intake:
         Raises:
             MalformedRequest: it cannot be decoded.
         """
-        decoded = (decode_json if encoding is Encoding.JSON else decode_protobuf)(body, wanted=self.wanted)
-        spans = [span for span in decoded.spans if is_wanted(span.trace_id)]
+        decoded = await in_slices(_decoding(body, encoding, self.wanted))
+        wanted = [each for each in zip(decoded.spans, decoded.sizes, strict=True) if is_wanted(each[0].trace_id)]
+        spans = [span for span, _ in wanted]
         if spans and self._spans_onward is not None:
             only = accepted_only_from_json if encoding is Encoding.JSON else accepted_only
-            self._spans_onward.take(only(body, spans))
-        return spans, len(decoded.spans)
+            self._spans_onward.take(await _written(lambda: only(body, spans), body))
+        return TakenAgain(spans, [size for _, size in wanted], sum(decoded.sizes))
 
-    def other(self, signal: OtherSignal, body: bytes, encoding: Encoding) -> None:
+    async def other(self, signal: OtherSignal, body: bytes, encoding: Encoding) -> None:
         """Take a request with metrics or logs; only where `takes_others`.
 
         Raises:
@@ -179,7 +227,9 @@ class Intake:
         """
         message_type = _REQUESTS[signal]
         if encoding is Encoding.JSON and body:
-            body = from_json(parse(body), message_type).SerializeToString()
+            document = body
+            async with self._lanes.of(len(body)):
+                body = await _written(lambda: from_json(parse(document), message_type).SerializeToString(), body)
         else:
             _check(body, message_type)
         if body and self._others_onward is not None:
@@ -202,6 +252,16 @@ _REQUESTS: Final[Mapping[OtherSignal, type[Message]]] = {
     "metrics": ExportMetricsServiceRequest,
     "logs": ExportLogsServiceRequest,
 }
+
+
+def _decoding(body: bytes, encoding: Encoding, wanted: WantedAttributes | None) -> Steps[Decoded]:
+    decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
+    return decoding(body, wanted=wanted)
+
+
+async def _written(write: Callable[[], bytes], body: bytes) -> bytes:
+    """Write a request anew, on another thread where that may take long."""
+    return write() if len(body) <= _IN_THREAD else await in_thread(write)
 
 
 def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:

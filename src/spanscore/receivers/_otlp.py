@@ -7,13 +7,15 @@ itself only: it is refused with a reason, the rest of the request is kept.
 from __future__ import annotations
 
 import enum
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from spanscore.errors import SpanscoreError
 from spanscore.model import Span
+from spanscore.receivers._kept_size import SPAN_SIZE, VALUE_SIZE
 
 SPANS_PER_REQUEST: Final = 65_536
 """A span takes two bytes on the wire but hundreds in memory: a small request must not become gigabytes of spans."""
@@ -21,6 +23,19 @@ ATTRIBUTES_PER_SPAN: Final = 1_024
 """Eight times the limit of the SDKs. The rest is left out, and the span says how many attributes it misses."""
 EVENTS_PER_SPAN: Final = 128
 """The limit of the SDKs."""
+LINKS_PER_SPAN: Final = 1_024
+"""Eight times the limit of the SDKs. Scoring reads nothing of links; what they are is checked of the first ones."""
+VALUES_PER_SPAN: Final = 16_384
+"""Attributes, items of arrays and entries of mappings, those of events and of arrays in arrays too.
+
+One value may be two bytes on the wire, and takes a microsecond: one span is read in some 20 ms, during which everybody
+else waits. It is enough for conversations of a thousand messages, or a handful of embeddings.
+"""
+VALUES_PER_REQUEST: Final = 1_048_576
+"""One for 64 bytes of the largest request. The spans behind them are refused, so that their sender hears of it.
+
+The largest batch that the Collector makes by itself, of 8,192 spans, may have 128 values in each span.
+"""
 VALUE_LENGTH: Final = 1024 * 1024
 """Longer strings and bytes are left out, not cut: half an argument would be scored as a wrong argument."""
 VALUE_DEPTH: Final = 64
@@ -46,6 +61,7 @@ class Refusal(enum.StrEnum):
     INVALID_UTF8 = "invalid_utf8"
     TOO_DEEP = "too_deep"
     TOO_MANY_FIELDS = "too_many_fields"
+    TOO_MANY_VALUES = "too_many_values"
     MALFORMED = "malformed"
 
 
@@ -56,6 +72,8 @@ class Caveat(enum.StrEnum):
     """A parent span id of zeros: the span is taken for a root."""
     ATTRIBUTE_LIMIT = "attribute_limit"
     """An attribute was left out: one too many, or its value too long."""
+    VALUE_LIMIT = "value_limit"
+    """An attribute was left out: with it, its span would have too many values."""
     EVENT_LIMIT = "event_limit"
     """An event was left out."""
     DEPTH_LIMIT = "depth_limit"
@@ -80,6 +98,8 @@ class Decoded:
     """One OTLP trace request: the spans that can be used, and what had to be refused."""
 
     spans: list[Span]
+    sizes: list[int] = field(default_factory=list, compare=False)
+    """About how many bytes of memory each span keeps to itself; what it shares says its size itself."""
     refused: tuple[Refused, ...] = ()
     caveats: Mapping[Caveat, int] = field(default_factory=dict)
 
@@ -111,20 +131,76 @@ class SpanRefused(Exception):  # noqa: N818 - ends the decoding of one span, and
         self.reason = reason
 
 
-class ValueTooLong(Exception):  # noqa: N818 - ends the decoding of one attribute, and is not an error of ours
+class ValueLeftOut(Exception):  # noqa: N818 - ends the decoding of one attribute, and is not an error of ours
     """Ends the decoding of one attribute; never leaves the decoders."""
+
+    def __init__(self, caveat: Caveat) -> None:
+        super().__init__(caveat)
+        self.caveat = caveat
+
+
+_Pair = TypeVar("_Pair")
 
 
 class Findings:
-    """Collects what is wrong with one request while it is decoded."""
+    """Collects what is wrong with one request while it is decoded, and how much of it is read and kept.
 
-    __slots__ = ("attributes_left_out", "caveats", "refused")
+    Values are counted before they are read, in their order, whether they are kept or not. So both encodings, and every
+    run, leave out the same.
 
-    def __init__(self) -> None:
+    Args:
+        is_bounded: whether the request has a limit, beside those of its spans.
+    """
+
+    __slots__ = ("_most_of_request", "attributes_left_out", "caveats", "most_values", "refused", "size", "values")
+
+    def __init__(self, *, is_bounded: bool = True) -> None:
         self.refused: dict[Refusal, Refused] = {}
         self.caveats: Counter[Caveat] = Counter()
         self.attributes_left_out = 0
         """Goes up only; a span's share is the difference between its end and its start."""
+        self.values = 0
+        """How many values were read; goes up only."""
+        self.most_values = VALUES_PER_SPAN
+        """Up to where `values` may go in this span."""
+        self.size = 0
+        """What this span, or resource, keeps in memory, in bytes."""
+        self._most_of_request = VALUES_PER_REQUEST if is_bounded else sys.maxsize
+
+    def begin(self) -> bool:
+        """Begin with the next resource, and return whether it and its spans may have values."""
+        self.size = 0
+        self.most_values = self.values + VALUES_PER_SPAN
+        return self.values < self._most_of_request
+
+    def begin_span(self) -> None:
+        """Begin with the next span, or refuse it where those before it had all values that a request may have."""
+        self.size = SPAN_SIZE
+        values = self.values
+        self.most_values = values + VALUES_PER_SPAN
+        if values >= self._most_of_request:
+            message = f"the spans before it have the {VALUES_PER_REQUEST} values that a request may have"
+            raise SpanRefused(Refusal.TOO_MANY_VALUES, message)
+
+    def count_values(self, count: int) -> None:
+        """Count the items of an array or a mapping, before they are read.
+
+        Raises:
+            ValueLeftOut: the span has too many.
+        """
+        if self.values + count > self.most_values:
+            raise ValueLeftOut(Caveat.VALUE_LIMIT)
+        self.values += count
+        self.size += count * VALUE_SIZE
+
+    def first(self, pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+        """Count attributes before they are read, and return those for which there is room."""
+        count = min(len(pairs), ATTRIBUTES_PER_SPAN)
+        self.leave_out_attributes(len(pairs) - count, Caveat.ATTRIBUTE_LIMIT)
+        fitting = min(count, self.most_values - self.values)
+        self.leave_out_attributes(count - fitting, Caveat.VALUE_LIMIT)
+        self.values += fitting
+        return pairs[:fitting]
 
     def refuse(self, reason: Refusal, example: str, spans: int = 1) -> None:
         """Count refused spans, and keep the first example."""
@@ -132,14 +208,15 @@ class Findings:
             before = self.refused.get(reason, Refused(reason, 0, example))
             self.refused[reason] = before._replace(spans=before.spans + spans)
 
-    def leave_out_attributes(self, count: int = 1) -> None:
+    def leave_out_attributes(self, count: int, caveat: Caveat) -> None:
         """Count attributes that the spans will not have."""
-        self.attributes_left_out += count
-        self.caveats[Caveat.ATTRIBUTE_LIMIT] += count
+        if count:
+            self.attributes_left_out += count
+            self.caveats[caveat] += count
 
-    def decoded(self, spans: list[Span]) -> Decoded:
+    def decoded(self, spans: list[Span], sizes: list[int]) -> Decoded:
         """Return the request as decoded."""
-        return Decoded(spans=spans, refused=tuple(self.refused.values()), caveats=dict(self.caveats))
+        return Decoded(spans=spans, sizes=sizes, refused=tuple(self.refused.values()), caveats=dict(self.caveats))
 
 
 _TRACE_ID_LENGTH: Final = 16

@@ -8,12 +8,15 @@ surrogate becomes U+FFFD.
 from __future__ import annotations
 
 from binascii import unhexlify
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
-from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span, SpanEvent
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, SharedAttributes, Span, SpanEvent
 from spanscore.read.wanted import WantedAttributes
+from spanscore.receivers._kept_size import EVENT_SIZE, names_size, text_size
 from spanscore.receivers._otlp import (
     EVENTS_PER_SPAN,
+    LINKS_PER_SPAN,
     SPANS_PER_REQUEST,
     UNNAMED,
     Caveat,
@@ -25,8 +28,9 @@ from spanscore.receivers._otlp import (
     check_ids,
     check_link_ids,
 )
-from spanscore.receivers._otlp_json_typed import decode_typed
+from spanscore.receivers._otlp_json_typed import decoding_typed
 from spanscore.receivers._otlp_json_values import INT32, UINT32, UINT64, attributes, integer, text
+from spanscore.receivers._slices import Steps, at_once
 from spanscore.receivers._strict_json import has_too_many_values, parse
 
 _NOT_AN_ID: Final = b"?"  # of no length that any id has, so that the checks of ids refuse it
@@ -46,13 +50,22 @@ def decode_json(
     Raises:
         MalformedRequest: it is no JSON, not an OTLP trace request, or has too many spans.
     """
+    return at_once(decoding_json(body, max_spans=max_spans, wanted=wanted))
+
+
+def decoding_json(
+    body: bytes | str, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
+) -> Steps[Decoded]:
+    """Do what `decode_json` does in steps, of which each reads one span."""
     if not body:
         return Decoded(spans=[])
     if max_spans is not None and has_too_many_values(body):
-        message = "the request has more than 4 million objects and lists, or 8 million values"
+        message = "the request has more than 2 million objects and lists, or 4 million values"
         raise MalformedRequest(message)
-    decoded = decode_typed(body, max_spans=max_spans, wanted=wanted)
-    return decode_document(parse(body), max_spans=max_spans, wanted=wanted) if decoded is None else decoded
+    decoded = yield from decoding_typed(body, max_spans=max_spans, wanted=wanted)
+    if decoded is None:
+        decoded = yield from _decoding_document(parse(body), max_spans, wanted)
+    return decoded
 
 
 def decode_document(
@@ -63,40 +76,64 @@ def decode_document(
     Raises:
         MalformedRequest: it is not an OTLP trace request, or has too many spans.
     """
-    findings = Findings()
+    return at_once(_decoding_document(document, max_spans, wanted))
+
+
+def _decoding_document(document: Any, max_spans: int | None, wanted: WantedAttributes | None) -> Steps[Decoded]:
+    findings = Findings(is_bounded=max_spans is not None)
     spans: list[Span] = []
-    scopes = _scope_spans(_object(document, "the request"), findings)
-    if max_spans is not None and sum(len(messages) for *_, messages in scopes) > max_spans:
+    sizes: list[int] = []
+    scopes = list(_scope_spans(_object(document, "the request")))
+    if max_spans is not None and sum(len(scope.spans) for scope in scopes) > max_spans:
         message = f"the request has more than {max_spans} spans"
         raise MalformedRequest(message)
-    for where, resource, scope, messages in scopes:
-        for index, message in enumerate(messages):
+    for scope, resource, name in _named(scopes, findings):
+        yield
+        for index, message in enumerate(scope.spans):
             try:
-                spans.append(_span(message, resource, scope, wanted, findings))
+                spans.append(_span(message, resource, name, wanted, findings))
+                sizes.append(findings.size)
             except SpanRefused as refused:
-                findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
-    return findings.decoded(spans)
+                findings.refuse(refused.reason, f"{scope.where}.spans[{index}]: {refused}")
+            yield
+    return findings.decoded(spans, sizes)
 
 
-def _scope_spans(document: dict[str, Any], findings: Findings) -> list[tuple[str, Attributes, str, list[Any]]]:
-    """Return the spans that share a resource and a scope: where they are, the resource, the scope's name, the spans."""
-    found = []
+class _ScopeSpans(NamedTuple):
+    """The spans that share a resource and a scope, as they were parsed."""
+
+    resource_spans: dict[str, Any]
+    path: str
+    scope: Any
+    where: str
+    spans: list[Any]
+
+
+def _scope_spans(document: dict[str, Any]) -> Iterator[_ScopeSpans]:
     for i, item in enumerate(_list(document, "resourceSpans", "")):
         path = f"resourceSpans[{i}]"
         resource_spans = _object(item, path)
-        resource = _resource(resource_spans.get("resource"), findings)
         for j, inner in enumerate(_list(resource_spans, "scopeSpans", path)):
             where = f"{path}.scopeSpans[{j}]"
             scope_spans = _object(inner, where)
-            scope = _scope(scope_spans.get("scope"))
-            spans = _list(scope_spans, "spans", where)
-            if isinstance(resource, SpanRefused):
-                findings.refuse(resource.reason, f"{path}.resource: {resource}", len(spans))
-            elif isinstance(scope, SpanRefused):
-                findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
-            else:
-                found.append((where, resource, scope, spans))
-    return found
+            yield _ScopeSpans(resource_spans, path, scope_spans.get("scope"), where, _list(scope_spans, "spans", where))
+
+
+def _named(scopes: list[_ScopeSpans], findings: Findings) -> Iterator[tuple[_ScopeSpans, Attributes, str]]:
+    """Yield the spans with their resource and the name of their scope, and refuse those where one of them is broken."""
+    path = ""
+    resource: Attributes | SpanRefused = EMPTY
+    for each in scopes:
+        if each.path != path:
+            path = each.path
+            resource = _resource(each.resource_spans.get("resource"), findings)
+        scope = _scope(each.scope)
+        if isinstance(resource, SpanRefused):
+            findings.refuse(resource.reason, f"{path}.resource: {resource}", len(each.spans))
+        elif isinstance(scope, SpanRefused):
+            findings.refuse(scope.reason, f"{each.where}.scope: {scope}", len(each.spans))
+        else:
+            yield each, resource, scope
 
 
 def _object(raw: Any, where: str) -> dict[str, Any]:
@@ -137,10 +174,13 @@ def _resource(raw: Any, findings: Findings) -> Attributes | SpanRefused:
         return EMPTY
     if not isinstance(raw, dict):
         return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+    if not findings.begin():  # its spans are refused
+        return EMPTY
     try:
-        return attributes(raw.get("attributes"), findings)
+        shared = attributes(raw.get("attributes"), findings)
     except SpanRefused as refused:
         return refused
+    return SharedAttributes(shared, findings.size) if shared else EMPTY
 
 
 def _scope(raw: Any) -> str | SpanRefused:
@@ -155,6 +195,7 @@ def _scope(raw: Any) -> str | SpanRefused:
 
 
 def _span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | None, findings: Findings) -> Span:
+    findings.begin_span()
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.MALFORMED, f"a span must be an object, not {_kind_of_json(raw)}")
     get = raw.get
@@ -171,11 +212,13 @@ def _span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes |
     raw_events = get("events")
     events = _events(raw_events, findings) if raw_events else ()
     status_code, status_message = _status(status) if (status := get("status")) else (0, "")
+    name = text(get("name"), "name")
+    findings.size += names_size(name, status_message, scope)
     return Span(
         trace_id,
         span_id,
         parent_span_id,
-        text(get("name"), "name") or UNNAMED,
+        name or UNNAMED,
         integer(get("startTimeUnixNano"), UINT64, "startTimeUnixNano", Refusal.INVALID_TIME),
         integer(get("endTimeUnixNano"), UINT64, "endTimeUnixNano", Refusal.INVALID_TIME),
         _enum(get("kind"), "kind"),
@@ -214,7 +257,7 @@ def _status(raw: Any) -> tuple[int, str]:
 
 
 def _check_links(raw: Any) -> None:
-    for link in _span_list(raw, "links"):
+    for link in _span_list(raw, "links")[:LINKS_PER_SPAN]:
         check_link_ids(_id(link.get("traceId")), _id(link.get("spanId")))
 
 
@@ -223,13 +266,16 @@ def _events(raw: Any, findings: Findings) -> tuple[SpanEvent, ...]:
     if len(events) > EVENTS_PER_SPAN:
         findings.caveats[Caveat.EVENT_LIMIT] += len(events) - EVENTS_PER_SPAN
         events = events[:EVENTS_PER_SPAN]
-    return tuple(
-        SpanEvent(
-            text(event.get("name"), "the name of an event"),
-            integer(event.get("timeUnixNano"), UINT64, "timeUnixNano of an event", Refusal.INVALID_TIME),
-            attributes(event.get("attributes"), findings),
-        )
-        for event in events
+    return tuple([_event(event, findings) for event in events])
+
+
+def _event(raw: dict[str, Any], findings: Findings) -> SpanEvent:
+    name = text(raw.get("name"), "the name of an event")
+    findings.size += EVENT_SIZE + text_size(name)
+    return SpanEvent(
+        name,
+        integer(raw.get("timeUnixNano"), UINT64, "timeUnixNano of an event", Refusal.INVALID_TIME),
+        attributes(raw.get("attributes"), findings),
     )
 
 

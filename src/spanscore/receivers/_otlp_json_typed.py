@@ -8,97 +8,209 @@ decodes it, which knows all the rules.
 from __future__ import annotations
 
 from binascii import unhexlify
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from sys import getsizeof
 
 from msgspec import DecodeError
 from msgspec.structs import astuple
 
-from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, Span, SpanEvent
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, SharedAttributes, Span, SpanEvent
 from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers import _otlp_json_messages as messages
+from spanscore.receivers._kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, names_size, text_size
 from spanscore.receivers._otlp import (
+    LINKS_PER_SPAN,
     UNNAMED,
     VALUE_DEPTH,
     Decoded,
     Findings,
+    Refusal,
     SpanRefused,
+    ValueLeftOut,
     check_ids,
     check_link_ids,
 )
 from spanscore.receivers._otlp_json_values import INT64, integer
+from spanscore.receivers._slices import Steps, at_once
 
 
 def decode_typed(body: bytes | str, *, max_spans: int | None, wanted: WantedAttributes | None) -> Decoded | None:
     """Decode one request as `decode_json` does, or return None where that takes all of its rules."""
-    findings = Findings()
+    return at_once(decoding_typed(body, max_spans=max_spans, wanted=wanted))
+
+
+def decoding_typed(
+    body: bytes | str, *, max_spans: int | None, wanted: WantedAttributes | None
+) -> Steps[Decoded | None]:
+    """Do what `decode_typed` does in steps, of which each reads one span."""
+    decoding = _Decoding(wanted, is_bounded=max_spans is not None)
     try:
-        spans = _spans(messages.REQUEST.decode(body), max_spans, wanted, findings)
+        request = messages.REQUEST.decode(body)
+        _check_number_of_spans(request, max_spans)
+        for i, resource_spans in enumerate(request.resource_spans or ()):
+            if not resource_spans.scope_spans:
+                decoding.check_resource(resource_spans.resource)
+            else:
+                yield from decoding.resource_spans(resource_spans, f"resourceSpans[{i}]")
     except (DecodeError, RecursionError, SpanRefused, ValueError, _Undecided):
         # Of the ValueErrors one is about UTF-8, in the body, and one about hex, in an id.
         return None
-    return findings.decoded(spans)
+    return decoding.findings.decoded(decoding.spans, decoding.sizes)
 
 
 class _Undecided(Exception):  # noqa: N818 - ends the decoding of one request, and is not an error of ours
     """Ends the decoding of one request; never leaves this module."""
 
 
-def _spans(
-    request: messages.Request, max_spans: int | None, wanted: WantedAttributes | None, findings: Findings
-) -> list[Span]:
-    spans: list[Span] = []
-    for resource_spans in request.resource_spans or ():
-        resource = EMPTY if resource_spans.resource is None else _attributes(resource_spans.resource.attributes)
-        for scope_spans in resource_spans.scope_spans or ():
-            scope = _scope(scope_spans.scope)
-            found = scope_spans.spans or ()
-            if max_spans is not None and len(spans) + len(found) > max_spans:
-                raise _Undecided
-            spans += [_span(message, resource, scope, wanted, findings) for message in found]
-    return spans
+def _check_number_of_spans(request: messages.Request, max_spans: int | None) -> None:
+    scopes = (scope for resource in request.resource_spans or () for scope in resource.scope_spans or ())
+    if max_spans is not None and sum(len(scope.spans or ()) for scope in scopes) > max_spans:
+        raise _Undecided
 
 
-def _scope(scope: messages.Scope | None) -> str:
-    if scope is None:
-        return ""
-    _attributes(scope.attributes)  # not kept: what nobody reads must not be nested too deeply either
-    return scope.name or ""
+class _Decoding:
+    """Makes the spans of one request from its messages."""
 
+    def __init__(self, wanted: WantedAttributes | None, *, is_bounded: bool) -> None:
+        self.findings = Findings(is_bounded=is_bounded)
+        self.spans: list[Span] = []
+        self.sizes: list[int] = []
+        self._wanted = wanted
+        self._unread = Findings()
+        """Bounds the look at what is not kept: nobody reads it, but it must not be nested too deeply either."""
 
-def _span(
-    message: messages.Span, resource: Attributes, scope: str, wanted: WantedAttributes | None, findings: Findings
-) -> Span:
-    trace_id = unhexlify(message.trace_id)
-    span_id = unhexlify(message.span_id)
-    parent_span_id = message.parent_span_id
-    parent = check_ids(trace_id, span_id, unhexlify(parent_span_id) if parent_span_id else b"", findings)
-    if message.links:
-        _check_links(message.links)
-    flags = message.flags or 0
-    status = message.status
-    return Span(
-        trace_id,
-        span_id,
-        parent,
-        message.name or UNNAMED,
-        _nanos(message.start_time_unix_nano),
-        _nanos(message.end_time_unix_nano),
-        message.kind or 0,
-        (status and status.code) or 0,
-        (status and status.message) or "",
-        _attributes(message.attributes, wanted if parent and flags & PARENT_IS_REMOTE != PARENT_IS_REMOTE else None),
-        tuple([_event(event) for event in message.events]) if message.events else (),
-        scope,
-        resource,
-        flags,
-        message.dropped_attributes_count or 0,
-    )
+    def resource_spans(self, message: messages.ResourceSpans, where: str) -> Steps[None]:
+        resource = self._resource(message.resource)
+        for j, scope_spans in enumerate(message.scope_spans or ()):
+            scope = self._scope(scope_spans.scope)
+            yield
+            for index, span in enumerate(scope_spans.spans or ()):
+                try:
+                    self.spans.append(self._span(span, resource, scope))
+                    self.sizes.append(self.findings.size)
+                except SpanRefused as refused:
+                    if refused.reason is not Refusal.TOO_MANY_VALUES:
+                        raise
+                    self.findings.refuse(refused.reason, f"{where}.scopeSpans[{j}].spans[{index}]: {refused}")
+                yield
 
+    def check_resource(self, message: messages.Resource | None) -> None:
+        """Look at a resource without spans, of which nothing is kept."""
+        self._unread.begin()
+        self._check_depth(None if message is None else message.attributes)
 
-def _check_links(links: Iterable[messages.Link]) -> None:
-    for link in links:
-        check_link_ids(unhexlify(link.trace_id), unhexlify(link.span_id))
-        _attributes(link.attributes)  # as for a scope
+    def _resource(self, message: messages.Resource | None) -> Attributes:
+        if message is None or not self.findings.begin():
+            return EMPTY
+        attributes = self._attributes(message.attributes)
+        return SharedAttributes(attributes, self.findings.size) if attributes else EMPTY
+
+    def _scope(self, scope: messages.Scope | None) -> str:
+        self._unread.begin()
+        if scope is None:
+            return ""
+        self._check_depth(scope.attributes)
+        return scope.name or ""
+
+    def _span(self, message: messages.Span, resource: Attributes, scope: str) -> Span:
+        findings = self.findings
+        findings.begin_span()
+        self._unread.begin()
+        trace_id = unhexlify(message.trace_id)
+        span_id = unhexlify(message.span_id)
+        parent_span_id = message.parent_span_id
+        parent = check_ids(trace_id, span_id, unhexlify(parent_span_id) if parent_span_id else b"", findings)
+        if message.links:
+            self._check_links(message.links)
+        left_out_before = findings.attributes_left_out
+        flags = message.flags or 0
+        status = message.status
+        status_message = (status and status.message) or ""
+        name = message.name or ""
+        findings.size += names_size(name, status_message, scope)
+        return Span(
+            trace_id,
+            span_id,
+            parent,
+            name or UNNAMED,
+            _nanos(message.start_time_unix_nano),
+            _nanos(message.end_time_unix_nano),
+            message.kind or 0,
+            (status and status.code) or 0,
+            status_message,
+            self._attributes(
+                message.attributes, self._wanted if parent and flags & PARENT_IS_REMOTE != PARENT_IS_REMOTE else None
+            ),
+            tuple([self._event(event) for event in message.events]) if message.events else (),
+            scope,
+            resource,
+            flags,
+            (message.dropped_attributes_count or 0) + findings.attributes_left_out - left_out_before,
+        )
+
+    def _event(self, event: messages.Event) -> SpanEvent:
+        name = event.name or ""
+        self.findings.size += EVENT_SIZE + text_size(name)
+        return SpanEvent(name, _nanos(event.time_unix_nano), self._attributes(event.attributes))
+
+    def _check_links(self, links: Sequence[messages.Link]) -> None:
+        for link in links[:LINKS_PER_SPAN]:
+            check_link_ids(unhexlify(link.trace_id), unhexlify(link.span_id))
+        for link in links:
+            self._check_depth(link.attributes)
+
+    def _check_depth(self, pairs: Iterable[messages.KeyValue] | None) -> None:
+        for pair in pairs or ():
+            self._check_unread(pair.value)
+
+    def _check_unread(self, value: messages.AnyValue | None) -> None:
+        try:
+            _value(value, 1, self._unread)
+        except ValueLeftOut:
+            raise _Undecided from None
+
+    def _attributes(
+        self, pairs: Sequence[messages.KeyValue] | None, wanted: WantedAttributes | None = None
+    ) -> Attributes:
+        if not pairs:
+            return EMPTY
+        findings = self.findings
+        values = findings.values + len(pairs)
+        if values > findings.most_values:
+            pairs = findings.first(pairs)
+        else:
+            findings.values = values
+        read: dict[str, AttributeValue] = {}
+        size = 0
+        for pair in pairs:
+            key = pair.key if wanted is None else wanted[pair.key]
+            value = pair.value
+            if key is None:
+                if value is not None and (value.array_value is not None or value.kvlist_value is not None):
+                    self._check_unread(value)
+            elif (
+                # Most attributes are text; this only saves the call below.
+                value is not None
+                and (string := value.string_value) is not None
+                and value.int_value is None
+                and value.double_value is None
+                and value.bool_value is None
+                and value.array_value is None
+                and value.kvlist_value is None
+            ):
+                size += len(string) if len(string) <= SHORT_CHARS and string.isascii() else getsizeof(string)
+                read[key] = string
+            else:
+                before = findings.size
+                try:
+                    read[key] = _value(value, 1, findings)
+                except ValueLeftOut as left_out:
+                    findings.size = before
+                    findings.leave_out_attributes(1, left_out.caveat)
+        if not read:
+            return EMPTY
+        findings.size += size + len(read) * VALUE_SIZE + getsizeof("".join(read))
+        return read
 
 
 def _nanos(raw: str | int | None) -> int:
@@ -109,37 +221,7 @@ def _nanos(raw: str | int | None) -> int:
     return raw or 0
 
 
-def _event(event: messages.Event) -> SpanEvent:
-    return SpanEvent(event.name or "", _nanos(event.time_unix_nano), _attributes(event.attributes))
-
-
-def _attributes(pairs: list[messages.KeyValue] | None, wanted: WantedAttributes | None = None) -> Attributes:
-    if not pairs:
-        return EMPTY
-    read: dict[str, AttributeValue] = {}
-    for pair in pairs:
-        key = pair.key if wanted is None else wanted[pair.key]
-        value = pair.value
-        if key is None:
-            if value is not None and (value.array_value is not None or value.kvlist_value is not None):
-                _value(value, 1)  # for its depth
-        elif (
-            # Most attributes are text; this only saves the call below.
-            value is not None
-            and (string := value.string_value) is not None
-            and value.int_value is None
-            and value.double_value is None
-            and value.bool_value is None
-            and value.array_value is None
-            and value.kvlist_value is None
-        ):
-            read[key] = string
-        else:
-            read[key] = _value(value, 1)
-    return read or EMPTY
-
-
-def _value(value: messages.AnyValue | None, depth: int) -> AttributeValue:
+def _value(value: messages.AnyValue | None, depth: int, findings: Findings) -> AttributeValue:
     if value is None:
         return None
     if depth > VALUE_DEPTH:
@@ -150,9 +232,19 @@ def _value(value: messages.AnyValue | None, depth: int) -> AttributeValue:
     if value.int_value is not None:
         return integer(value.int_value, INT64, "intValue")
     if value.array_value is not None:
-        return [_value(item, depth + 1) for item in value.array_value.values or ()]
+        items = value.array_value.values or ()
+        findings.count_values(len(items))
+        return [_value(item, depth + 1, findings) for item in items]
     if value.kvlist_value is not None:
-        return {pair.key: _value(pair.value, depth + 1) for pair in value.kvlist_value.values or ()}
+        return _mapping(value.kvlist_value.values or (), depth + 1, findings)
     if value.string_value is not None:
+        findings.size += text_size(value.string_value)
         return value.string_value
     return value.bool_value if value.double_value is None else value.double_value
+
+
+def _mapping(pairs: Sequence[messages.KeyValue], depth: int, findings: Findings) -> AttributeValue:
+    findings.count_values(len(pairs))
+    mapping = {pair.key: _value(pair.value, depth, findings) for pair in pairs}
+    findings.size += keys_size(mapping)
+    return mapping

@@ -6,10 +6,12 @@ import math
 import re
 from binascii import a2b_base64
 from collections.abc import Callable
+from sys import getsizeof
 from typing import Any, Final, TypeAlias
 
 from spanscore.model import EMPTY, Attributes, AttributeValue
 from spanscore.read.wanted import WantedAttributes
+from spanscore.receivers._kept_size import VALUE_SIZE, keys_size, text_size
 from spanscore.receivers._otlp import (
     ATTRIBUTES_PER_SPAN,
     VALUE_DEPTH,
@@ -18,7 +20,7 @@ from spanscore.receivers._otlp import (
     Findings,
     Refusal,
     SpanRefused,
-    ValueTooLong,
+    ValueLeftOut,
 )
 
 Bounds: TypeAlias = tuple[int, int]
@@ -40,20 +42,27 @@ def attributes(raw: Any, findings: Findings, wanted: WantedAttributes | None = N
         return EMPTY
     if not isinstance(raw, list):
         raise SpanRefused(Refusal.INVALID_VALUE, "attributes must be an array")
-    if len(raw) > ATTRIBUTES_PER_SPAN:
-        findings.leave_out_attributes(len(raw) - ATTRIBUTES_PER_SPAN)
-        raw = raw[:ATTRIBUTES_PER_SPAN]
+    values = findings.values + len(raw)
+    if len(raw) > ATTRIBUTES_PER_SPAN or values > findings.most_values:
+        raw = findings.first(raw)
+    else:
+        findings.values = values
     read: dict[str, AttributeValue] = {}
     for pair in raw:
         if wanted is not None and _is_unwanted(pair, wanted):
             continue
+        before = findings.size
         try:
             key, value = _pair(pair, 1, findings)
-        except ValueTooLong:
-            findings.leave_out_attributes()
+        except ValueLeftOut as left_out:
+            findings.size = before
+            findings.leave_out_attributes(1, left_out.caveat)
         else:
             read[key] = value
-    return read or EMPTY
+    if not read:
+        return EMPTY
+    findings.size += len(read) * VALUE_SIZE + keys_size(read)
+    return read
 
 
 def _is_unwanted(pair: Any, wanted: WantedAttributes) -> bool:
@@ -126,10 +135,11 @@ def _value(raw: Any, depth: int, findings: Findings) -> AttributeValue:
     return _MEMBERS[member](value, depth, findings)
 
 
-def _string(raw: Any, _depth: int, _findings: Findings) -> str:
+def _string(raw: Any, _depth: int, findings: Findings) -> str:
     value = text(raw, "stringValue")
     if len(value) > VALUE_LENGTH:
-        raise ValueTooLong
+        raise ValueLeftOut(Caveat.ATTRIBUTE_LIMIT)
+    findings.size += text_size(value)
     return value
 
 
@@ -156,23 +166,30 @@ def _double(raw: Any, _depth: int, _findings: Findings) -> float:
     raise SpanRefused(Refusal.INVALID_VALUE, 'doubleValue must be a 64-bit number, "NaN", "Infinity" or "-Infinity"')
 
 
-def _bytes(raw: Any, _depth: int, _findings: Findings) -> bytes:
+def _bytes(raw: Any, _depth: int, findings: Findings) -> bytes:
     encoded = text(raw, "bytesValue").translate(_TO_STANDARD_BASE64).rstrip("=")
     try:
         value = a2b_base64(encoded + "=" * (-len(encoded) % 4), strict_mode=True)
     except ValueError:
         raise SpanRefused(Refusal.INVALID_VALUE, "bytesValue must be base64") from None
     if len(value) > VALUE_LENGTH:
-        raise ValueTooLong
+        raise ValueLeftOut(Caveat.ATTRIBUTE_LIMIT)
+    findings.size += getsizeof(value)
     return value
 
 
 def _array(raw: Any, depth: int, findings: Findings) -> list[AttributeValue]:
-    return [_value(item, depth + 1, findings) for item in _values(raw, "arrayValue")]
+    items = _values(raw, "arrayValue")
+    findings.count_values(len(items))
+    return [_value(item, depth + 1, findings) for item in items]
 
 
 def _kvlist(raw: Any, depth: int, findings: Findings) -> dict[str, AttributeValue]:
-    return dict(_pair(item, depth + 1, findings) for item in _values(raw, "kvlistValue"))
+    pairs = _values(raw, "kvlistValue")
+    findings.count_values(len(pairs))
+    mapping = dict(_pair(item, depth + 1, findings) for item in pairs)
+    findings.size += keys_size(mapping)
+    return mapping
 
 
 def _values(raw: Any, member: str) -> list[Any]:

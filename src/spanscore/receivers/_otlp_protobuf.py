@@ -5,37 +5,36 @@ No protobuf message leaves this module: one span's message keeps the whole reque
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.internal import api_implementation
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, Span, SpanEvent
+from spanscore.model import PARENT_IS_REMOTE, Attributes, Span
 from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
+from spanscore.receivers._kept_size import names_size
 from spanscore.receivers._otlp import (
-    ATTRIBUTES_PER_SPAN,
-    EVENTS_PER_SPAN,
+    LINKS_PER_SPAN,
     SPANS_PER_REQUEST,
     UNNAMED,
-    VALUE_LENGTH,
     Caveat,
     Decoded,
     Findings,
     MalformedRequest,
     Refusal,
     SpanRefused,
-    ValueTooLong,
     check_ids,
     check_link_ids,
 )
-from spanscore.receivers._span_count import RESOURCE_SPANS, SCOPE_SPANS, SPANS, has_more_spans
+from spanscore.receivers._otlp_protobuf_values import once, read_attributes, read_events, read_resource
+from spanscore.receivers._slices import Steps, at_once
+from spanscore.receivers._span_count import RESOURCE_SPANS, SCOPE_SPANS, SPANS, counting_spans, walking
 from spanscore.wire import Place, WireError, field, is_utf8, submessages
 
 if api_implementation.Type() == "python":
@@ -46,8 +45,6 @@ if api_implementation.Type() == "python":
     )
     raise ImportError(message)
 
-_REPEATED_CHARS: Final = 64
-_MOST_REPEATED: Final = 8_192
 
 # Field numbers, where a broken request is walked by hand.
 _RESOURCE: Final = 1
@@ -57,31 +54,14 @@ _SCHEMA_URL: Final = 3
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
 
-class _Once(dict[str, str]):
-    """Keeps one object of each short text that comes again and again, such as the names of spans, tools and operations.
-
-    Not `sys.intern`: in some releases of Python what is interned stays for ever, and senders can make names up.
-    """
-
-    def __missing__(self, text: str) -> str:
-        if len(text) <= _REPEATED_CHARS:
-            if len(self) >= _MOST_REPEATED:
-                self.clear()
-            self[text] = text
-        return text
-
-
-_once: Final = _Once()
-
-
 class _ScopeSpans(NamedTuple):
     """The messages of the spans that share a resource and a scope."""
 
     where: str
     resource: Attributes
     scope: str
-    spans: Iterable[tuple[int, SpanMessage]]
-    """Each with its place in the request."""
+    spans: Iterable[tuple[int, SpanMessage | SpanRefused]]
+    """Each with its place in the request, or why it cannot be read."""
 
 
 def decode_protobuf(
@@ -97,18 +77,29 @@ def decode_protobuf(
     Raises:
         MalformedRequest: it is none, or has too many spans.
     """
+    return at_once(decoding_protobuf(body, max_spans=max_spans, wanted=wanted))
+
+
+def decoding_protobuf(
+    body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
+) -> Steps[Decoded]:
+    """Do what `decode_protobuf` does in steps, of which each reads one span."""
     if max_spans is not None:
-        _check_number_of_spans(body, max_spans)
-    findings = Findings()
+        yield from _check_number_of_spans(body, max_spans)
+    findings = Findings(is_bounded=max_spans is not None)
     decoding = _Decoding(wanted, findings)
     spans: list[Span] = []
-    for where, resource, scope, messages in _scope_spans(body, findings):
+    sizes: list[int] = []
+    for where, resource, scope, messages in _scope_spans(body, findings, max_spans):
+        yield
         for index, message in messages:
             try:
                 spans.append(decoding.span(message, resource, scope))
+                sizes.append(findings.size)
             except SpanRefused as refused:
                 findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
-    return findings.decoded(spans)
+            yield
+    return findings.decoded(spans, sizes)
 
 
 def trace_ids(body: bytes) -> tuple[bytes, ...]:
@@ -120,21 +111,25 @@ def trace_ids(body: bytes) -> tuple[bytes, ...]:
         MalformedRequest: as `decode_protobuf`.
     """
     return tuple(
-        dict.fromkeys(message.trace_id for scope in _scope_spans(body, Findings()) for _, message in scope.spans)
+        dict.fromkeys(
+            message.trace_id
+            for scope in _scope_spans(body, Findings())
+            for _, message in scope.spans
+            if not isinstance(message, SpanRefused)
+        )
     )
 
 
-def _check_number_of_spans(body: bytes, max_spans: int) -> None:
+def _check_number_of_spans(body: bytes, max_spans: int) -> Steps[None]:
     try:
-        is_too_many = has_more_spans(body, max_spans)
+        is_too_many = yield from counting_spans(body, max_spans)
     except WireError as error:
         raise _malformed(error) from error
     if is_too_many:
-        message = f"the request has more than {max_spans} spans"
-        raise MalformedRequest(message)
+        raise _too_many(max_spans)
 
 
-def _scope_spans(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
+def _scope_spans(body: bytes, findings: Findings, max_spans: int | None = None) -> Iterator[_ScopeSpans]:
     try:
         request = ExportTraceServiceRequest.FromString(body) if len(body) <= PARSED_AT_ONCE else None
     except DecodeError:
@@ -142,15 +137,23 @@ def _scope_spans(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
     if request is None:
         # The parser refuses all for one invalid string or one value nested too deeply: take the request apart.
         try:
+            if max_spans is not None and len(body) <= PARSED_AT_ONCE and at_once(walking(body, max_spans)):
+                raise _too_many(max_spans)
             yield from _salvaged(body, findings)
         except WireError as error:
             raise _malformed(error) from error
     else:
         for i, resource_spans in enumerate(request.resource_spans):
-            resource = _attributes(resource_spans.resource.attributes, findings)
+            if not resource_spans.scope_spans:
+                continue
+            resource = read_resource(resource_spans.resource, findings)
             for j, scope_spans in enumerate(resource_spans.scope_spans):
                 where = f"resource_spans[{i}].scope_spans[{j}]"
                 yield _ScopeSpans(where, resource, scope_spans.scope.name, enumerate(scope_spans.spans))
+
+
+def _too_many(max_spans: int) -> MalformedRequest:
+    return MalformedRequest(f"the request has more than {max_spans} spans")
 
 
 def _malformed(error: WireError) -> MalformedRequest:
@@ -159,20 +162,22 @@ def _malformed(error: WireError) -> MalformedRequest:
 
 def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
     for i, resource_spans in enumerate(submessages(body, (0, len(body)), RESOURCE_SPANS)):
-        resource = _parse(Resource, field(body, resource_spans, _RESOURCE))
+        message = _parse(Resource, field(body, resource_spans, _RESOURCE))
         _check_schema_urls(body, resource_spans, findings)
+        resource: Attributes | None = None
         for j, scope_spans in enumerate(submessages(body, resource_spans, SCOPE_SPANS)):
             where = f"resource_spans[{i}].scope_spans[{j}]"
             scope = _parse(InstrumentationScope, field(body, scope_spans, _SCOPE))
             _check_schema_urls(body, scope_spans, findings)
-            spans = [body[start:end] for start, end in submessages(body, scope_spans, SPANS)]
-            if isinstance(resource, SpanRefused):
-                findings.refuse(resource.reason, f"resource_spans[{i}].resource: {resource}", len(spans))
-            elif isinstance(scope, SpanRefused):
+            spans = list(submessages(body, scope_spans, SPANS))
+            if isinstance(message, SpanRefused):
+                findings.refuse(message.reason, f"resource_spans[{i}].resource: {message}", len(spans))
+                continue
+            resource = read_resource(message, findings) if resource is None else resource
+            if isinstance(scope, SpanRefused):
                 findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
             else:
-                attributes = _attributes(resource.attributes, findings)
-                yield _ScopeSpans(where, attributes, scope.name, _salvaged_spans(spans, where, findings))
+                yield _ScopeSpans(where, resource, scope.name, _salvaged_spans(body, spans))
 
 
 def _check_schema_urls(body: bytes, place: Place, findings: Findings) -> None:
@@ -181,13 +186,8 @@ def _check_schema_urls(body: bytes, place: Place, findings: Findings) -> None:
             findings.caveats[Caveat.INVALID_SCHEMA_URL] += 1
 
 
-def _salvaged_spans(spans: Sequence[bytes], where: str, findings: Findings) -> Iterator[tuple[int, SpanMessage]]:
-    for index, span in enumerate(spans):
-        message = _parse(SpanMessage, span)
-        if isinstance(message, SpanRefused):
-            findings.refuse(message.reason, f"{where}.spans[{index}]: {message}")
-        else:
-            yield index, message
+def _salvaged_spans(body: bytes, spans: Sequence[Place]) -> Iterator[tuple[int, SpanMessage | SpanRefused]]:
+    return ((index, _parse(SpanMessage, body[start:end])) for index, (start, end) in enumerate(spans))
 
 
 def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRefused:
@@ -215,91 +215,41 @@ class _Decoding:
         self._findings = findings
         self._ids: dict[bytes, bytes] = {}  # what repeats is kept once: it is a tenth of what an open span takes
 
-    def span(self, message: SpanMessage, resource: Attributes, scope: str) -> Span:
+    def span(self, message: SpanMessage | SpanRefused, resource: Attributes, scope: str) -> Span:
+        if isinstance(message, SpanRefused):
+            raise message
         findings = self._findings
+        findings.begin_span()
         span_id = message.span_id
         trace_id = message.trace_id
         parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
         if links := message.links:
-            for link in links:
+            for link in links[:LINKS_PER_SPAN]:
                 check_link_ids(link.trace_id, link.span_id)
         left_out_before = findings.attributes_left_out
         flags = message.flags
         # Of the root of a trajectory a configuration may match on any attribute.
         is_root = not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
-        attributes = _attributes(message.attributes, findings, None if is_root else self._wanted)
+        attributes = read_attributes(message.attributes, findings, None if is_root else self._wanted)
         events = message.events
         status = message.status
+        name = once[message.name]
+        status_message = status.message
+        findings.size += names_size(name, status_message, scope)
         return Span(
             self._ids.setdefault(trace_id, trace_id),
             span_id,
             self._ids.setdefault(parent_span_id, parent_span_id),
-            _once[message.name] or UNNAMED,
+            name or UNNAMED,
             message.start_time_unix_nano,
             message.end_time_unix_nano,
             message.kind,
             status.code,
-            status.message,
+            status_message,
             attributes,
-            _events(events, findings) if events else (),
+            read_events(events, findings) if events else (),
             scope,
             resource,
             flags,
             message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
         )
-
-
-def _events(messages: Sequence[SpanMessage.Event], findings: Findings) -> tuple[SpanEvent, ...]:
-    if len(messages) > EVENTS_PER_SPAN:
-        findings.caveats[Caveat.EVENT_LIMIT] += len(messages) - EVENTS_PER_SPAN
-        messages = messages[:EVENTS_PER_SPAN]
-    return tuple(
-        SpanEvent(event.name, event.time_unix_nano, _attributes(event.attributes, findings)) for event in messages
-    )
-
-
-def _attributes(pairs: Sequence[KeyValue], findings: Findings, wanted: WantedAttributes | None = None) -> Attributes:
-    if len(pairs) > ATTRIBUTES_PER_SPAN:
-        findings.leave_out_attributes(len(pairs) - ATTRIBUTES_PER_SPAN)
-        pairs = pairs[:ATTRIBUTES_PER_SPAN]
-    attributes: dict[str, AttributeValue] = {}
-    for pair in pairs:
-        key = _once[pair.key] if wanted is None else wanted[pair.key]
-        if key is None:
-            continue
-        value = pair.value
-        text = value.string_value  # most values are text, and asking which member is set takes longer
-        if text and len(text) <= VALUE_LENGTH:
-            attributes[key or _absent_key(pair, findings)] = _once[text] if len(text) <= _REPEATED_CHARS else text
-            continue
-        try:
-            attributes[key or _absent_key(pair, findings)] = _value(value, findings)
-        except ValueTooLong:
-            findings.leave_out_attributes()
-    return attributes or EMPTY
-
-
-def _absent_key(pair: KeyValue, findings: Findings) -> str:
-    if getattr(pair, "key_strindex", 0):  # not in the messages of older releases of opentelemetry-proto
-        findings.caveats[Caveat.PROFILING_FIELD] += 1
-    return ""
-
-
-def _value(value: AnyValue, findings: Findings) -> AttributeValue:
-    # No check of the depth: the parser refuses what nests deeper than some 30 to 50 values.
-    member = value.WhichOneof("value")
-    if member == "array_value":
-        return [_value(item, findings) for item in value.array_value.values]
-    if member == "kvlist_value":
-        return {
-            pair.key or _absent_key(pair, findings): _value(pair.value, findings) for pair in value.kvlist_value.values
-        }
-    if member == "string_value_strindex":
-        findings.caveats[Caveat.PROFILING_FIELD] += 1
-        return None
-    scalar: AttributeValue = getattr(value, member) if member else None
-    if isinstance(scalar, str | bytes) and len(scalar) > VALUE_LENGTH:
-        raise ValueTooLong
-    if isinstance(scalar, float) and math.isnan(scalar):
-        return math.nan  # one object: a span that is sent again must equal itself
-    return scalar

@@ -11,7 +11,8 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from spanscore.wire import submessages
+from spanscore.receivers._slices import Steps, at_once
+from spanscore.wire import Place, fields
 
 RESOURCE_SPANS: Final = 1
 SCOPE_SPANS: Final = 2
@@ -19,8 +20,12 @@ SPANS: Final = 2
 
 _SMALLEST_SPAN: Final = 2  # bytes: a tag, and the length 0
 _AROUND_A_SPAN: Final = 2  # a resource and a scope, where each span has its own
+_MOST_FIELDS_AROUND: Final = 4 * _AROUND_A_SPAN
+"""For each span: beside a resource's scopes there are its attributes, and a schema URL. A request of nothing but fields
+that nobody knows has thirty million."""
 _PARSED_AT_ONCE: Final = 4 * 2**20
 """Bytes. Each span of a request that is parsed takes 24 bytes, so that this much may become 50 MB."""
+_FIELDS_AT_ONCE: Final = 8_192
 
 
 def has_more_spans(body: bytes, limit: int) -> bool:
@@ -29,6 +34,11 @@ def has_more_spans(body: bytes, limit: int) -> bool:
     Raises:
         WireError: it is none.
     """
+    return at_once(counting_spans(body, limit))
+
+
+def counting_spans(body: bytes, limit: int) -> Steps[bool]:
+    """Do what `has_more_spans` does in steps."""
     if len(body) <= limit * _SMALLEST_SPAN:
         return False
     if len(body) <= _PARSED_AT_ONCE:
@@ -38,7 +48,41 @@ def has_more_spans(body: bytes, limit: int) -> bool:
             pass  # the walk tells what is wrong
         else:
             return _counted(request, limit)
-    return _walked(body, limit)
+    return (yield from walking(body, limit))
+
+
+def walking(body: bytes, limit: int) -> Steps[bool]:
+    """Do what `has_more_spans` does for a request that cannot be parsed, or not at once.
+
+    It also has too many where there are so many fields around them that a walk through them takes long.
+    """
+    spans = around = others = 0
+    for number, (field, depth) in enumerate(_fields(body, (0, len(body)), 0), 1):
+        if depth == _SCOPES and field == SPANS:
+            spans += 1
+        elif (depth, field) in _AROUND:
+            around += 1
+        else:
+            others += 1
+        if spans > limit or around > _AROUND_A_SPAN * limit or others > _MOST_FIELDS_AROUND * limit:
+            return True
+        if not number % _FIELDS_AT_ONCE:
+            yield
+    return False
+
+
+_INSIDE: Final = (RESOURCE_SPANS, SCOPE_SPANS)
+_SCOPES: Final = len(_INSIDE)
+_AROUND: Final = frozenset(enumerate(_INSIDE))
+
+
+def _fields(body: bytes, place: Place, depth: int) -> Iterator[tuple[int, int]]:
+    """Yield the number of each field of the request, its resources and its scopes, and how deep it is."""
+    for found in fields(body, place):
+        is_message = found.content is not None
+        yield (found.number if is_message else 0), depth
+        if depth < _SCOPES and found.content is not None and found.number == _INSIDE[depth]:
+            yield from _fields(body, found.content, depth + 1)
 
 
 def _counted(request: Any, limit: int) -> bool:
@@ -49,28 +93,6 @@ def _counted(request: Any, limit: int) -> bool:
     if around > _AROUND_A_SPAN * limit:
         return True
     return sum(len(scope.spans) for resource in resources for scope in resource.scope_spans) > limit
-
-
-def _walked(body: bytes, limit: int) -> bool:
-    spans = around = 0
-    for is_span in _parts(body):
-        if is_span:
-            spans += 1
-        else:
-            around += 1
-        if spans > limit or around > _AROUND_A_SPAN * limit:
-            return True
-    return False
-
-
-def _parts(body: bytes) -> Iterator[bool]:
-    """Go through the resources, scopes and spans, and tell of each whether it is a span."""
-    for resource_spans in submessages(body, (0, len(body)), RESOURCE_SPANS):
-        yield False
-        for scope_spans in submessages(body, resource_spans, SCOPE_SPANS):
-            yield False
-            for _ in submessages(body, scope_spans, SPANS):
-                yield True
 
 
 def _message_class() -> Any:

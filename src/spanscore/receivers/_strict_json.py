@@ -15,8 +15,8 @@ _NESTING: Final = 1_000
 _PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
 """From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
 
-_MOST_OPENINGS: Final = 4_000_000
-_MOST_COMMAS: Final = 8_000_000
+_MOST_OPENINGS: Final = 2_000_000
+_MOST_COMMAS: Final = 4_000_000
 
 _SURROGATE: Final = re.compile(r"\\u[dD]")
 _ESCAPE: Final = re.compile(

@@ -212,7 +212,7 @@ class _Services(grpc.GenericRpcHandler):
                     raise self._admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._admission.request() as held:
                     body = await self._read(context, held)
-                    answer = self._hand_over(signal, body)
+                    answer = await self._hand_over(signal, body)
                     await self._intake.stored()
                 self._admission.requests.accept(is_empty=answer.is_empty)
                 return responses.success(answer, Encoding.PROTOBUF)
@@ -245,11 +245,11 @@ class _Services(grpc.GenericRpcHandler):
         held.add(len(body))
         return body
 
-    def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:
+    async def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:
         try:
             if signal is None:
-                return self._intake.traces(body, Encoding.PROTOBUF)
-            self._intake.other(signal, body, Encoding.PROTOBUF)
+                return await self._intake.traces(body, Encoding.PROTOBUF)
+            await self._intake.other(signal, body, Encoding.PROTOBUF)
         except NoRoom as error:
             raise self._admission.refusal(Busy.DOWNSTREAM) from error
         except (MalformedRequest, Unavailable):

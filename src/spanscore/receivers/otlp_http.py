@@ -144,7 +144,7 @@ class OtlpHttp:
         try:
             async with self._admission.request() as held:
                 body = await self._body(request, held)
-                answer = self._hand_over(signal, body, encoding)
+                answer = await self._hand_over(signal, body, encoding)
                 await self._intake.stored()
         except Unavailable as unavailable:
             raise _Refused.for_now(unavailable) from unavailable
@@ -188,11 +188,11 @@ class OtlpHttp:
         message = f"the request is larger than {self._settings.max_request_size} bytes"
         return _Refused(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message, wrong=Wrong.TOO_LARGE)
 
-    def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
+    async def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
         try:
             if signal is None:
-                return self._intake.traces(body, encoding)
-            self._intake.other(signal, body, encoding)
+                return await self._intake.traces(body, encoding)
+            await self._intake.other(signal, body, encoding)
         except MalformedRequest as error:
             wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
             raise _Refused.malformed(str(error), wrong) from error

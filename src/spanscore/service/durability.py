@@ -149,7 +149,7 @@ class Durability:
         Raises:
             Unavailable: it is not written.
         """
-        self._hold(())  # of a request that was written and not taken
+        self._hold((), ())  # of a request that was written and not taken
         with self._lock:
             try:
                 self._place = self._opened.append(_KINDS[encoding], body)
@@ -161,12 +161,12 @@ class Durability:
             self._segment = self._place.segment
             self._compact()
 
-    def take(self, spans: Sequence[Span], size: int) -> None:
+    def take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         """Hand on the spans of the request written last."""
         try:
-            self._live.take(spans, size)
+            self._live.take(spans, sizes)
         finally:
-            self._hold(spans)
+            self._hold(spans, sizes)
 
     async def stored(self) -> None:
         """Return when all that was written before is safe enough to be acknowledged.
@@ -212,21 +212,20 @@ class Durability:
         def is_wanted(trace_id: bytes) -> bool:
             return closed.get(trace_id, 0) < request.sequence
 
-        spans: list[Span] = []
-        all_spans = 0
+        spans: Sequence[Span] = ()
+        sizes: Sequence[int] = ()
+        all_sizes = 0
         try:
-            # On another thread: to decode a large request takes long.
-            encoding = _ENCODINGS[Kind(request.kind)]
-            spans, all_spans = await asyncio.to_thread(intake.take_again, request.body, encoding, is_wanted)
+            spans, sizes, all_sizes = await intake.take_again(request.body, _ENCODINGS[Kind(request.kind)], is_wanted)
             if spans:
                 self._expect_repeats({span.trace_id for span in spans})
-                self._live.restore(spans, len(request.body) * len(spans) // all_spans, now - request.age_s)
+                self._live.restore(spans, sizes, now - request.age_s)
         except MalformedRequest:
             _log.error("storage: a request cannot be read any more")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again
             _log.exception("a request that was stored could not be taken in again")
         with self._lock:
-            self._opened.hold(request.place, self._needed(spans), all_spans)
+            self._opened.hold(request.place, self._needed(spans, sizes), all_sizes)
         return len(spans)
 
     def _closed_before(self, storage: Storage) -> dict[bytes, int]:
@@ -249,16 +248,18 @@ class Durability:
             if isinstance(emitter, KnowsWhatItWrote):
                 emitter.expect_repeats(trace_ids)
 
-    def _hold(self, spans: Sequence[Span]) -> None:
+    def _hold(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         if self._place is not None:
             with self._lock:
-                self._opened.hold(self._place, self._needed(spans), len(spans))
+                self._opened.hold(self._place, self._needed(spans, sizes), sum(sizes))
             self._place = None
 
-    def _needed(self, spans: Iterable[Span]) -> dict[bytes, int]:
-        """Return how many of the spans are of which trace that is needed."""
-        numbers = Counter(span.trace_id for span in spans)
-        return {trace_id: number for trace_id, number in numbers.items() if self._is_needed(trace_id)}
+    def _needed(self, spans: Iterable[Span], sizes: Iterable[int]) -> dict[bytes, int]:
+        """Return how large the spans are together of each trace that is needed."""
+        found: Counter[bytes] = Counter()
+        for span, size in zip(spans, sizes, strict=True):
+            found[span.trace_id] += size
+        return {trace_id: size for trace_id, size in found.items() if self._is_needed(trace_id)}
 
     def _scored(self, trace: Trace) -> None:
         with self._lock:

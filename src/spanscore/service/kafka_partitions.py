@@ -13,7 +13,7 @@ from typing import Final, Protocol, runtime_checkable
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
 from spanscore.model import Span, Trace
-from spanscore.receivers._intake import Encoding, Intake, NoRoom, NoValidSpan, Take
+from spanscore.receivers._intake import Encoding, Intake, NoRoom, NoValidSpan, Request, Take
 from spanscore.receivers._kafka_records import Commit, PoisonRecord, Record
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers.kafka import Taken
@@ -103,7 +103,7 @@ class KafkaPartitions:
             if partition is None:  # it was handed over meanwhile
                 continue
             try:
-                reason = self._take(record, partition)
+                reason = await self._take(record, partition)
             except NoRoom:
                 await asyncio.sleep(_NO_ROOM_S)
                 return Taken(number, tuple(poison))
@@ -147,10 +147,13 @@ class KafkaPartitions:
             if (offset := each.held.committable) is not None
         }
 
-    def _take(self, record: Record, partition: _Partition) -> str | None:
+    async def _take(self, record: Record, partition: _Partition) -> str | None:
         """Take a record, and return what is wrong with it where it cannot be used at all."""
+        request = await self._decoded(record.value)
+        if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
+            return None
         self._reading, self._trace_ids = partition, frozenset()
-        reason = self._decoded(record.value)
+        reason = self._accepted(request) if isinstance(request, Request) else request
         self._check_key(record)
         needed = {trace_id for trace_id in self._trace_ids if self._is_needed(trace_id)}
         partition.held.read(record.offset, needed)
@@ -160,26 +163,31 @@ class KafkaPartitions:
                     partition.scored.add(trace_id)
         return reason
 
-    def _decoded(self, value: bytes | None) -> str | None:
+    async def _decoded(self, value: bytes | None) -> Request | str:
         if not value:
             return EMPTY
         try:
-            self.intake.traces(value, self._encoding)
+            return await self.intake.decode(value, self._encoding)
+        except MalformedRequest:
+            return MALFORMED
+        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
+            return _tell_fault()
+
+    def _accepted(self, request: Request) -> str | None:
+        try:
+            self.intake.accept(request)
         except NoRoom:
             raise
         except NoValidSpan:
             return NO_VALID_SPAN
-        except MalformedRequest:
-            return MALFORMED
-        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
-            _log.exception("kafka: a record could not be taken")
-            return FAULT
+        except Exception:  # noqa: BLE001 - as above
+            return _tell_fault()
         return None
 
-    def _take_spans(self, spans: Sequence[Span], size: int) -> None:
+    def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}
         self._recall(self._reading)
-        self._live.take(spans, size)
+        self._live.take(spans, sizes)
 
     def _recall(self, partition: _Partition) -> None:
         """Know again the traces that an owner before has scored: what comes of them is late."""
@@ -212,6 +220,11 @@ class KafkaPartitions:
         for partition in self._partitions.values():
             if partition.held.release(trace_id):
                 partition.scored.add(trace_id)
+
+
+def _tell_fault() -> str:
+    _log.exception("kafka: a record could not be taken")
+    return FAULT
 
 
 @dataclass(slots=True)

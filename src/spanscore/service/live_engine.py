@@ -7,14 +7,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import repeat
 from typing import Final
 
 from spanscore.engine import Engine
 from spanscore.model import Span
 
-_SMALLEST_SPAN: Final = 512
-"""Bytes that even an empty span takes in memory, however few it took on the wire."""
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02
 """So long is scored before others in the loop have their turn: however many traces are due, nobody waits for all."""
@@ -51,16 +48,14 @@ class LiveEngine:
         """Whether so much waits to be scored that senders should come again later."""
         return self.engine.backlog >= _MOST_WAITING
 
-    def take(self, spans: Sequence[Span], size: int) -> None:
-        """Take in the spans of one request of that many bytes, which they are taken to share equally."""
-        share = max(_SMALLEST_SPAN, size // len(spans))
-        self.engine.take(spans, repeat(share, len(spans)))
+    def take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
+        """Take in the spans of one request, each of which keeps that many bytes."""
+        self.engine.take(spans, sizes)
         self._work()
 
-    def restore(self, spans: Sequence[Span], size: int, received_at: float) -> None:
+    def restore(self, spans: Sequence[Span], sizes: Sequence[int], received_at: float) -> None:
         """Take in spans that came before a restart, at that time on the clock of now; then call `catch_up`."""
-        share = max(_SMALLEST_SPAN, size // len(spans))
-        self.engine.take(spans, repeat(share, len(spans)), received_at)
+        self.engine.take(spans, sizes, received_at)
 
     def evict(self, trace_id: bytes) -> None:
         """Close a trace, if it is open, because there is no room for it elsewhere."""

@@ -1,0 +1,81 @@
+"""Work that lets others run: what takes long is written in steps, and done a slice at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from time import perf_counter
+from typing import Final, TypeAlias, TypeVar
+
+_Result = TypeVar("_Result")
+
+Steps: TypeAlias = Generator[None, None, _Result]
+"""Work in steps that take a few milliseconds at most, with its result. It may be left between any two of them."""
+
+_SLICE_S: Final = 0.02
+"""Long enough that giving way costs nothing, short enough that a dozen requests in turn hold nobody up."""
+
+_LARGE: Final = 2**20
+"""Bytes. Larger requests are decoded one at a time: each takes many times its size while that is under way."""
+_SMALL_AT_ONCE: Final = 4
+
+
+def at_once(steps: Steps[_Result]) -> _Result:
+    """Do all of it, and return the result."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as done:
+        result: _Result = done.value
+        return result
+
+
+async def in_slices(steps: Steps[_Result], slice_s: float = _SLICE_S) -> _Result:
+    """Do all of it, giving way to the event loop after each slice, and return the result.
+
+    Args:
+        steps: what to do; it is not done to the end when this is cancelled.
+        slice_s: how long to go on before others have their turn.
+    """
+    until = perf_counter() + slice_s
+    try:
+        while True:
+            next(steps)
+            if perf_counter() >= until:
+                await asyncio.sleep(0)
+                until = perf_counter() + slice_s
+    except StopIteration as done:
+        result: _Result = done.value
+        return result
+    finally:
+        steps.close()
+
+
+async def in_thread(work: Callable[[], _Result]) -> _Result:
+    """Do what has no steps on another thread, and return the result. When this is cancelled, it first ends."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()
+        raise cancelled
+    return task.result()
+
+
+class Lanes:
+    """Bounds how many requests are half decoded: a small one never waits for a large one.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._small: Final = asyncio.Semaphore(_SMALL_AT_ONCE)
+        self._large: Final = asyncio.Semaphore(1)
+
+    def of(self, size: int) -> asyncio.Semaphore:
+        """Return what a request of that many bytes is to hold while it is decoded."""
+        return self._large if size > _LARGE else self._small
