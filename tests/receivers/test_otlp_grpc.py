@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from receivers.http2 import Call, Status, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
-from receivers.receiving import Receiver, over_grpc, retry_delay_s, violations
+from receivers.receiving import Receiver, busy, over_grpc, retry_delay_s, violations
 from serving import DEADLINE_S, eventually
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -206,13 +206,21 @@ def test_at_the_end_requests_are_sent_away() -> None:
 def test_requests_wait_and_are_sent_away_when_there_are_too_many() -> None:
     """A request that finds no room waits a short time, and then is told when to come again."""
     with over_grpc(admission={"max_requests": 1, "wait_s": 0.05}) as receiver:
+        with busy(receiver):
+            assert grpc.StatusCode.UNAVAILABLE == code_of(receiver)
+        assert b"" == export(receiver, b"")
+
+
+def test_who_sends_slowly_takes_nobodys_turn() -> None:
+    """A message of which the rest never comes leaves its turn to others."""
+    with over_grpc(admission={"max_requests": 1}) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        eventually(lambda: code_of(receiver) is grpc.StatusCode.UNAVAILABLE)
+        eventually(lambda: receiver.thread.call(lambda: receiver.admission.reading) == 1)
+        assert b"" == export(receiver, b"")
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code
         slow.close()
-        assert b"" == export(receiver, b"")
 
 
 def test_a_fault_of_ours_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:

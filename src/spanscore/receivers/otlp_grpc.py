@@ -211,6 +211,7 @@ class _Services(grpc.GenericRpcHandler):
                     raise self._admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._admission.request() as held:
                     body = await self._read(context, held)
+                    await held.turn()
                     answer = self._hand_over(signal, body)
                     await self._intake.stored()
                 self._admission.requests.accept(is_empty=answer.is_empty)
@@ -235,13 +236,13 @@ class _Services(grpc.GenericRpcHandler):
         return export
 
     async def _read(self, context: _Context, held: Held) -> bytes:
-        async with held.reading(self._reading.max_size, self._reading.timeout_s):
+        async with held.reading(self._reading.timeout_s, self._reading.max_size):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.
             message = "the request has no message"
             raise MalformedRequest(message)
-        held.add(len(body))
+        await held.add(len(body))
         return body
 
     def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:

@@ -143,7 +143,9 @@ class OtlpHttp:
             raise _Refused.unsupported(message)
         try:
             async with self._admission.request() as held:
-                body = await self._body(request, held)
+                async with held.reading():  # the connection limits the time
+                    body = await self._body(request, held)
+                await held.turn()
                 answer = self._hand_over(signal, body, encoding)
                 await self._intake.stored()
         except Unavailable as unavailable:
@@ -175,7 +177,8 @@ class OtlpHttp:
         body: Body = _BODIES[content_encoding](self._settings.max_request_size)
         try:
             while chunk := await request.content.readany():
-                held.add(body.feed(chunk))
+                for grown in body.feed(chunk):
+                    await held.add(grown)
             return body.finish()
         except TooLarge:
             raise self._too_large() from None
