@@ -3,18 +3,20 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
+from hyperframe.frame import SettingsFrame
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from receivers.http2 import Call, Status, message
+from receivers.http2 import PREFACE, Call, Status, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
-from receivers.receiving import Receiver, busy, over_grpc, retry_delay_s, violations
+from receivers.receiving import Receiver, busy, is_closed, over_grpc, retry_delay_s, violations
 from serving import DEADLINE_S, eventually
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -246,6 +248,28 @@ def test_too_many_pings_end_a_connection_and_no_other(receiver: Receiver) -> Non
         assert b"too_many_pings" in call.farewell()
         call.close()
         assert b"" == other(b"", timeout=DEADLINE_S)
+
+
+def test_who_asks_for_nothing_is_sent_away(receiver: Receiver) -> None:
+    """A connection without a call is closed within seconds, so that a thousand of them lock nobody out for long."""
+    silent, idle = receiver.raw(), receiver.raw(PREFACE + SettingsFrame(0).serialize())
+    for connection in (silent, idle):
+        assert is_closed(connection)
+        connection.close()
+
+
+def test_a_client_whose_idle_connection_is_closed_connects_again(receiver: Receiver) -> None:
+    """A client that sends rarely sends on a new connection each time, and loses nothing by that."""
+    with channel_to(receiver) as channel:
+        changes: SimpleQueue[grpc.ChannelConnectivity] = SimpleQueue()
+        channel.subscribe(changes.put)
+        export = channel.unary_unary(EXPORT)
+        for _ in range(2):
+            assert b"" == export(b"", timeout=DEADLINE_S)
+            while changes.get(timeout=DEADLINE_S) is not grpc.ChannelConnectivity.READY:
+                pass
+            while changes.get(timeout=DEADLINE_S) is not grpc.ChannelConnectivity.IDLE:
+                pass
 
 
 def code_of(receiver: Receiver) -> grpc.StatusCode:

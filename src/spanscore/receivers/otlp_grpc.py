@@ -38,8 +38,13 @@ _OPTIONS: Final = (
     ("grpc.max_metadata_size", 64 * 1024),
     ("grpc.absolute_max_metadata_size", 64 * 1024),
     ("grpc.max_allowed_incoming_connections", 1_000),
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 60_000),
+    # gRPC makes no room for a newcomer by closing the longest idle: so that nobody is locked out for longer, who asks
+    # for nothing goes at once. Clients of gRPC connect again by themselves when they have something to send.
+    ("grpc.server_handshake_timeout_ms", 3_000),
+    ("grpc.max_connection_idle_ms", 1_000),
+    # Who watches the health is never idle.
+    ("grpc.max_connection_age_ms", 60_000),
+    ("grpc.max_connection_age_grace_ms", 30_000),
     # Find out that a client is gone, of whose connection nobody hears anything any more.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
