@@ -197,8 +197,8 @@ class _Services(grpc.GenericRpcHandler):
         handler = self._handlers.get(handler_call_details.method)
         if handler is None or self._tokens is None:
             return handler
-        sent = dict(handler_call_details.invocation_metadata)
-        return handler if self._tokens.accept(sent.get("authorization")) else self._not_allowed
+        sent = [value for name, value in handler_call_details.invocation_metadata if name == "authorization"]
+        return handler if self._tokens.accept(sent) else self._not_allowed
 
     async def answered(self) -> None:
         """Wait until no request is under way."""

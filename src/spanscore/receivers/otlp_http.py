@@ -133,7 +133,7 @@ class OtlpHttp:
         signal = self._signals[request.path]
         if request.method != "POST":
             return self._other_method(request)
-        if self._tokens is not None and not self._tokens.accept(request.headers.get("Authorization")):
+        if self._tokens is not None and not self._tokens.accept(request.headers.getall("Authorization", [])):
             headers = {"WWW-Authenticate": "Bearer"}
             raise _Refused(
                 _UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers, wrong=Wrong.UNAUTHENTICATED
