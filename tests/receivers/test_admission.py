@@ -58,6 +58,18 @@ def test_the_delay_grows_with_the_senders_sent_away_and_falls_with_time() -> Non
     assert (1.05, 11.0, 6.05) == (first, later[-1], pytest.approx(delay.next()))
 
 
+def test_who_gives_way_does_not_have_others_wait_longer() -> None:
+    """Two hundred that were displaced do not say that there are too many: the next refusal is for a second."""
+
+    async def scenario() -> float:
+        admission = Admission(delay=RetryDelay(Clock(), jitter=lambda: 0.0))
+        for _ in range(200):
+            admission.refusal(Busy.MEMORY, has_begun=True)
+        return admission.refusal(Busy.MEMORY).retry_after_s
+
+    assert 1.05 == asyncio.run(scenario())
+
+
 @given(steps=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), max_size=50), repeat=st.integers(1, 100))
 def test_the_delay_is_bounded(steps: list[tuple[float, float]], repeat: int) -> None:
     """Whenever senders come and however the dice fall, a delay is at least a second and at most thirty."""
@@ -230,6 +242,38 @@ def test_the_slowest_gives_its_memory_to_others() -> None:
     with asyncio.Runner(loop_factory=FastLoop) as runner:
         told = runner.run(scenario())
     assert [f"slowest: {gone}", "10 are there", f"slow: {gone}", "40 are there"] == told
+
+
+def test_who_holds_more_than_an_equal_share_gives_way_to_who_does_not() -> None:
+    """However new, the largest goes first; to somebody who would have more than a share itself nobody gives way."""
+
+    async def scenario() -> list[str]:
+        admission = Admission(max_bytes=100)
+        told: list[str] = []
+
+        async def read(size: int) -> None:
+            try:
+                async with admission.request() as held, held.reading():
+                    await held.add(size)
+                    await asyncio.Event().wait()
+            except Unavailable:
+                told.append(f"{size} gone")
+
+        reading = [asyncio.create_task(read(size)) for size in (30, 40, 25, 5)]
+        await asyncio.sleep(0)
+        async with admission.request() as held, held.reading():
+            await held.add(20)
+            told.append("20 are there")
+        async with admission.request() as held, held.reading():
+            with pytest.raises(Unavailable, match="too many requests at once"):
+                await held.add(60)
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        return told
+
+    with asyncio.Runner(loop_factory=FastLoop) as runner:
+        assert ["40 gone", "20 are there"] == runner.run(scenario())
 
 
 def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:

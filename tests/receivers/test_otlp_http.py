@@ -438,11 +438,22 @@ def test_a_slow_client_gives_way_where_there_are_too_many() -> None:
 
 
 def test_the_memory_of_requests_is_bounded() -> None:
-    """A body for which there is no memory now is to be sent again later."""
+    """A body for which there is no memory is to be sent again later."""
     with over_http(admission={"max_bytes": 2_000}) as receiver:
-        with receiver.raw(head(3_000), bytes(1_900)):
-            eventually(lambda: receiver.post(bytes(200)).status == 503)
-        eventually(lambda: receiver.post(BODIES[PROTOBUF]).status == 200)
+        assert 503 == receiver.post(bytes(2_100)).status
+        assert 200 == receiver.post(BODIES[PROTOBUF]).status
+
+
+def test_who_holds_most_of_the_memory_gives_way() -> None:
+    """A body that never comes to its end is to be sent again later as soon as others need its memory."""
+    with over_http(admission={"max_bytes": 200}) as receiver:
+        slow = receiver.raw(head(1_000, PROTOBUF, "Expect: 100-continue"))
+        assert b"100" in slow.recv(65536)
+        slow.sendall(bytes(200))
+        eventually(lambda: receiver.thread.call(lambda: receiver.admission.free_bytes) == 0)
+        assert 200 == receiver.post(BODIES[PROTOBUF]).status
+        assert 503 == answered(slow).status
+        slow.close()
 
 
 @ENCODINGS

@@ -39,12 +39,12 @@ class Held:
         self.has_turn = False
 
     async def add(self, size: int) -> None:
-        """Hold more memory. Where there is none, those give way who have been sending slowly for long.
+        """Hold more memory. Where there is none, those give way who are slow, or hold more than an equal share.
 
         Raises:
             Unavailable: all requests together hold too much.
         """
-        await self._admission.reserve(size)
+        await self._admission.reserve(size, self.size + size)
         self.size += size
         if self._reader is not None:
             self._reader.received += size
@@ -64,8 +64,8 @@ class Held:
         try:
             async with self._admission.readers.reading(timeout_s, set_aside) as self._reader:
                 yield
-        except GaveWay:
-            raise self._admission.refusal(Busy.MEMORY) from None
+        except GaveWay as given:
+            raise self._admission.refusal(Busy.MEMORY, has_begun=given.has_begun) from None
         finally:
             self._reader = None
 
@@ -104,8 +104,9 @@ class Admission:
         self.trouble: Callable[[], Busy | None] = lambda: None
         """Says why nothing can be taken now, whatever it is."""
         self._turns = asyncio.Semaphore(max_requests)
-        self._free_bytes = max_bytes
-        self.readers: Final = Readers(max_bytes // 2, wait_s)  # the rest is for those whose size is known
+        self.free_bytes = max_bytes
+        """How much may still be received."""
+        self.readers: Final = Readers(max_bytes, wait_s)
         self._wait_s = wait_s
         self._delay = delay or RetryDelay()
         self._closed = False
@@ -138,7 +139,7 @@ class Admission:
         try:
             yield held
         finally:
-            self._free_bytes += held.size
+            self.free_bytes += held.size
             if held.has_turn:
                 self._turns.release()
 
@@ -153,22 +154,28 @@ class Admission:
         else:
             await self._turns.acquire()
 
-    async def reserve(self, size: int) -> None:
-        """Take memory for a request; `request` gives it back.
+    async def reserve(self, size: int, wanted: int) -> None:
+        """Take memory for a request, which then has as much as is wanted; `request` gives it back.
 
         Raises:
             Unavailable: there is none left.
         """
-        if size > self._free_bytes:
-            await self.readers.displace(size - self._free_bytes)
-        if size > self._free_bytes:
+        if size > self.free_bytes:
+            await self.readers.displace(size - self.free_bytes, wanted)
+        if size > self.free_bytes:
             raise self.refusal(Busy.MEMORY)
-        self._free_bytes -= size
+        self.free_bytes -= size
 
-    def refusal(self, why: Busy, told: str | None = None) -> Unavailable:
-        """Count a request that is not taken, and return what to tell its sender."""
+    def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
+        """Count a request that is not taken, and return what to tell its sender.
+
+        Args:
+            why: the reason.
+            told: the reason in other words.
+            has_begun: whether it has given way, which does not say that there are too many: others wait no longer.
+        """
         self.requests.refused[why.value] += 1
-        return Unavailable(told or why.told, self._delay.next())
+        return Unavailable(told or why.told, self._delay.current() if has_begun else self._delay.next())
 
     async def _wait(self) -> None:
         now = asyncio.get_running_loop().time

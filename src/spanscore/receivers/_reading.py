@@ -16,7 +16,15 @@ _MAX_WAITING: Final = 1_000
 
 
 class GaveWay(Exception):  # noqa: N818 - the sender is told to come again
-    """A request is not read to its end now: others wait, or there was no place to begin."""
+    """A request is not read to its end now: others wait, or there was no place to begin.
+
+    Args:
+        has_begun: whether its reading had begun.
+    """
+
+    def __init__(self, *, has_begun: bool) -> None:
+        super().__init__()
+        self.has_begun = has_begun
 
 
 class Reader:
@@ -53,12 +61,14 @@ class Readers:
     """All of them, and those who wait because nobody knows how large their requests are.
 
     Args:
-        set_aside: the memory for requests whose size is not known before they are there.
-        wait_s: how long one waits for some of it.
+        max_bytes: the memory of all requests. Half of it may be set aside for those whose size is not known before they
+            are there; the rest is for the others.
+        wait_s: how long one waits for some of that half.
     """
 
-    def __init__(self, set_aside: int, wait_s: float) -> None:
-        self._free = set_aside
+    def __init__(self, max_bytes: int, wait_s: float) -> None:
+        self._max_bytes = max_bytes
+        self._free = max_bytes // 2
         self._wait_s = wait_s
         self._readers: list[Reader] = []
         self._places: list[Reader] = []
@@ -92,32 +102,41 @@ class Readers:
                 yield reader
         except TimeoutError:
             if reader.is_displaced:
-                raise GaveWay from None
+                raise GaveWay(has_begun=True) from None
             raise
         finally:
             self._leave(reader, set_aside)
 
-    async def displace(self, size: int) -> None:
-        """Take at least that much memory from the slowest, and return when they have given it back.
+    async def displace(self, size: int, wanted: int) -> None:
+        """Take at least that much memory from others, and return when they have given it back. It may be less.
 
-        Where too little is held by those who have had their time, it is less.
+        Args:
+            size: how much.
+            wanted: how much the one that needs it will then have in all.
         """
         now = asyncio.get_running_loop().time()
-        slow = [
-            reader
-            for reader in self._readers
-            if reader.received and not reader.is_displaced and now - reader.since >= _PATIENCE_S
-        ]
         size -= sum(reader.received for reader in self._readers if reader.is_displaced)
-        for reader in sorted(slow, key=lambda reader: reader.bytes_per_s(now)):
+        for reader in self._giving_way(now, wanted):
             if size <= 0:
                 break
             reader.displace(now)
             size -= reader.received
-        going = [reader for reader in self._readers if reader.is_displaced]
-        while any(reader in self._readers for reader in going):
+        going = {reader for reader in self._readers if reader.is_displaced}
+        while going.intersection(self._readers):
             self._left.clear()
             await self._left.wait()
+
+    def _giving_way(self, now: float, wanted: int) -> list[Reader]:
+        """Return who goes first: the slowest that have had their time, then who has more than an equal share."""
+        holding = [reader for reader in self._readers if reader.received and not reader.is_displaced]
+        slow = [reader for reader in holding if now - reader.since >= _PATIENCE_S]
+        slow.sort(key=lambda reader: reader.bytes_per_s(now))
+        share = self._max_bytes / max(1, len(self._readers))
+        if wanted > share:
+            return slow
+        large = [reader for reader in holding if reader.received > share]
+        large.sort(key=lambda reader: reader.received, reverse=True)
+        return list(dict.fromkeys(slow + large))
 
     def _enter(self, reader: Reader, set_aside: int) -> None:
         self._readers.append(reader)
@@ -142,14 +161,14 @@ class Readers:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._wait_s
         if len(self._waiting) == _MAX_WAITING:
-            raise GaveWay
+            raise GaveWay(has_begun=False)
         turn = _Turn(self._wait_s / 2 * len(self._places) / (len(self._waiting) + 1))
         self._waiting.append(turn)
         try:
             while self._waiting[0] is not turn or not self._has_room(size):
                 now = loop.time()
                 if now >= until:
-                    raise GaveWay
+                    raise GaveWay(has_begun=False)
                 next_look = until
                 if self._waiting[0] is turn:
                     patience_s = self._patience_s()

@@ -31,8 +31,14 @@ class RetryDelay:
 
     def next(self) -> float:
         """Count a sender that is sent away, and return its delay in seconds."""
-        now = self._clock()
-        self._refusals = self._refusals * 0.5 ** ((now - self._refused_at) / _HALF_LIFE_S) + 1
-        self._refused_at = now
-        delay_s = _SHORTEST_DELAY_S + self._refusals / _REFUSALS_PER_SECOND
+        self._refusals = self._lately() + 1
+        self._refused_at = self._clock()
+        return self.current()
+
+    def current(self) -> float:
+        """Return a delay in seconds without counting anybody."""
+        delay_s = _SHORTEST_DELAY_S + self._lately() / _REFUSALS_PER_SECOND
         return min(_LONGEST_DELAY_S, delay_s * (1 + self._jitter() / 2))
+
+    def _lately(self) -> float:
+        return self._refusals * float(0.5 ** ((self._clock() - self._refused_at) / _HALF_LIFE_S))
