@@ -12,13 +12,18 @@ from spanscore.sockets.listening import Address
 
 
 def asked(
-    metrics: Callable[[str | None], tuple[str, bytes]], *requests: tuple[str, str], **headers: str
+    metrics: Callable[[str | None], tuple[str, bytes]],
+    *requests: tuple[str, str],
+    listening_on: str = "127.0.0.1",
+    **headers: str,
 ) -> list[tuple[int, str | None, bytes]]:
     """Serve pages and return the status, the content type and the body of each answer."""
     answers = []
     with loop_thread() as thread:
-        pages = thread.call(lambda: Pages(metrics, lambda: {"otlp": "ok", "storage": "full"}))
-        (address,) = thread.call(lambda: pages.listen([Address("127.0.0.1", 0)], "key"))
+        pages = thread.call(
+            lambda: Pages(metrics, lambda: {"otlp": "ok", "storage": "full"}, names=["metrics.example"])
+        )
+        (address,) = thread.call(lambda: pages.listen([Address(listening_on, 0)], "key"))
         thread.run(pages.start())
         connection = http.client.HTTPConnection(*address, timeout=DEADLINE_S)
         for method, path in requests:
@@ -42,6 +47,37 @@ def test_it_is_ready_when_everything_is() -> None:
     (answer,) = asked(lambda _: ("", b""), ("GET", "/readyz"))
 
     assert (503, "application/json", {"otlp": "ok", "storage": "full"}) == (*answer[:2], json.loads(answer[2]))
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:9464", 200),
+        ("127.0.0.1:1", 200),
+        ("127.1.2.3", 200),
+        ("[::1]:9464", 200),
+        ("[::1]", 200),
+        ("metrics.example:9464", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example:9464", 421),
+        ("192.0.2.1", 421),
+        ("localhost:9464:1", 421),
+        ("", 421),
+    ],
+)
+def test_pages_of_loopback_are_for_those_who_ask_for_it(host: str, status: int) -> None:
+    """A web page whose name leads here cannot have a browser read the pages; addresses and configured names do."""
+    told = [asked(lambda _: ("", b""), ("GET", path), Host=host)[0][0] for path in ("/metrics", "/livez")]
+
+    assert [status, status] == told
+
+
+def test_where_others_can_ask_every_name_will_do() -> None:
+    """By which names other machines reach it nobody has told."""
+    (answer,) = asked(lambda _: ("", b""), ("GET", "/livez"), listening_on="0.0.0.0", Host="metrics.cluster.example")
+
+    assert 200 == answer[0]
 
 
 def test_other_methods_and_paths() -> None:

@@ -140,7 +140,7 @@ class Engine:
         return tuple(reports)
 
     def evict(self, trace_id: bytes) -> None:
-        """Close a trace, if it is open, because there is no room for it elsewhere, and leave it to `work` to score it."""
+        """Close a trace, if it is open, because it has no room elsewhere, and leave it to `work` to score it."""
         trace = self.table.evict(trace_id)
         self._enqueue(() if trace is None else (trace,))
 

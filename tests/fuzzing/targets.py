@@ -153,7 +153,7 @@ def _inflated(body: bytes, size: int) -> bytes | None:
     grown = 0
     try:
         for start in range(0, len(body), size):
-            grown += gzipped.feed(body[start : start + size])
+            grown += sum(gzipped.feed(body[start : start + size]))
             assert grown <= _LARGEST_BODY
         return gzipped.finish()
     except (TooLarge, BadEncoding):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -164,6 +166,27 @@ def is_closed(connection: socket.socket) -> bool:
     except ConnectionResetError:
         pass
     return True
+
+
+@contextmanager
+def busy(receiver: Receiver) -> Iterator[None]:
+    """Let one request have its turn meanwhile."""
+    begun: Future[None] = Future()
+    end = asyncio.Event()
+
+    async def work() -> None:
+        async with receiver.admission.request() as held:
+            await held.turn()
+            begun.set_result(None)
+            await end.wait()
+
+    working = receiver.thread.start(work())
+    begun.result(DEADLINE_S)
+    try:
+        yield
+    finally:
+        receiver.thread.call(end.set)
+        working.result(DEADLINE_S)
 
 
 def retry_delay_s(details: bytes) -> float | None:

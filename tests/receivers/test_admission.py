@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import selectors
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.receivers._admission import Admission, RetryDelay, Unavailable
+from spanscore.receivers._admission import Admission, Unavailable
 from spanscore.receivers._requests import Busy
+from spanscore.receivers._retry_delay import RetryDelay
 
 
 class Clock:
@@ -22,6 +25,28 @@ class Clock:
         return self.now
 
 
+class FastLoop(asyncio.SelectorEventLoop):
+    """An event loop that waits for nothing: its time jumps to a little after what is due next, as others wake."""
+
+    def __init__(self) -> None:
+        super().__init__(_Jump(self))
+        self.passed_s = 0.0
+
+    def time(self) -> float:
+        """Return the time that has passed."""
+        return self.passed_s
+
+
+class _Jump(selectors.SelectSelector):
+    def __init__(self, loop: FastLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._loop.passed_s += timeout + 1e-6 if timeout else 0.0
+        return super().select(0)
+
+
 def test_the_delay_grows_with_the_senders_sent_away_and_falls_with_time() -> None:
     """A single sender waits a second; of many at once the last waits longest; ten seconds later it is half as much."""
     clock = Clock()
@@ -31,6 +56,18 @@ def test_the_delay_grows_with_the_senders_sent_away_and_falls_with_time() -> Non
     clock.now = 10.0
 
     assert (1.05, 11.0, 6.05) == (first, later[-1], pytest.approx(delay.next()))
+
+
+def test_who_gives_way_does_not_have_others_wait_longer() -> None:
+    """Two hundred that were displaced do not say that there are too many: the next refusal is for a second."""
+
+    async def scenario() -> float:
+        admission = Admission(delay=RetryDelay(Clock(), jitter=lambda: 0.0))
+        for _ in range(200):
+            admission.refusal(Busy.MEMORY, has_begun=True)
+        return admission.refusal(Busy.MEMORY).retry_after_s
+
+    assert 1.05 == asyncio.run(scenario())
 
 
 @given(steps=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), max_size=50), repeat=st.integers(1, 100))
@@ -52,12 +89,12 @@ def test_memory_is_given_back() -> None:
         admission = Admission(max_bytes=10)
         for _ in range(3):
             async with admission.request() as held:
-                held.add(6)
+                await held.add(6)
                 with pytest.raises(Unavailable, match="too many requests at once"):
-                    held.add(5)
+                    await held.add(5)
         async with admission.request() as first, admission.request() as second:
-            first.add(6)
-            second.add(4)
+            await first.add(6)
+            await second.add(4)
 
     asyncio.run(scenario())
 
@@ -70,10 +107,12 @@ def test_who_waits_gets_in_when_another_is_done() -> None:
         told: list[str] = []
 
         async def second() -> None:
-            async with admission.request():
+            async with admission.request() as held:
+                await held.turn()
                 told.append("second")
 
-        async with admission.request():
+        async with admission.request() as held:
+            await held.turn()
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             told.append("first")
@@ -90,7 +129,7 @@ def test_a_closed_door_stays_open_for_those_inside() -> None:
         admission = Admission()
         async with admission.request() as held:
             admission.close()
-            held.add(1)
+            await held.add(1)
             with pytest.raises(Unavailable, match="shutting down"):
                 async with admission.request():
                     pass
@@ -107,7 +146,7 @@ def test_those_who_wait_for_memory_have_their_turn() -> None:
         ends = [asyncio.Event() for _ in range(4)]
 
         async def read(number: int) -> None:
-            async with admission.request() as held, held.reading(10, 60):
+            async with admission.request() as held, held.reading(60, 10):
                 told.append(number)
                 await ends[number].wait()
 
@@ -130,19 +169,137 @@ def test_who_waited_too_long_is_sent_away_even_when_there_is_room_again() -> Non
         admission = Admission(max_requests=1, wait_s=0.01)
 
         async def second() -> None:
-            with pytest.raises(Unavailable, match="too many requests at once"):
-                async with admission.request():
-                    pass
+            async with admission.request() as held:
+                with pytest.raises(Unavailable, match="too many requests at once"):
+                    await held.turn()
 
-        async with admission.request():
+        async with admission.request() as held:
+            await held.turn()
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             time.sleep(0.05)  # noqa: ASYNC251 - the loop has no time
         await waiting
-        async with admission.request():
-            pass
+        async with admission.request() as held:
+            await held.turn()
 
     asyncio.run(scenario())
+
+
+def test_reading_needs_no_turn() -> None:
+    """However many are sending, who is there has its turn."""
+
+    async def scenario() -> None:
+        admission = Admission(max_requests=1, wait_s=60)
+        end = asyncio.Event()
+
+        async def read() -> None:
+            async with admission.request() as held, held.reading():
+                await held.add(3)
+                await end.wait()
+
+        reading = [asyncio.create_task(read()) for _ in range(200)]
+        await asyncio.sleep(0)
+        async with admission.request() as held:
+            await held.turn()
+        end.set()
+        await asyncio.gather(*reading)
+
+    asyncio.run(scenario())
+
+
+def test_the_slowest_gives_its_memory_to_others() -> None:
+    """Where memory is short, so many of those go who have sent least in the time they had as are needed."""
+
+    async def scenario() -> list[str]:
+        admission = Admission(max_bytes=100)
+        told: list[str] = []
+
+        async def read(name: str, size: int) -> None:
+            try:
+                async with admission.request() as held, held.reading():
+                    await held.add(size)
+                    await asyncio.Event().wait()
+            except Unavailable as unavailable:
+                told.append(f"{name}: {unavailable}")
+
+        reading = [asyncio.create_task(read("slowest", 10)), asyncio.create_task(read("slow", 40))]
+        await asyncio.sleep(0)
+        await asyncio.sleep(10)
+        reading.append(asyncio.create_task(read("new", 50)))
+        await asyncio.sleep(0)
+        async with admission.request() as held:
+            await held.add(10)
+            told.append("10 are there")
+            await held.add(30)
+            told.append("40 are there")
+            with pytest.raises(Unavailable, match="too many requests at once"):
+                await held.add(20)
+        reading[-1].cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        return told
+
+    gone = "too many requests at once"
+    with asyncio.Runner(loop_factory=FastLoop) as runner:
+        told = runner.run(scenario())
+    assert [f"slowest: {gone}", "10 are there", f"slow: {gone}", "40 are there"] == told
+
+
+def test_who_holds_more_than_an_equal_share_gives_way_to_who_does_not() -> None:
+    """However new, the largest goes first; to somebody who would have more than a share itself nobody gives way."""
+
+    async def scenario() -> list[str]:
+        admission = Admission(max_bytes=100)
+        told: list[str] = []
+
+        async def read(size: int) -> None:
+            try:
+                async with admission.request() as held, held.reading():
+                    await held.add(size)
+                    await asyncio.Event().wait()
+            except Unavailable:
+                told.append(f"{size} gone")
+
+        reading = [asyncio.create_task(read(size)) for size in (30, 40, 25, 5)]
+        await asyncio.sleep(0)
+        async with admission.request() as held, held.reading():
+            await held.add(20)
+            told.append("20 are there")
+        async with admission.request() as held, held.reading():
+            with pytest.raises(Unavailable, match="too many requests at once"):
+                await held.add(60)
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        return told
+
+    with asyncio.Runner(loop_factory=FastLoop) as runner:
+        assert ["40 gone", "20 are there"] == runner.run(scenario())
+
+
+def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:
+    """Nobody knows the size of two hundred requests that never come; who comes after them is read within its wait."""
+
+    async def scenario() -> float:
+        loop = asyncio.get_running_loop()
+        admission = Admission(max_bytes=40, delay=RetryDelay(jitter=lambda: 0.0))
+
+        async def read() -> None:
+            with suppress(Unavailable):
+                async with admission.request() as held, held.reading(60, 10):
+                    await asyncio.Event().wait()
+
+        reading = [asyncio.create_task(read()) for _ in range(200)]
+        await asyncio.sleep(0)
+        began = loop.time()
+        async with admission.request() as held, held.reading(60, 10):
+            waited_s = loop.time() - began
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        return waited_s
+
+    with asyncio.Runner(loop_factory=FastLoop) as runner:
+        assert 2.5 == pytest.approx(runner.run(scenario()), abs=1.0)
 
 
 def test_one_is_always_read() -> None:
@@ -151,13 +308,13 @@ def test_one_is_always_read() -> None:
     async def scenario() -> None:
         admission = Admission(max_bytes=10, wait_s=0.01)
         async with admission.request() as held:
-            async with held.reading(100, 60):
+            async with held.reading(60, 100):
                 assert 1 == admission.reading
                 async with admission.request() as other:
                     with pytest.raises(Unavailable, match="too many requests at once"):
-                        async with other.reading(1, 60):
+                        async with other.reading(60, 1):
                             pass
-            held.add(10)
+            await held.add(10)
         assert {"no_memory": 1} == admission.requests.refused
 
     asyncio.run(scenario())

@@ -42,7 +42,7 @@ def test_a_token_of_the_file_lets_in(tmp_path: Path, authorization: str | bytes 
     path = tmp_path / "tokens"
     path.write_text("# comment\n\nfirst\n  second  \n")
 
-    assert accepted == BearerTokens(path).accept(authorization)
+    assert accepted == BearerTokens(path).accept([] if authorization is None else [authorization])
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -51,15 +51,15 @@ def test_a_changed_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureF
     path.write_text("old")
     tokens = BearerTokens(path, clock)
     path.write_text("new one")
-    assert tokens.accept("Bearer old")
+    assert tokens.accept(["Bearer old"])
     clock.now = 1.0
-    assert [False, True] == [tokens.accept(f"Bearer {token}") for token in ("old", "new one")]
+    assert [False, True] == [tokens.accept([f"Bearer {token}"]) for token in ("old", "new one")]
     path.write_text("# nothing")
     clock.now = 2.0
-    assert tokens.accept("Bearer new one")
+    assert tokens.accept(["Bearer new one"])
     path.unlink()
     clock.now = 3.0
-    assert tokens.accept("Bearer new one")
+    assert tokens.accept(["Bearer new one"])
 
     assert [
         f"the bearer tokens stay as they were: {path}: has no token; write one a line",

@@ -19,7 +19,7 @@ def inflated(body: bytes, cuts: list[int], max_size: int = _SMALL) -> bytes | No
     places = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
     try:
         for start, end in pairwise(places):
-            plain.feed(body[start:end])
+            sum(plain.feed(body[start:end]))
         return plain.finish()
     except BadEncoding:
         return None

@@ -3,18 +3,20 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
+from hyperframe.frame import SettingsFrame
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from receivers.http2 import Call, Status, message
+from receivers.http2 import PREFACE, Call, Status, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
-from receivers.receiving import Receiver, over_grpc, retry_delay_s, violations
+from receivers.receiving import Receiver, busy, is_closed, over_grpc, retry_delay_s, violations
 from serving import DEADLINE_S, eventually
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -206,13 +208,21 @@ def test_at_the_end_requests_are_sent_away() -> None:
 def test_requests_wait_and_are_sent_away_when_there_are_too_many() -> None:
     """A request that finds no room waits a short time, and then is told when to come again."""
     with over_grpc(admission={"max_requests": 1, "wait_s": 0.05}) as receiver:
+        with busy(receiver):
+            assert grpc.StatusCode.UNAVAILABLE == code_of(receiver)
+        assert b"" == export(receiver, b"")
+
+
+def test_who_sends_slowly_takes_nobodys_turn() -> None:
+    """A message of which the rest never comes leaves its turn to others."""
+    with over_grpc(admission={"max_requests": 1}) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        eventually(lambda: code_of(receiver) is grpc.StatusCode.UNAVAILABLE)
+        eventually(lambda: receiver.thread.call(lambda: receiver.admission.reading) == 1)
+        assert b"" == export(receiver, b"")
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code
         slow.close()
-        assert b"" == export(receiver, b"")
 
 
 def test_a_fault_of_ours_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
@@ -238,6 +248,28 @@ def test_too_many_pings_end_a_connection_and_no_other(receiver: Receiver) -> Non
         assert b"too_many_pings" in call.farewell()
         call.close()
         assert b"" == other(b"", timeout=DEADLINE_S)
+
+
+def test_who_asks_for_nothing_is_sent_away(receiver: Receiver) -> None:
+    """A connection without a call is closed within seconds, so that a thousand of them lock nobody out for long."""
+    silent, idle = receiver.raw(), receiver.raw(PREFACE + SettingsFrame(0).serialize())
+    for connection in (silent, idle):
+        assert is_closed(connection)
+        connection.close()
+
+
+def test_a_client_whose_idle_connection_is_closed_connects_again(receiver: Receiver) -> None:
+    """A client that sends rarely sends on a new connection each time, and loses nothing by that."""
+    with channel_to(receiver) as channel:
+        changes: SimpleQueue[grpc.ChannelConnectivity] = SimpleQueue()
+        channel.subscribe(changes.put)
+        export = channel.unary_unary(EXPORT)
+        for _ in range(2):
+            assert b"" == export(b"", timeout=DEADLINE_S)
+            while changes.get(timeout=DEADLINE_S) is not grpc.ChannelConnectivity.READY:
+                pass
+            while changes.get(timeout=DEADLINE_S) is not grpc.ChannelConnectivity.IDLE:
+                pass
 
 
 def code_of(receiver: Receiver) -> grpc.StatusCode:

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
-from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, is_closed, over_http, reply, violations
+from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, busy, is_closed, over_http, reply, violations
 from serving import DEADLINE_S, eventually
 from spanscore.sockets.http_connection import HttpLimits
 
@@ -389,8 +389,8 @@ def test_a_body_that_is_cut_off_is_not_taken(receiver: Receiver) -> None:
 
 def test_there_are_not_too_many_connections() -> None:
     """A client too many is told to come again while all others are at work; who asks for nothing makes room."""
-    with over_http(limits=HttpLimits(connections=2)) as receiver:
-        idle, busy = receiver.raw(head(0)), receiver.raw(head(1_000), b"part")
+    with over_http(limits=HttpLimits(connections=2, patience_s=60)) as receiver:
+        idle, working = receiver.raw(head(0)), receiver.raw(head(1_000), b"part")
         assert 200 == answered(idle).status
         with receiver.raw(head(1_000), b"part") as newcomer:
             assert is_closed(idle)
@@ -399,29 +399,61 @@ def test_there_are_not_too_many_connections() -> None:
                 reply = answered(another)
             assert (503, "5") == (reply.status, reply.headers["Retry-After"])
             newcomer.shutdown(socket.SHUT_RDWR)
-            busy.shutdown(socket.SHUT_RDWR)
+            working.shutdown(socket.SHUT_RDWR)
             eventually(lambda: receiver.post(b"").status == 200)
         idle.close()
-        busy.close()
+        working.close()
 
 
 def test_requests_wait_and_are_sent_away_when_there_are_too_many() -> None:
     """A request that finds no room waits a short time, and then is told when to come again."""
     with over_http(admission={"max_requests": 1, "wait_s": 0.05}) as receiver:
-        with receiver.raw(head(1_000), b"part") as slow:
+        with busy(receiver):
             reply = receiver.post(BODIES[PROTOBUF])
             assert (503, 14) == (reply.status, reply.error[0])
             assert 1 <= int(reply.headers["Retry-After"]) <= 30
-            slow.shutdown(2)
-        eventually(lambda: receiver.post(BODIES[PROTOBUF]).status == 200)
+        assert 200 == receiver.post(BODIES[PROTOBUF]).status
+
+
+def test_who_sends_slowly_takes_nobodys_turn() -> None:
+    """A body of which the rest never comes leaves its turn to others."""
+    with over_http(admission={"max_requests": 1}) as receiver:
+        slow = receiver.raw(head(1_000, PROTOBUF, "Expect: 100-continue"))
+        assert b"100" in slow.recv(65536)
+        assert 200 == receiver.post(BODIES[PROTOBUF]).status
+        slow.close()
+
+
+def test_a_slow_client_gives_way_where_there_are_too_many() -> None:
+    """Where all connections are taken, who has been sending for long goes; who waits for an answer does not."""
+    with over_http(limits=HttpLimits(connections=2, patience_s=0), admission={"max_requests": 1}) as receiver:
+        with busy(receiver):
+            waiting, slow = receiver.raw(head(0)), receiver.raw(head(1_000, PROTOBUF, "Expect: 100-continue"))
+            assert b"100" in slow.recv(65536)
+            newcomer = receiver.raw(head(0))
+            assert is_closed(slow)
+        assert [200, 200] == [answered(connection).status for connection in (waiting, newcomer)]
+        for connection in (waiting, slow, newcomer):
+            connection.close()
 
 
 def test_the_memory_of_requests_is_bounded() -> None:
-    """A body for which there is no memory now is to be sent again later."""
+    """A body for which there is no memory is to be sent again later."""
     with over_http(admission={"max_bytes": 2_000}) as receiver:
-        with receiver.raw(head(3_000), bytes(1_900)):
-            eventually(lambda: receiver.post(bytes(200)).status == 503)
-        eventually(lambda: receiver.post(BODIES[PROTOBUF]).status == 200)
+        assert 503 == receiver.post(bytes(2_100)).status
+        assert 200 == receiver.post(BODIES[PROTOBUF]).status
+
+
+def test_who_holds_most_of_the_memory_gives_way() -> None:
+    """A body that never comes to its end is to be sent again later as soon as others need its memory."""
+    with over_http(admission={"max_bytes": 200}) as receiver:
+        slow = receiver.raw(head(1_000, PROTOBUF, "Expect: 100-continue"))
+        assert b"100" in slow.recv(65536)
+        slow.sendall(bytes(200))
+        eventually(lambda: receiver.thread.call(lambda: receiver.admission.free_bytes) == 0)
+        assert 200 == receiver.post(BODIES[PROTOBUF]).status
+        assert 503 == answered(slow).status
+        slow.close()
 
 
 @ENCODINGS

@@ -35,7 +35,16 @@ def test_without_a_token_nothing_is_read_over_http(tokens: BearerTokens) -> None
     """The answer to a request without a valid token does not wait for the body, and says what is needed."""
     with over_http(tokens=tokens) as receiver:
         head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: {PROTOBUF}\r\nContent-Length: 9\r\n"
-        for authorization in ("", "Authorization: Bearer guess\r\n", "Authorization: Basic secret\r\n"):
+        right = "Authorization: Bearer secret\r\n"
+        wrong = "Authorization: Bearer guess\r\n"
+        for authorization in (
+            "",
+            wrong,
+            "Authorization: Basic secret\r\n",
+            right + right,
+            right + wrong,
+            wrong + right,
+        ):
             with receiver.raw(f"{head}{authorization}\r\n".encode()) as connection:
                 told = answered(connection)
             assert (401, "Bearer", (16, "a valid bearer token is needed")) == (
@@ -50,11 +59,12 @@ def test_without_a_token_nothing_is_read_over_http(tokens: BearerTokens) -> None
 def test_without_a_token_nothing_is_read_over_grpc(tokens: BearerTokens) -> None:
     """A call without a valid token ends before its message is sent; health needs no token."""
     with over_grpc(tokens=tokens) as receiver:
-        for metadata in ((), ((b"authorization", b"Bearer guess"),)):
+        right, wrong = (b"authorization", b"Bearer secret"), (b"authorization", b"Bearer guess")
+        for metadata in ((), (wrong,), (right, right), (right, wrong), (wrong, right)):
             call = Call(receiver.port, metadata)
             assert (16, "a valid bearer token is needed") == call.status()
             call.close()
-        call = Call(receiver.port, ((b"authorization", b"Bearer secret"),))
+        call = Call(receiver.port, (right,))
         call.send(message(ONE))
         assert 0 == call.status().code
         call.close()
@@ -109,6 +119,31 @@ def test_old_tls_is_refused() -> None:
         with pytest.raises(ssl.SSLError):
             connection.connect()
         connection.close()
+
+
+@pytest.mark.parametrize("serve", [over_http, over_grpc])
+def test_only_suites_that_authenticate_what_they_encrypt(serve: Any) -> None:
+    """Of TLS 1.2, suites with GCM are served, and those with CBC refused."""
+    served = ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384"]
+    refused = ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA384"]
+    with serve(tls=ONE_WAY) as receiver:
+        chosen = [suite_chosen(receiver, suite) for suite in served + refused]
+    assert [*served, None, None, None] == chosen
+
+
+def suite_chosen(receiver: Receiver, offered: str) -> str | None:
+    """Shake hands in TLS 1.2 with one suite, and return it; None where that is refused."""
+    context = trusting(None)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(f"{offered}:@SECLEVEL=0")
+    context.set_alpn_protocols(["h2"])
+    with receiver.raw() as connection:
+        try:
+            with context.wrap_socket(connection, server_hostname="localhost") as secured:
+                suite = secured.cipher()
+        except (ssl.SSLError, ConnectionError):
+            return None
+    return None if suite is None else suite[0]
 
 
 def export_with_tls(receiver: Receiver, certificate: str | None) -> bytes:

@@ -11,16 +11,20 @@ from typing import Final
 
 from spanscore.cli._overview import overview
 from spanscore.cli._parser import Parser
+from spanscore.cli._service_manager import hold_hangups
 from spanscore.errors import SpanscoreError
 
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 _INTERRUPTED: Final = 130
+_SERVE: Final = "serve"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0 all is well, 1 something failed, 2 usage or configuration."""
+    if (sys.argv[1:] if arguments is None else list(arguments))[:1] == [_SERVE]:
+        hold_hangups()  # before all that takes time
     parsed = _parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)

@@ -10,17 +10,24 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._log import LOGGER, log_to_standard_error
 from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._service_manager import ServiceManager, hold_hangups, take_hangups
 from spanscore.config import Config
 from spanscore.errors import ConfigError, SpanscoreError
 
+if TYPE_CHECKING:
+    from spanscore.service.service import Service
+
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+_LOOK_AGAIN_S: Final = 0.05
 
 _COLLECT_AFTER: Final = (50_000, 20, 100)
 """Measured with 5,000 open traces: the longest pause falls from 40 ms to 10 ms, and each span costs 8 % less."""
@@ -74,9 +81,11 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_tell)
     ended = asyncio.Event()
+    manager = ServiceManager()
 
     def end() -> None:
         _log.info("ending; a second signal ends at once")
+        manager.stopping()
         ended.set()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
@@ -84,16 +93,18 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
     for number in _SIGNALS:
         loop.add_signal_handler(number, end)
     service = Service(config, insecure=arguments.insecure)
-    loop.add_signal_handler(signal.SIGHUP, lambda: _reload(service.reload, arguments.config))
     _calm_the_garbage_collector()  # what is stored may be as much as is received in hours
     await service.start()
+    _take_hangups(loop, service.reload, arguments.config, manager)
     try:
         await _first_of(service.ready(), ended.wait())
         if not ended.is_set():
             gc.freeze()
             print(greeting(service.addresses, config), file=sys.stderr, flush=True)
+            await _tell_ready(service, ended, manager)
         await ended.wait()
     finally:
+        hold_hangups()  # the loop lets go of its handler
         await service.stop()
     _log.info("ended")
 
@@ -106,6 +117,28 @@ async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
         task.cancel()
     for task in done:
         task.result()
+
+
+def _take_hangups(
+    loop: asyncio.AbstractEventLoop, reload: Callable[[Config], None], path: Path | None, manager: ServiceManager
+) -> None:
+    def hear() -> None:
+        manager.reloading()
+        _reload(reload, path)
+        manager.reloaded()
+
+    loop.add_signal_handler(signal.SIGHUP, hear)
+    take_hangups()
+
+
+async def _tell_ready(service: Service, ended: asyncio.Event, manager: ServiceManager) -> None:
+    """Tell the service manager, where there is one, when everything is well."""
+    while manager.is_told and not service.is_ready and not ended.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_AGAIN_S):
+                await ended.wait()
+    if manager.is_told and not ended.is_set():
+        manager.ready()
 
 
 def _load(path: Path | None) -> Config:

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
+from spanscore.receivers._reading import GaveWay, Reader, Readers
 from spanscore.receivers._requests import Busy, RequestCounts
+from spanscore.receivers._retry_delay import RetryDelay
 
 _MAX_REQUESTS: Final = 64
 _MAX_BYTES: Final = 256 * 2**20
 _WAIT_S: Final = 5.0
-
-_PATIENCE_S: Final = 1.0
-"""How long a slow sender is left in peace while others wait for its place."""
-
-_SHORTEST_DELAY_S: Final = 1.0
-_LONGEST_DELAY_S: Final = 30.0
-_HALF_LIFE_S: Final = 10.0
-_REFUSALS_PER_SECOND: Final = 20.0
 
 
 class Unavailable(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
@@ -38,80 +29,54 @@ class Unavailable(Exception):  # noqa: N818 - what the sender is told, and not a
         self.retry_after_s = retry_after_s
 
 
-class RetryDelay:
-    """How long a sender should wait: the longer the more were sent away lately, and not all equally long.
-
-    Args:
-        clock: seconds that never run backwards.
-        jitter: a random number from 0 to 1.
-    """
-
-    def __init__(
-        self, clock: Callable[[], float] = time.monotonic, jitter: Callable[[], float] = random.random
-    ) -> None:
-        self._clock = clock
-        self._jitter = jitter
-        self._refusals = 0.0
-        self._refused_at = clock()
-
-    def next(self) -> float:
-        """Count a sender that is sent away, and return its delay in seconds."""
-        now = self._clock()
-        self._refusals = self._refusals * 0.5 ** ((now - self._refused_at) / _HALF_LIFE_S) + 1
-        self._refused_at = now
-        delay_s = _SHORTEST_DELAY_S + self._refusals / _REFUSALS_PER_SECOND
-        return min(_LONGEST_DELAY_S, delay_s * (1 + self._jitter() / 2))
-
-
 class Held:
-    """The memory that one request holds while it is read."""
+    """What one request holds: memory while it is there, and a turn while it is worked on."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
+        self._reader: Reader | None = None
         self.size = 0
+        self.has_turn = False
 
-    def add(self, size: int) -> None:
-        """Hold more.
+    async def add(self, size: int) -> None:
+        """Hold more memory. Where there is none, those give way who are slow, or hold more than an equal share.
 
         Raises:
             Unavailable: all requests together hold too much.
         """
-        self._admission.reserve(size)
+        await self._admission.reserve(size, self.size + size)
         self.size += size
+        if self._reader is not None:
+            self._reader.received += size
 
     @asynccontextmanager
-    async def reading(self, max_size: int, timeout_s: float) -> AsyncIterator[None]:
-        """Read, within the timeout, a request of which nobody knows the size before it is there.
+    async def reading(self, timeout_s: float | None = None, set_aside: int = 0) -> AsyncIterator[None]:
+        """Read the request, within the timeout, which needs no turn. Where others need its memory, it may have to go.
 
-        The memory for the largest one is set aside meanwhile. Where others wait for it, whoever takes long must go.
+        Args:
+            timeout_s: how long that may take; None where somebody else looks after it.
+            set_aside: how large it may be where nobody knows before it is there: that much is kept free for it.
 
         Raises:
             Unavailable: there is no memory for it, or others wait for that.
             TimeoutError: it took too long.
         """
-        async with self._admission.room(max_size) as place:
-            try:
-                async with asyncio.timeout(timeout_s) as place.limit:
-                    yield
-            except TimeoutError:
-                if place.is_displaced:
-                    raise self._admission.refusal(Busy.MEMORY) from None
-                raise
+        try:
+            async with self._admission.readers.reading(timeout_s, set_aside) as self._reader:
+                yield
+        except GaveWay as given:
+            raise self._admission.refusal(Busy.MEMORY, has_begun=given.has_begun) from None
+        finally:
+            self._reader = None
 
+    async def turn(self) -> None:
+        """Wait for the request's turn, now that all of it is there.
 
-class _Place:
-    """The memory set aside for a request that is being read."""
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.limit: asyncio.Timeout | None = None
-        self.is_displaced = False
-
-    def displace(self, now: float) -> None:
-        """End the reading."""
-        if self.limit is not None and not self.limit.expired():
-            self.is_displaced = True
-            self.limit.reschedule(now)
+        Raises:
+            Unavailable: too many others have theirs, or wait.
+        """
+        await self._admission.take_turn()
+        self.has_turn = True
 
 
 class Admission:
@@ -120,7 +85,7 @@ class Admission:
     Belongs to one event loop.
 
     Args:
-        max_requests: how many requests are read at once; the next ones wait, unread, for a short time.
+        max_requests: how many requests are worked on at once; the next ones that are there wait for a short time.
         max_bytes: how much of them is in memory.
         wait_s: how long a request waits before its sender is sent away.
         delay: how long senders should wait that are sent away.
@@ -138,11 +103,10 @@ class Admission:
         """What became of requests; those who answer them count too."""
         self.trouble: Callable[[], Busy | None] = lambda: None
         """Says why nothing can be taken now, whatever it is."""
-        self._slots = asyncio.Semaphore(max_requests)
-        self._free_bytes = max_bytes
-        self._for_reading = max_bytes // 2  # the rest is for those whose size is known
-        self._places: list[_Place] = []
-        self._waiting: deque[asyncio.Event] = deque()
+        self._turns = asyncio.Semaphore(max_requests)
+        self.free_bytes = max_bytes
+        """How much may still be received."""
+        self.readers: Final = Readers(max_bytes, wait_s)
         self._wait_s = wait_s
         self._delay = delay or RetryDelay()
         self._closed = False
@@ -159,7 +123,7 @@ class Admission:
     @property
     def reading(self) -> int:
         """How many requests are read that may be as large as is allowed."""
-        return len(self._places)
+        return self.readers.of_unknown_size
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[Held]:
@@ -171,92 +135,56 @@ class Admission:
         trouble = Busy.SHUTTING_DOWN if self._closed else self.trouble()
         if trouble is not None:
             raise self.refusal(trouble)
-        if self._slots.locked():
-            await self._wait()
-        else:
-            await self._slots.acquire()
         held = Held(self)
         try:
             yield held
         finally:
-            self._free_bytes += held.size
-            self._slots.release()
+            self.free_bytes += held.size
+            if held.has_turn:
+                self._turns.release()
 
-    def reserve(self, size: int) -> None:
-        """Take memory for a request; `request` gives it back.
+    async def take_turn(self) -> None:
+        """Wait for a turn; `request` gives it back.
+
+        Raises:
+            Unavailable: none became free.
+        """
+        if self._turns.locked():
+            await self._wait()
+        else:
+            await self._turns.acquire()
+
+    async def reserve(self, size: int, wanted: int) -> None:
+        """Take memory for a request, which then has as much as is wanted; `request` gives it back.
 
         Raises:
             Unavailable: there is none left.
         """
-        if size > self._free_bytes:
+        if size > self.free_bytes:
+            await self.readers.displace(size - self.free_bytes, wanted)
+        if size > self.free_bytes:
             raise self.refusal(Busy.MEMORY)
-        self._free_bytes -= size
+        self.free_bytes -= size
 
-    def refusal(self, why: Busy, told: str | None = None) -> Unavailable:
-        """Count a request that is not taken, and return what to tell its sender."""
-        self.requests.refused[why.value] += 1
-        return Unavailable(told or why.told, self._delay.next())
+    def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
+        """Count a request that is not taken, and return what to tell its sender.
 
-    @asynccontextmanager
-    async def room(self, size: int) -> AsyncIterator[_Place]:
-        """Set memory aside for a request that is being read.
-
-        Raises:
-            Unavailable: there is none, and did not become free.
+        Args:
+            why: the reason.
+            told: the reason in other words.
+            has_begun: whether it has given way, which does not say that there are too many: others wait no longer.
         """
-        if self._has_room(size) and not self._waiting:
-            self._for_reading -= size
-        else:
-            await self._wait_for_room(size)
-        place = _Place(asyncio.get_running_loop().time())
-        self._places.append(place)
-        try:
-            yield place
-        finally:
-            self._places.remove(place)
-            self._for_reading += size
-            self._wake()
-
-    def _has_room(self, size: int) -> bool:
-        return self._for_reading >= size or not self._places  # one is always read, however large it may be
-
-    async def _wait_for_room(self, size: int) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._wait_s
-        turn = asyncio.Event()
-        self._waiting.append(turn)
-        try:
-            while self._waiting[0] is not turn or not self._has_room(size):
-                now = loop.time()
-                if now >= until:
-                    raise self.refusal(Busy.MEMORY)
-                self._displace(now)
-                turn.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout_at(min(until, now + _PATIENCE_S)):
-                        await turn.wait()
-            self._for_reading -= size
-        finally:
-            self._waiting.remove(turn)
-            self._wake()
-
-    def _wake(self) -> None:
-        if self._waiting:
-            self._waiting[0].set()
-
-    def _displace(self, now: float) -> None:
-        slow = [place for place in self._places if not place.is_displaced and now - place.since >= _PATIENCE_S]
-        if slow:
-            slow[0].displace(now)  # the first has been there longest
+        self.requests.refused[why.value] += 1
+        return Unavailable(told or why.told, self._delay.current() if has_begun else self._delay.next())
 
     async def _wait(self) -> None:
         now = asyncio.get_running_loop().time
         until = now() + self._wait_s
         try:
             async with asyncio.timeout_at(until):
-                await self._slots.acquire()
+                await self._turns.acquire()
         except TimeoutError:
             raise self.refusal(Busy.REQUESTS) from None
         if now() > until:  # the loop had no time to say so before: who waited that long may have given up
-            self._slots.release()
+            self._turns.release()
             raise self.refusal(Busy.REQUESTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -31,11 +31,15 @@ class BearerTokens:
         self._file = WatchedFiles([path], clock)
         self._digests = _read(path)
 
-    def accept(self, authorization: str | bytes | None) -> bool:
-        """Return whether the value of an Authorization header holds one of the tokens."""
+    def accept(self, authorizations: Sequence[str | bytes]) -> bool:
+        """Return whether the values of the Authorization headers are one, and it holds one of the tokens.
+
+        Where there are two, something before us may have looked at the other one.
+        """
         self._look_again()
-        if authorization is None:
+        if len(authorizations) != 1:
             return False
+        authorization = authorizations[0]
         if isinstance(authorization, bytes):
             authorization = authorization.decode("utf-8", "surrogateescape")
         scheme, _, token = authorization.partition(" ")

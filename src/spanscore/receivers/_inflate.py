@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from zlib_ng import zlib_ng
@@ -21,8 +22,8 @@ class BadEncoding(Exception):  # noqa: N818 - as above
 class Body(Protocol):
     """Puts the body of a request together."""
 
-    def feed(self, chunk: bytes) -> int:
-        """Take what came next, and return how much the body has grown.
+    def feed(self, chunk: bytes) -> Iterator[int]:
+        """Take what came next, and say step by step how much the body has grown: the next step can be left undone.
 
         Raises:
             TooLarge: the body is larger than allowed.
@@ -46,13 +47,21 @@ class PlainBody:
         self._left = max_size
         self._parts: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> int:
+    def feed(self, chunk: bytes) -> Iterator[int]:
         """See `Body`."""
-        self._left -= len(chunk)
+        yield self.keep(chunk)
+
+    def keep(self, part: bytes) -> int:
+        """Take a part, and return its size.
+
+        Raises:
+            TooLarge: the body is larger than allowed.
+        """
+        self._left -= len(part)
         if self._left < 0:
             raise TooLarge
-        self._parts.append(chunk)
-        return len(chunk)
+        self._parts.append(part)
+        return len(part)
 
     def finish(self) -> bytes:
         """See `Body`."""
@@ -66,13 +75,12 @@ class GzipBody:
         self._plain = PlainBody(max_size)
         self._inflate = zlib_ng.decompressobj(_GZIP)
 
-    def feed(self, chunk: bytes) -> int:
+    def feed(self, chunk: bytes) -> Iterator[int]:
         """See `Body`."""
-        grown = 0
         inflate = self._inflate
         try:
             while chunk:
-                grown += self._plain.feed(inflate.decompress(chunk, _STEP))
+                yield self._plain.keep(inflate.decompress(chunk, _STEP))
                 chunk = inflate.unconsumed_tail
                 if inflate.unused_data or (inflate.eof and chunk):
                     message = "the body goes on after its gzip member"
@@ -80,13 +88,12 @@ class GzipBody:
         except zlib_ng.error:  # type: ignore[misc] # its stub takes the class for an instance
             message = "the body is not gzip, or damaged"
             raise BadEncoding(message) from None
-        return grown
 
     def finish(self) -> bytes:
         """See `Body`."""
         # What zlib still holds comes in steps too.
         while not self._inflate.eof and (rest := self._inflate.decompress(b"", _STEP)):
-            self._plain.feed(rest)
+            self._plain.keep(rest)
         if not self._inflate.eof:
             message = "the gzip body is cut off"
             raise BadEncoding(message)

@@ -6,10 +6,13 @@ import logging
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from spanscore.errors import ConfigError
 from spanscore.receivers._watched_files import WatchedFiles
+
+_SUITES: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2 those that encrypt and authenticate in one; TLS 1.3 has no others, and gRPC's own TLS neither."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ class Tls:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(_SUITES)
         try:
             context.load_cert_chain(self.cert_file, self.key_file, password="")  # else OpenSSL asks the terminal
         except OSError as error:  # ssl.SSLError is one

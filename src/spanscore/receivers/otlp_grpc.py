@@ -38,8 +38,13 @@ _OPTIONS: Final = (
     ("grpc.max_metadata_size", 64 * 1024),
     ("grpc.absolute_max_metadata_size", 64 * 1024),
     ("grpc.max_allowed_incoming_connections", 1_000),
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 60_000),
+    # gRPC makes no room for a newcomer by closing the longest idle: so that nobody is locked out for longer, who asks
+    # for nothing goes at once. Clients of gRPC connect again by themselves when they have something to send.
+    ("grpc.server_handshake_timeout_ms", 3_000),
+    ("grpc.max_connection_idle_ms", 1_000),
+    # Who watches the health is never idle.
+    ("grpc.max_connection_age_ms", 60_000),
+    ("grpc.max_connection_age_grace_ms", 30_000),
     # Find out that a client is gone, of whose connection nobody hears anything any more.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
@@ -193,8 +198,8 @@ class _Services(grpc.GenericRpcHandler):
         handler = self._handlers.get(handler_call_details.method)
         if handler is None or self._tokens is None:
             return handler
-        sent = dict(handler_call_details.invocation_metadata)
-        return handler if self._tokens.accept(sent.get("authorization")) else self._not_allowed
+        sent = [value for name, value in handler_call_details.invocation_metadata if name == "authorization"]
+        return handler if self._tokens.accept(sent) else self._not_allowed
 
     async def answered(self) -> None:
         """Wait until no request is under way."""
@@ -212,6 +217,7 @@ class _Services(grpc.GenericRpcHandler):
                     raise self._admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._admission.request() as held:
                     body = await self._read(context, held)
+                    await held.turn()
                     answer = await self._hand_over(signal, body)
                     await self._intake.stored()
                 self._admission.requests.accept(is_empty=answer.is_empty)
@@ -236,13 +242,13 @@ class _Services(grpc.GenericRpcHandler):
         return export
 
     async def _read(self, context: _Context, held: Held) -> bytes:
-        async with held.reading(self._reading.max_size, self._reading.timeout_s):
+        async with held.reading(self._reading.timeout_s, self._reading.max_size):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.
             message = "the request has no message"
             raise MalformedRequest(message)
-        held.add(len(body))
+        await held.add(len(body))
         return body
 
     async def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:

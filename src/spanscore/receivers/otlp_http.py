@@ -133,7 +133,7 @@ class OtlpHttp:
         signal = self._signals[request.path]
         if request.method != "POST":
             return self._other_method(request)
-        if self._tokens is not None and not self._tokens.accept(request.headers.get("Authorization")):
+        if self._tokens is not None and not self._tokens.accept(request.headers.getall("Authorization", [])):
             headers = {"WWW-Authenticate": "Bearer"}
             raise _Refused(
                 _UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers, wrong=Wrong.UNAUTHENTICATED
@@ -143,7 +143,9 @@ class OtlpHttp:
             raise _Refused.unsupported(message)
         try:
             async with self._admission.request() as held:
-                body = await self._body(request, held)
+                async with held.reading():  # the connection limits the time
+                    body = await self._body(request, held)
+                await held.turn()
                 answer = await self._hand_over(signal, body, encoding)
                 await self._intake.stored()
         except Unavailable as unavailable:
@@ -175,7 +177,8 @@ class OtlpHttp:
         body: Body = _BODIES[content_encoding](self._settings.max_request_size)
         try:
             while chunk := await request.content.readany():
-                held.add(body.feed(chunk))
+                for grown in body.feed(chunk):
+                    await held.add(grown)
             return body.finish()
         except TooLarge:
             raise self._too_large() from None

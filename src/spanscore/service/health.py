@@ -46,6 +46,11 @@ class Health:
         """Return the state of everything, by name."""
         return {name: state() for name, state in self._states.items()} | dict(self._listening)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether all of it is right."""
+        return not _wrong(self.states())
+
     def watch(self, listening: Listening) -> None:
         """Look at everything from now on, and tell those who watch when it changes."""
         self._watching = asyncio.get_running_loop().create_task(self._watch(listening))

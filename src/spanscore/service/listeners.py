@@ -170,7 +170,7 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
         exposed = [str(address) for address in addresses if not address.is_loopback]
         if exposed:
             _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
-        pages = Pages(front.metrics, front.readiness)
+        pages = Pages(front.metrics, front.readiness, names=[prometheus.endpoint.host])
         yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES))
 
 

@@ -121,6 +121,11 @@ class Service:
         """What is listened on, by configuration key."""
         return {} if self._listeners is None else self._listeners.addresses
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests are taken, as the page for readiness says."""
+        return self._health.is_ready
+
     async def start(self) -> None:
         """Listen on everything, or on nothing. Where spans are stored, requests are sent away until it is `ready`.
 

@@ -41,6 +41,8 @@ class HttpLimits:
     """To read the answer."""
     idle_s: float = 60.0
     """Between two requests."""
+    patience_s: float = 1.0
+    """To send a request, where others wait for the connection."""
     connections: int = 1_000
     connections_per_peer: int = 100
     """From one IP address other than this machine's own."""
@@ -61,7 +63,10 @@ class Clients:
         self._closed = True
 
     def admit(self, connection: Connection, peer: str) -> bool:
-        """Let a client in, unless there are too many. Where all places are taken, one that asks for nothing goes."""
+        """Let a client in, unless there are too many.
+
+        Where all places are taken, one goes that asks for nothing, or else one that has been asking for long.
+        """
         limits = self._limits
         if self._closed or self._peers[peer] >= limits.connections_per_peer:
             return False
@@ -98,9 +103,12 @@ class Clients:
 
     def _displace(self) -> bool:
         idle = [connection for connection in self._connections if connection.is_idle]
-        if idle:
-            min(idle, key=lambda connection: connection.since).displace()
-        return bool(idle)
+        late = asyncio.get_running_loop().time() - self._limits.patience_s
+        # Looked for only where nobody is idle.
+        giving_way = idle or [each for each in self._connections if each.since <= late and each.is_sending]
+        if giving_way:
+            min(giving_way, key=lambda connection: connection.since).displace()
+        return bool(giving_way)
 
 
 class _Phase(Enum):
@@ -158,6 +166,14 @@ class Connection(web.RequestHandler):
     def is_idle(self) -> bool:
         """Whether nothing of a request has come."""
         return self._phase is _Phase.NEXT or (self._phase is _Phase.HEAD and not self._head)
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a part of a request has come, and not the rest of it."""
+        request = self._current_request
+        if self._phase is _Phase.HEAD:
+            return bool(self._head)
+        return self._phase is _Phase.BODY and request is not None and not request.content.is_eof()
 
     def begin(self) -> None:
         """Learn that a request is being answered."""

@@ -1,0 +1,198 @@
+"""Those whose requests are being read: nobody is given a turn for that, and who takes long gives way to others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+_PATIENCE_S: Final = 1.0
+"""How long a slow sender is left in peace while others wait for its place."""
+
+_LEAST_PATIENCE_S: Final = 0.01
+_MAX_WAITING: Final = 1_000
+
+
+class GaveWay(Exception):  # noqa: N818 - the sender is told to come again
+    """A request is not read to its end now: others wait, or there was no place to begin.
+
+    Args:
+        has_begun: whether its reading had begun.
+    """
+
+    def __init__(self, *, has_begun: bool) -> None:
+        super().__init__()
+        self.has_begun = has_begun
+
+
+class Reader:
+    """A request that is being read."""
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.received = 0
+        """The memory that it has taken by now."""
+        self.limit: asyncio.Timeout | None = None
+        self.is_displaced = False
+
+    def displace(self, now: float) -> None:
+        """End the reading."""
+        if self.limit is not None and not self.limit.expired():
+            self.is_displaced = True
+            self.limit.reschedule(now)
+
+    def bytes_per_s(self, now: float) -> float:
+        """Return how fast it comes."""
+        return self.received / max(now - self.since, _LEAST_PATIENCE_S)
+
+
+class _Turn:
+    """One that waits."""
+
+    def __init__(self, patience_s: float) -> None:
+        self.patience_s = patience_s
+        """How long those before it may take, for it to be read in time."""
+        self.may_look = asyncio.Event()
+
+
+class Readers:
+    """All of them, and those who wait because nobody knows how large their requests are.
+
+    Args:
+        max_bytes: the memory of all requests. Half of it may be set aside for those whose size is not known before they
+            are there; the rest is for the others.
+        wait_s: how long one waits for some of that half.
+    """
+
+    def __init__(self, max_bytes: int, wait_s: float) -> None:
+        self._max_bytes = max_bytes
+        self._free = max_bytes // 2
+        self._wait_s = wait_s
+        self._readers: list[Reader] = []
+        self._places: list[Reader] = []
+        """The ones that memory is set aside for."""
+        self._waiting: deque[_Turn] = deque()
+        self._left = asyncio.Event()
+
+    @property
+    def of_unknown_size(self) -> int:
+        """How many are read that may be as large as is allowed."""
+        return len(self._places)
+
+    @asynccontextmanager
+    async def reading(self, timeout_s: float | None, set_aside: int) -> AsyncIterator[Reader]:
+        """Read a request.
+
+        Args:
+            timeout_s: how long that may take; None where somebody else looks after it.
+            set_aside: the memory that it may take all at once; 0 where it is taken as the request comes.
+
+        Raises:
+            GaveWay: not now.
+            TimeoutError: it took too long.
+        """
+        if set_aside:
+            await self._wait_for_room(set_aside)
+        reader = Reader(asyncio.get_running_loop().time())
+        self._enter(reader, set_aside)
+        try:
+            async with asyncio.timeout(timeout_s) as reader.limit:
+                yield reader
+        except TimeoutError:
+            if reader.is_displaced:
+                raise GaveWay(has_begun=True) from None
+            raise
+        finally:
+            self._leave(reader, set_aside)
+
+    async def displace(self, size: int, wanted: int) -> None:
+        """Take at least that much memory from others, and return when they have given it back. It may be less.
+
+        Args:
+            size: how much.
+            wanted: how much the one that needs it will then have in all.
+        """
+        now = asyncio.get_running_loop().time()
+        size -= sum(reader.received for reader in self._readers if reader.is_displaced)
+        for reader in self._giving_way(now, wanted):
+            if size <= 0:
+                break
+            reader.displace(now)
+            size -= reader.received
+        going = {reader for reader in self._readers if reader.is_displaced}
+        while going.intersection(self._readers):
+            self._left.clear()
+            await self._left.wait()
+
+    def _giving_way(self, now: float, wanted: int) -> list[Reader]:
+        """Return who goes first: the slowest that have had their time, then who has more than an equal share."""
+        holding = [reader for reader in self._readers if reader.received and not reader.is_displaced]
+        slow = [reader for reader in holding if now - reader.since >= _PATIENCE_S]
+        slow.sort(key=lambda reader: reader.bytes_per_s(now))
+        share = self._max_bytes / max(1, len(self._readers))
+        if wanted > share:
+            return slow
+        large = [reader for reader in holding if reader.received > share]
+        large.sort(key=lambda reader: reader.received, reverse=True)
+        return list(dict.fromkeys(slow + large))
+
+    def _enter(self, reader: Reader, set_aside: int) -> None:
+        self._readers.append(reader)
+        if set_aside:
+            self._places.append(reader)
+
+    def _leave(self, reader: Reader, set_aside: int) -> None:
+        self._readers.remove(reader)
+        self._left.set()
+        if set_aside:
+            self._places.remove(reader)
+            self._free += set_aside
+            self._wake()
+
+    def _has_room(self, size: int) -> bool:
+        return self._free >= size or not self._places  # one is always read, however large it may be
+
+    async def _wait_for_room(self, size: int) -> None:
+        if self._has_room(size) and not self._waiting:
+            self._free -= size
+            return
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._wait_s
+        if len(self._waiting) == _MAX_WAITING:
+            raise GaveWay(has_begun=False)
+        turn = _Turn(self._wait_s / 2 * len(self._places) / (len(self._waiting) + 1))
+        self._waiting.append(turn)
+        try:
+            while self._waiting[0] is not turn or not self._has_room(size):
+                now = loop.time()
+                if now >= until:
+                    raise GaveWay(has_begun=False)
+                next_look = until
+                if self._waiting[0] is turn:
+                    patience_s = self._patience_s()
+                    self._displace_longest(now, patience_s)
+                    next_look = min(until, now + patience_s)
+                turn.may_look.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(next_look):
+                        await turn.may_look.wait()
+            self._free -= size
+        finally:
+            self._waiting.remove(turn)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting:
+            self._waiting[0].may_look.set()
+
+    def _patience_s(self) -> float:
+        """Return how long each may take, so that all who wait have their turn in half of the time they wait for it."""
+        return max(_LEAST_PATIENCE_S, min(_PATIENCE_S, *(turn.patience_s for turn in self._waiting)))
+
+    def _displace_longest(self, now: float, patience_s: float) -> None:
+        for reader in self._places:  # the first has been there longest
+            if not reader.is_displaced and now - reader.since >= patience_s:
+                reader.displace(now)
+                return
