@@ -148,9 +148,9 @@ def run(directory: Path, spans: int, kind: str) -> Outcome:
             sent = 0
             for start in range(0, spans, SPANS_PER_REQUEST):
                 made = [KINDS[kind](number) for number in range(start, min(spans, start + SPANS_PER_REQUEST))]
-                _send(next(senders), request_of(*made))
+                send(next(senders), request_of(*made))
                 sent += len(made)
-            _send(next(senders), request_of(simple_span(1)))
+            send(next(senders), request_of(simple_span(1)))
             for client in clients:
                 client.close()
             passed_on = counter.spans(sent + 1)
@@ -158,7 +158,7 @@ def run(directory: Path, spans: int, kind: str) -> Outcome:
     return Outcome(sent=sent + 1, passed_on=passed_on, counts=counts, peak_rss=peak.highest)
 
 
-def _send(client: Client, request: ExportTraceServiceRequest) -> None:
+def send(client: Client, request: ExportTraceServiceRequest) -> None:
     """Send a request until it is taken."""
     waiting = threading.Event()
     answer = Delivery(client, lambda seconds, _: waiting.wait(seconds)).send("traces", request.SerializeToString())
