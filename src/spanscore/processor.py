@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, Self
@@ -17,6 +17,7 @@ from spanscore.emitters._sender import in_time
 from spanscore.emitters.span_events import annotated
 from spanscore.faults import fault
 from spanscore.forks import in_forked_child
+from spanscore.held_roots import HeldRoots
 from spanscore.identity import SCOPE
 from spanscore.model import Report
 from spanscore.runtime import Runtime
@@ -62,7 +63,8 @@ class ScoringSpanProcessor(SpanProcessor):
         self.passes_on: Final = wraps is not None
         """Whether spans go on from here."""
         self._wraps: Final = wraps
-        self._held: dict[int, list[ReadableSpan]] = {}
+        self._held: Final = HeldRoots()
+        self._has_ended = False
         self._told: Final[set[str]] = set()
         settings = embedding.for_process(embedding.configured(config), root_takes_events=wraps is not None)
         process = os.getpid()
@@ -161,8 +163,8 @@ class ScoringSpanProcessor(SpanProcessor):
                 _LOGGER.error("the span processor behind failed: %s", fault(error))  # noqa: TRY400 - see fault
 
     def _end(self, wrapped: SpanProcessor | None) -> bool:
-        for trace_id in list(self._held):
-            self._pass_on(trace_id, ())
+        self._has_ended = True
+        self._pass_on(self._held.take_all(), ())
         if wrapped is not None:
             wrapped.shutdown()
         return True
@@ -178,15 +180,15 @@ class ScoringSpanProcessor(SpanProcessor):
             self._contained(wrapped.on_end, span)
 
     def _hold(self, root: ReadableSpan) -> None:
-        trace_id = root.context.trace_id
-        self._held.setdefault(trace_id, []).append(root)
-        if not self._runtime.ended(root):
-            self._pass_on(trace_id, ())
+        self._held.hold(root)
+        is_queued = self._runtime.ended(root)
+        if self._has_ended or not is_queued:  # it may have been queued when nobody looked there any more
+            self._pass_on(self._held.take(root.context.trace_id), ())
 
     def _release(self, trace_id: bytes, reports: Sequence[Report]) -> None:
-        self._pass_on(int.from_bytes(trace_id, "big"), reports)
+        self._pass_on(self._held.take(int.from_bytes(trace_id, "big")), reports)
 
-    def _pass_on(self, trace_id: int, reports: Sequence[Report]) -> None:
-        for root in self._held.pop(trace_id, ()):
+    def _pass_on(self, roots: Iterable[ReadableSpan], reports: Sequence[Report]) -> None:
+        for root in roots:
             if self._wraps is not None:
                 self._contained(self._wraps.on_end, annotated(root, reports))

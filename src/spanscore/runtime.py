@@ -167,7 +167,9 @@ class Runtime:
         engine.tallies.dropped = self._drops
         engine.on_answer = lambda: self._wake.put(None)
         engine.on_scored = lambda trace: self._finished.append(trace.trace_id)
-        engine.pipeline.passed_on = ()  # on our own thread no interrupt is the user's
+        engine.pipeline.passed_on = (
+            engine.pipeline.reader.passed_on
+        ) = ()  # on our own thread no interrupt is the user's
         self._engine = engine
         return engine
 

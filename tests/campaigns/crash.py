@@ -1,11 +1,13 @@
 """Kills `spanscore serve` again and again under load, and accounts for every span that it acknowledged.
 
 python tests/campaigns/crash.py --kills 300
+python tests/campaigns/crash.py --kills 300 --durability both
 
 Clients send traces in several requests, some of them twice, and send again what was not acknowledged. Each kill is a
 SIGKILL at a random moment, also while the receiver starts. Some leave half of a record behind. At the end every
 trace must have been scored once, with all of its tool calls: none lost, none twice. After each start that is not killed
-at once, the receiver's own counts must add up.
+at once, the receiver's own counts must add up. With `--durability both` each start has the other one, and goes on with
+what was stored before.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -39,6 +41,7 @@ from spanscore.storage import records
 
 DEADLINE_S: Final = 120.0
 
+_DURABILITIES: Final = ("crash", "power")
 _CLIENTS: Final = 4
 _SENT_TWICE: Final = 0.1
 _KILLED_AT_START: Final = 0.15
@@ -63,7 +66,8 @@ class Ports(NamedTuple):
 class Outcome:
     """What became of it all."""
 
-    kills: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    """By the durability of who was killed."""
     torn: int = 0
     acknowledged: int = 0
     """Spans."""
@@ -86,19 +90,19 @@ class Outcome:
 class Receiver:
     """`spanscore serve` in a process that is forked from one that has imported everything: starting takes so less."""
 
-    def __init__(self, directory: Path, durability: str) -> None:
+    def __init__(self, directory: Path) -> None:
         self.ports: Final = Ports(_free_port(), _free_port())
         self.scores: Final = directory / "scores.jsonl"
         self.state: Final = directory / "state"
         self._log: Final = directory / "log.txt"
         self._configuration: Final = directory / "spanscore.yaml"
-        self._configuration.write_text(_CONFIGURATION.format(**self.ports._asdict(), durability=durability))
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
         self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
 
-    def start(self) -> None:
+    def start(self, durability: str) -> None:
         """Start it."""
+        self._configuration.write_text(_CONFIGURATION.format(**self.ports._asdict(), durability=durability))
         self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
         self._process.start()
 
@@ -227,7 +231,7 @@ def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1,
 
     Args:
         kills: how often.
-        durability: as in the configuration.
+        durability: as in the configuration; with `both` each start has the other one.
         torn: so many kills leave half of a record behind.
         seed: makes the moments of the kills.
         show: print how far it is.
@@ -236,8 +240,10 @@ def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1,
     outcome = Outcome()
     torn_ones = set(chance.sample(range(kills), min(torn, kills)))
     with tempfile.TemporaryDirectory() as directory:
-        receiver = Receiver(Path(directory), durability)
-        receiver.start()
+        receiver = Receiver(Path(directory))
+        modes = itertools.cycle(_DURABILITIES if durability == "both" else (durability,))
+        mode = next(modes)
+        receiver.start(mode)
         receiver.wait_until_ready()
         clients = Clients(receiver.ports.http, seed)
         for kill in range(kills):
@@ -247,10 +253,11 @@ def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1,
                     _check(receiver, outcome)
             time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
             receiver.kill()
-            outcome.kills += 1
+            outcome.kills[mode] += 1
             if kill in torn_ones:
                 outcome.torn += _tear(receiver.state, chance)
-            receiver.start()
+            mode = next(modes)
+            receiver.start(mode)
             if show and kill % 100 == 99:
                 print(f"{kill + 1} kills, {clients.acknowledged} spans acknowledged", flush=True)
         receiver.wait_until_ready()
@@ -337,7 +344,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=300, help="how often to kill (default: 300)")
     parser.add_argument("--torn", type=int, default=20, help="so many leave half of a record behind (default: 20)")
-    parser.add_argument("--durability", choices=["crash", "power"], default="crash")
+    parser.add_argument("--durability", choices=[*_DURABILITIES, "both"], default="crash")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     outcome = run(arguments.kills, durability=arguments.durability, torn=arguments.torn, seed=arguments.seed, show=True)

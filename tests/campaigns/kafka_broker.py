@@ -11,7 +11,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 VERSION: Final = "4.1.0"
 
@@ -32,9 +32,10 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={protocol}://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={protocol}://127.0.0.1:{broker}
+listener.security.protocol.map={protocol}:{protocol},CONTROLLER:PLAINTEXT
+inter.broker.listener.name={protocol}
 log.dirs={logs}
 num.partitions={partitions}
 offsets.topic.replication.factor=1
@@ -46,6 +47,27 @@ transaction.state.log.min.isr=1
 group.min.session.timeout.ms=1000
 group.initial.rebalance.delay.ms=0
 """
+_SASL_SSL: Final = """\
+ssl.keystore.type=PEM
+ssl.keystore.location={chain}
+ssl.truststore.type=PEM
+ssl.truststore.location={authority}
+ssl.endpoint.identification.algorithm=
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+  username="{user}" password="{password}" user_{user}="{password}";
+"""
+
+
+class Secured(NamedTuple):
+    """What clients of a broker must show and trust."""
+
+    user: str
+    password: str
+    certificate: Path
+    """The path of the broker's certificate and of its key, without .crt and .key."""
+    authority: Path
 
 
 class NoKafka(Exception):  # noqa: N818 - what is missing, and no error of ours
@@ -75,11 +97,13 @@ def fetched(directory: Path) -> Path:
 
 
 @contextmanager
-def real_kafka(jars: Path, directory: Path, partitions: int) -> Iterator[str]:
-    """Run a broker that makes topics as they are asked for, and give its address."""
+def real_kafka(jars: Path, directory: Path, partitions: int, secured: Secured | None = None) -> Iterator[str]:
+    """Run a broker that makes topics as they are asked for, and give its address; with TLS and SASL where secured."""
     ports = {"broker": _free_port(), "controller": _free_port()}
     properties = directory / "server.properties"
-    properties.write_text(_PROPERTIES.format(**ports, logs=directory / "logs", partitions=partitions))
+    protocol = "PLAINTEXT" if secured is None else "SASL_SSL"
+    text = _PROPERTIES.format(**ports, protocol=protocol, logs=directory / "logs", partitions=partitions)
+    properties.write_text(text + ("" if secured is None else _security(secured, directory)))
     java = ["java", "-Xmx512m", "-cp", f"{jars}/*"]
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
@@ -92,6 +116,13 @@ def real_kafka(jars: Path, directory: Path, partitions: int) -> Iterator[str]:
         finally:
             process.kill()
             process.wait(_DEADLINE_S)
+
+
+def _security(secured: Secured, directory: Path) -> str:
+    chain = directory / "broker.pem"
+    certificate = secured.certificate
+    chain.write_text(certificate.with_suffix(".key").read_text() + certificate.with_suffix(".crt").read_text())
+    return _SASL_SSL.format(chain=chain, authority=secured.authority, user=secured.user, password=secured.password)
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -158,7 +158,7 @@ def _campaign(directory: Path, seconds: float, load: _Load) -> Outcome:
             threads = [threading.Thread(target=sender.run, args=(began + seconds, load.pace_s)) for sender in senders]
             for thread in threads:
                 thread.start()
-            _hold_back(running.process.pid, began + seconds, load.share)
+            hold_back(running.process.pid, began + seconds, load.share)
             for thread in threads:
                 thread.join()
         took, cpu = time.monotonic() - began, running.cpu_s() - cpu
@@ -174,7 +174,7 @@ def _campaign(directory: Path, seconds: float, load: _Load) -> Outcome:
         )
 
 
-def _hold_back(pid: int, until: float, share: float) -> None:
+def hold_back(pid: int, until: float, share: float) -> None:
     """Let a process run for a share of the time only, until then."""
     while share < 1 and time.monotonic() < until:
         os.kill(pid, signal.SIGSTOP)

@@ -9,12 +9,15 @@ import pytest
 from campaigns import crash, power_loss
 
 
-def test_kills_lose_nothing_and_repeat_nothing() -> None:
+@pytest.mark.parametrize(
+    ("durability", "kills"), [("crash", {"crash": 12}), ("power", {"power": 12}), ("both", {"crash": 6, "power": 6})]
+)
+def test_kills_lose_nothing_and_repeat_nothing(durability: str, kills: dict[str, int]) -> None:
     """Whenever the receiver is killed, every span that it acknowledged is in one score, and its counts add up."""
-    outcome = crash.run(12, torn=4, seed=7)
+    outcome = crash.run(12, durability=durability, torn=4, seed=7)
 
-    assert (12, 0, 0, 0) == (outcome.kills, outcome.lost, outcome.repeated, outcome.unbalanced)
-    assert outcome.acknowledged > outcome.kills
+    assert (kills, 0, 0, 0) == (outcome.kills, outcome.lost, outcome.repeated, outcome.unbalanced)
+    assert outcome.acknowledged > outcome.kills.total()
 
 
 @pytest.mark.parametrize("durability", ["power", "crash"])

@@ -1,4 +1,4 @@
-"""The campaigns of load and chaos, as long as a test may last; each is a command of its own for longer ones."""
+"""Campaigns of load and chaos, as long as a test may last; each is a command of its own for longer ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import chaos, load
+from campaigns import chaos, load, overload
 
 
 def test_everything_that_is_sent_is_received(tmp_path: Path) -> None:
@@ -24,6 +24,15 @@ def test_too_much_is_received_later(tmp_path: Path) -> None:
 
     assert (outcome.sent, 0, 0) == (outcome.received, outcome.unbalanced, outcome.gave_up)
     assert outcome.sent > 0
+
+
+def test_the_sdks_exporters_lose_nothing_in_an_overload(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """While the receiver has time for a third of what they send, all of it is scored, once and whole."""
+    caplog.set_level(logging.CRITICAL)
+    outcome = overload.run(tmp_path, 2)
+
+    assert (0, 0, 0) == (outcome.lost, outcome.incomplete, outcome.repeated)
+    assert outcome.sent > overload.TRACES_PER_EXPORT
 
 
 def test_broken_connections_lose_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

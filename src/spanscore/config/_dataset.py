@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -45,8 +47,7 @@ def rows(path: Path) -> Rows:
         yield Fault(0, f"the name of a dataset must end in {', '.join(_FORMATS)}")
         return
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = _content(path)
     except (OSError, ValueError) as error:
         yield Fault(0, f"cannot be read: {getattr(error, 'strerror', None) or error}")
         return
@@ -59,6 +60,15 @@ def rows(path: Path) -> Rows:
         yield Fault(content.count(b"\n", 0, error.start) + 1, "must be UTF-8")
         return
     yield from reader(text)
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file holds, up to a byte more than is allowed. What is no file could keep us waiting forever."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            message = "not a regular file"
+            raise ValueError(message)
+        return file.read(MAX_BYTES + 1)
 
 
 def _row(line: int, data: JSON) -> Row | Fault:

@@ -28,6 +28,8 @@ class DialectReader:
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised, by its name and the type of the error. One that raises has said nothing."""
+        self.passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+        """What is let pass, as it is not a dialect's; nothing on a thread that no user interrupts."""
         for index, dialect in enumerate(self._dialects):
             self._index(1 << index, dialect)
         self._attributes: Final = frozenset(self._by_attribute)
@@ -82,7 +84,9 @@ class DialectReader:
         for dialect in dialects:
             try:
                 answer = getattr(dialect, method)(span)
-            except Exception as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
+            except self.passed_on:
+                raise
+            except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
                 self.failures[_name(dialect), type(error).__name__] += 1
                 continue
             if answer is not None:

@@ -140,7 +140,7 @@ class GroupMember:
         try:
             found = self._consumer.list_topics(topic, timeout=_LOOK_S).topics[topic].error
         except self._library.KafkaException as error:
-            return f"no broker can be reached ({error.args[0].str()})"
+            return f"no broker can be reached ({self._refused or error.args[0].str()})"
         refused, self._refused = self._refused, ""
         if found is not None:
             return f"topic {topic!r}: {found.str()}"
