@@ -126,11 +126,11 @@ def test_others_have_their_turn_while_many_traces_are_due() -> None:
 
     async def scenario() -> None:
         live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
-        live.take([decoded_span(number) for number in range(1, 6)], 500)
+        live.take([decoded_span(number) for number in range(1, 6)], [100] * 5)
         pipeline.now = 1.0
         live.wake()
         seen.append("turn")
-        live.take([decoded_span(5, 2)], 100)
+        live.take([decoded_span(5, 2)], [100])
         while table.counts().open_traces > 1:
             await asyncio.sleep(0)
             seen.append("turn")
@@ -151,9 +151,9 @@ def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
 
     async def scenario() -> None:
         live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
-        live.take([decoded_span(number) for number in range(1, 5)], 400)
+        live.take([decoded_span(number) for number in range(1, 5)], [100] * 4)
         seen.append("turn")
-        live.take([decoded_span(5)], 100)
+        live.take([decoded_span(5)], [100])
         while live.engine.backlog:
             await asyncio.sleep(0)
             seen.append("turn")
@@ -172,9 +172,9 @@ def test_it_is_behind_while_too_much_waits() -> None:
         pipeline = Slow([])
         live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
         live.rest()
-        live.take([decoded_span(1, number) for number in range(1, 65_537)], 65_536)
+        live.take([decoded_span(1, number) for number in range(1, 65_537)], [1] * 65_536)
         found = [live.is_behind]
-        live.take([decoded_span(2)], 100)
+        live.take([decoded_span(2)], [100])
         found.append(live.is_behind)
         live.wake()
         found.append(live.is_behind)
@@ -199,8 +199,8 @@ def test_catching_up_lets_others_have_their_turn() -> None:
         pipeline.now = 10.0
         live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
         live.rest()
-        live.restore([decoded_span(number) for number in range(1, 5)], 400, 2.0)
-        live.restore([decoded_span(5)], 100, 2.5)
+        live.restore([decoded_span(number) for number in range(1, 5)], [100] * 4, 2.0)
+        live.restore([decoded_span(5)], [100], 2.5)
         running = asyncio.ensure_future(others())
         await live.catch_up(3.0)
         await running

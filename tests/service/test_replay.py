@@ -205,7 +205,7 @@ def test_a_span_that_came_before_its_trace_was_scored_is_not_done_with_it(tmp_pa
         await first.durability.replay(first.intake)
         first.live.rest()
         for span in (*spans, late):  # each closes the trace before; nothing is scored yet
-            first.intake.traces(request_of(span).SerializeToString(), Encoding.PROTOBUF)
+            await first.intake.traces(request_of(span).SerializeToString(), Encoding.PROTOBUF)
         scored: list[int] = []
         tell = first.engine.on_scored
         first.engine.on_scored = lambda trace: (scored.append(trace.trace_id[-1]), tell(trace))[0]
