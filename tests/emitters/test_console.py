@@ -46,7 +46,7 @@ def test_line_of_a_trajectory_that_passed() -> None:
 
 def test_line_of_a_trajectory_that_failed() -> None:
     """The line of a trajectory that failed says what failed and why."""
-    assert [f"22:13:20 ✗ {TRACE_ID.hex()} refund e1=1 e2=0.25 e3=failed  e2: 1 of 4 calls.; e3: KeyError"] == printed(
+    assert [f"22:13:20 ✗ {TRACE_ID.hex()} refund e1=1 e2=0.25 e3=failed  e2: 1 of 4 calls; e3: KeyError"] == printed(
         report(PASSED, NOT_PASSED, BROKEN)
     )
 
