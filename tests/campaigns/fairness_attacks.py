@@ -1,0 +1,146 @@
+"""What `fairness.py` does to a receiver: a few hundred kilobytes each, from a sender without special rights."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Final
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from conformance.processes import Process
+from receivers.otlp_requests import request_of, simple_span, span_id
+
+LARGE: Final = 60 * 2**20
+"""Bytes of the one large value: below the largest request."""
+
+_TIMEOUT_S: Final = 120.0
+
+
+def post(running: Process, body: bytes) -> int:
+    """Send a request, gzipped, and return the status; 0 where the connection broke."""
+    host, port = running.http_address
+    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+    try:
+        headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+        connection.request("POST", "/v1/traces", body, headers)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def text(key: str, value: str) -> KeyValue:
+    """Return an attribute with a text."""
+    return KeyValue(key=key, value=AnyValue(string_value=value))
+
+
+def large_among_small(number: int) -> bytes:
+    """Return a request in which one span holds nearly all, beside two thousand that are dropped as duplicates.
+
+    An attribute may be 1 MiB long, so that it takes many of them.
+    """
+    pieces = [text(f"gen_ai.input.messages.{piece}", "x" * 2**20) for piece in range(LARGE // 2**20)]
+    large = simple_span(number, 1, attributes=pieces, parent_span_id=span_id(9))
+    small = simple_span(number, 2, parent_span_id=span_id(1))
+    return gzip.compress(request_of(large, *[small] * 2_000).SerializeToString(), 9)
+
+
+def arrays_on_roots(first: int, roots: int = 15_000, items: int = 1_000) -> bytes:
+    """Return a request of roots that each have an array of many items."""
+    array = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)] * items))
+    spans = [simple_span(first + n, attributes=[KeyValue(key="a", value=array)]) for n in range(roots)]
+    return gzip.compress(request_of(*spans).SerializeToString(), 9)
+
+
+def many_attributes(first: int, spans: int = 65_000, attributes: int = 24) -> bytes:
+    """Return a request of as many spans as there may be, each a root with attributes of its own."""
+    pairs = [text(f"k{n}", "v") for n in range(attributes)]
+    return gzip.compress(
+        request_of(*[simple_span(first + n, attributes=pairs) for n in range(spans)]).SerializeToString(), 9
+    )
+
+
+def many_events(first: int, spans: int = 60, events: int = 128, attributes: int = 100) -> bytes:
+    """Return a request of spans with as many events as are kept, each with attributes."""
+    pairs = [text(f"k{n}", "v") for n in range(attributes)]
+    event = Span.Event(name="e", time_unix_nano=1, attributes=pairs)
+    made = [simple_span(first + n, events=[event] * events) for n in range(spans)]
+    return gzip.compress(request_of(*made).SerializeToString(), 9)
+
+
+def rootless(first: int, traces: int = 40_000) -> bytes:
+    """Return a request of traces without a root, which are all due at the same time."""
+    spans = [simple_span(first + n, 2, parent_span_id=span_id(1)) for n in range(traces)]
+    return gzip.compress(request_of(*spans).SerializeToString(), 9)
+
+
+def rootless_arrays(first: int, spans: int = 15_000, items: int = 1_000) -> bytes:
+    """Return a request of open traces that each have an array of many items: at a start it is read again."""
+    array = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)] * items))
+    made = [
+        simple_span(first + n, 2, attributes=[KeyValue(key="a", value=array)], parent_span_id=span_id(1))
+        for n in range(spans)
+    ]
+    return gzip.compress(request_of(*made).SerializeToString(), 9)
+
+
+def until_ready(running: Process) -> None:
+    """Return when the receiver says that it is ready."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    url = f"http://127.0.0.1:{running.pages[1]}/readyz"
+    while time.monotonic() < deadline:
+        try:
+            urllib.request.urlopen(url, timeout=_TIMEOUT_S).close()
+        except urllib.error.HTTPError:
+            time.sleep(0.05)
+        else:
+            return
+    message = "it did not become ready"
+    raise TimeoutError(message)
+
+
+def kept_open(number: int, spans: int = 10) -> bytes:
+    """Return a request of one open trace that takes tens of mebibytes of the storage."""
+    pieces = [text(f"gen_ai.input.messages.{piece}", "x" * 2**20) for piece in range(5)]
+    made = [simple_span(number, 2 + n, attributes=pieces, parent_span_id=span_id(1)) for n in range(spans)]
+    return gzip.compress(request_of(*made).SerializeToString(), 9)
+
+
+@contextmanager
+def slow_bodies(running: Process, count: int = 64) -> Iterator[None]:
+    """Announce bodies of three bytes, and do not send them."""
+    head = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+    head += b"Content-Type: application/x-protobuf\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(closing(socket.create_connection(running.http_address))).sendall(head + b"\n")
+        yield
+
+
+@contextmanager
+def idle_connections(running: Process, count: int = 1_000) -> Iterator[None]:
+    """Hold connections of HTTP/2 on which nothing is asked."""
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.grpc_port)))).sendall(preface)
+        yield
+
+
+def repeated(running: Process, make: Callable[[int], bytes], times: int, apart: int = 1) -> list[int]:
+    """Send a number of requests one after the other, and return the statuses."""
+    return [post(running, make((1 << 64) + number * apart)) for number in range(times)]
+
+
+def held_for(seconds: float) -> None:
+    """Let something go on for so long."""
+    time.sleep(seconds)
