@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -91,7 +93,9 @@ class Outcome:
 
 
 def _p99(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=100)[98] if len(seconds) > 1 else max(seconds, default=0.0)
+    return (
+        statistics.quantiles(seconds, n=100, method="inclusive")[98] if len(seconds) > 1 else max(seconds, default=0.0)
+    )
 
 
 def _memory(running: Process) -> None:
@@ -152,15 +156,28 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
 
 def restart(directory: Path, requests: int = 4) -> Outcome:
     """Kill the receiver with large requests stored, start it again, and ask for `/livez` from its first moment on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        pages = free.getsockname()[1]
     configuration = _configuration(directory, Attack(run=lambda _: None, timeout="10m"))
+    configuration = configuration.replace(
+        'prometheus: {endpoint: "127.0.0.1:0"', f'prometheus: {{endpoint: "127.0.0.1:{pages}"'
+    )
     with process(directory, configuration) as running:
         statuses = attacks.repeated(running, attacks.rootless_arrays, requests, apart=10**6)
         assert [200] * requests == statuses, statuses
-    with process(directory, configuration) as running, running.peak() as peak:
-        prober = Prober(f"http://127.0.0.1:{running.pages[1]}/livez")
-        attacks.until_ready(running)
+    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(directory / "spanscore.yaml")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as again:
+        began = time.monotonic()
+        attacks.until_answered(f"http://127.0.0.1:{pages}/livez")
+        first_s = time.monotonic() - began
+        prober = Prober(f"http://127.0.0.1:{pages}/livez")
+        attacks.until_answered(f"http://127.0.0.1:{pages}/readyz")
+        ready_s = time.monotonic() - began
         prober.end()
-    return Outcome(sent=1, livez_s=prober.seconds, unanswered=prober.unanswered, peak_rss=peak.highest)
+        peak = int(re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{again.pid}/status").read_text())[0]) * 1024
+        again.kill()
+    print(f"{'restart':12} first answer of /livez after {first_s:.1f} s, ready after {ready_s:.1f} s")
+    return Outcome(sent=requests, livez_s=prober.seconds, unanswered=prober.unanswered, peak_rss=peak)
 
 
 def _configuration(directory: Path, attack: Attack) -> str:

@@ -6,7 +6,6 @@ import gzip
 import http.client
 import socket
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -22,6 +21,7 @@ LARGE: Final = 60 * 2**20
 """Bytes of the one large value: below the largest request."""
 
 _TIMEOUT_S: Final = 120.0
+_LONGEST_START_S: Final = 600.0
 
 
 def post(running: Process, body: bytes) -> int:
@@ -93,18 +93,17 @@ def rootless_arrays(first: int, spans: int = 15_000, items: int = 1_000) -> byte
     return gzip.compress(request_of(*made).SerializeToString(), 9)
 
 
-def until_ready(running: Process) -> None:
-    """Return when the receiver says that it is ready."""
-    deadline = time.monotonic() + _TIMEOUT_S
-    url = f"http://127.0.0.1:{running.pages[1]}/readyz"
+def until_answered(url: str) -> None:
+    """Return when a page says that all is well."""
+    deadline = time.monotonic() + _LONGEST_START_S
     while time.monotonic() < deadline:
         try:
             urllib.request.urlopen(url, timeout=_TIMEOUT_S).close()
-        except urllib.error.HTTPError:
-            time.sleep(0.05)
+        except OSError:  # nobody listens yet, or it says that all is not well
+            time.sleep(0.02)
         else:
             return
-    message = "it did not become ready"
+    message = f"{url} never said that all is well"
     raise TimeoutError(message)
 
 
