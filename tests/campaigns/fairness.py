@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -57,6 +58,8 @@ class Attack:
     """What is done to the receiver while the honest ones go on."""
 
     run: Callable[[Process], object]
+    beforehand: Callable[[Process], AbstractContextManager[object]] = nullcontext
+    """What there is already when the honest ones come."""
     timeout: str = "60s"
     storage: str = "1GiB"
 
@@ -127,6 +130,7 @@ ATTACKS: Final = {
     "loop": Attack(run=_loop),
     "expiry": Attack(run=_expiry, timeout="2s"),
     "slow bodies": Attack(run=_slow_bodies),
+    "idle": Attack(run=lambda _: attacks.held_for(8.0), beforehand=attacks.idle_connections),
     "storage": Attack(run=_storage, storage="128MiB"),
 }
 
@@ -137,10 +141,11 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     configuration = _configuration(directory, attack)
     with process(directory, configuration) as running, running.peak() as peak:
         prober = Prober(f"http://127.0.0.1:{running.pages[1]}/livez")
-        agents = [_agent(protocol, running) for protocol in _PROTOCOLS]
-        attacks.held_for(beforehand_s)
-        attack.run(running)
-        attacks.held_for(beforehand_s)
+        with attack.beforehand(running):
+            agents = [_agent(protocol, running) for protocol in _PROTOCOLS]
+            attacks.held_for(beforehand_s)
+            attack.run(running)
+            attacks.held_for(beforehand_s)
         for agent in agents:
             agent.send_signal(signal.SIGINT)
         told = [json.loads(agent.communicate(timeout=DEADLINE_S)[0]) for agent in agents]
