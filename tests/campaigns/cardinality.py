@@ -11,6 +11,7 @@ import argparse
 import re
 import sys
 import tempfile
+import time
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ telemetry: {log_level: info}
 """
 _EVALUATIONS: Final = "spanscore_evaluations_total"
 _CALLS: Final = "gen_ai_execute_tool_duration_seconds_count"
+_SCORED: Final = "spanscore_evaluation_duration_seconds_count"
 _SCORES: Final = "gen_ai_evaluation_score_count"
 
 
@@ -76,9 +78,9 @@ def run(directory: Path, traces: int) -> Outcome:
             numbers = range(start, min(traces + 1, start + _TRACES_PER_REQUEST))
             send(client, ExportTraceServiceRequest(resource_spans=map(_trace, numbers)))
         client.close()
-        page = _page(running)
-        while _sums(page)["spanscore_spans_live"]:
-            page = _page(running)
+        until = time.monotonic() + DEADLINE_S
+        while _sums(page := _page(running))[_SCORED] < traces and time.monotonic() < until:
+            pass  # closed traces are scored in slices
     sums, series = _sums(page), _series(page)
     return Outcome(
         traces=traces,

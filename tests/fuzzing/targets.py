@@ -29,7 +29,6 @@ from spanscore.receivers._otlp import Decoded, MalformedRequest
 from spanscore.receivers._otlp_json import decode_json
 from spanscore.receivers._otlp_protobuf import decode_protobuf
 from spanscore.storage.records import (
-    FILE_HEADER_SIZE,
     Entry,
     FileHeader,
     Kind,
@@ -175,7 +174,7 @@ def segment(body: bytes) -> None:
         found = scan(body)
     except UnknownVersion:
         return
-    end = FILE_HEADER_SIZE
+    end = 0  # of a file that was cut at the front, the header may be what is missing
     for record in found.records:
         assert end <= record.offset < record.start <= record.end <= len(body)
         assert found.header is not None

@@ -46,7 +46,7 @@ FRAMEWORKS = (
     ),
     Framework(
         name="langgraph",
-        error="refunds.GatewayError: payment gateway timed out",
+        error="GatewayError: payment gateway timed out",
         hiding={"TRACELOOP_TRACE_CONTENT": "false"},
     ),
     Framework(
