@@ -129,10 +129,10 @@ class Engine:
         self._enqueue(self.table.drain())
         return tuple(self._scored(until))
 
-    def drain_ended(self, until: float) -> tuple[Report, ...]:
-        """Close and score the traces whose root has ended, as far as there is time; all others stay open."""
+    def drain_ended(self, until: float, also: Iterable[bytes] = ()) -> tuple[Report, ...]:
+        """Close and score the traces whose root has ended, and these, as far as there is time; others stay open."""
         reports = self._scored(until)
-        for trace_id in self.table.ended():
+        for trace_id in (*self.table.ended(), *also):
             if self._clock() >= until:
                 break
             trace = self.table.close(trace_id)

@@ -297,6 +297,24 @@ def test_a_directory_that_was_removed_is_noticed_and_made_again(tmp_path: Path) 
         assert ("1.0", 2) == (storage_metrics(running)["lost_total"], running.service.engine.counts().received)
 
 
+@pytest.mark.parametrize("is_made_again", [True, False])
+def test_a_trace_whose_files_were_removed_is_scored_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_made_again: bool
+) -> None:
+    """The next start would not find it, or find it in part; one that is stored is left for it."""
+    parent = tmp_path / "parent"
+    with serving(configuration(parent, "traces: {trace_timeout: 1h}")) as running:
+        post(running, CHILD)
+        shutil.rmtree(parent)
+        if is_made_again:
+            eventually(lambda: readiness(running)[0] == 503)
+            parent.mkdir()
+            eventually(lambda: readiness(running)[0] == 200)
+        engine = running.service.engine
+    assert {"shutdown": 1} == {reason: count for reason, count in engine.counts().closed.items() if count}
+    assert "storage: files were removed, so traces are scored as they are: 1" in caplog.text
+
+
 @pytest.mark.parametrize(("durability", "waits"), [("power", True), ("crash", False)])
 def test_the_answer_waits_for_the_disk(tmp_path: Path, durability: str, waits: bool) -> None:  # noqa: FBT001 - a case of the test
     """With `power` a request is not acknowledged before the disk has it, and others are taken meanwhile."""

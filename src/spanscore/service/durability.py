@@ -180,6 +180,14 @@ class Durability:
         self._waiting.append((self._written, synced))
         await synced
 
+    def only_in_memory(self) -> frozenset[bytes]:
+        """Return the open traces that the next start would not find whole, as somebody removed what was stored."""
+        with self._lock:
+            found = frozenset() if self._storage is None else self._storage.only_in_memory()
+        if found:
+            _log.warning("storage: files were removed, so traces are scored as they are: %d", len(found))
+        return found
+
     def rest(self) -> None:
         """Close no more traces until `stop` tells whether everything was sent."""
         self._resting = True

@@ -192,7 +192,7 @@ class Service:
         """Take nothing more, score what is there, send it, and close. May be called twice.
 
         Where spans are stored, traces whose root has not ended are left for the next start: scored now, they would
-        count as incomplete.
+        count as incomplete. What the next start would not find, as its files were removed, is scored now all the same.
 
         Args:
             grace_s: how long requests under way may take.
@@ -232,7 +232,7 @@ class Service:
         if self._durability is None:
             self.engine.drain(until)
         elif not self._durability.is_replaying:  # else more of the traces may be left where they are stored
-            self.engine.drain_ended(until)
+            self.engine.drain_ended(until, also=self._durability.only_in_memory())
         in_time = time.monotonic() < until
         return self.engine.close(close_s) and in_time
 

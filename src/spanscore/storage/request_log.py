@@ -81,6 +81,8 @@ class RequestLog:
         """How many bytes are kept for each trace that is not scored yet, those first for which some were kept first."""
         self.open_size = 0
         """The sum of it."""
+        self.forgotten: Final[set[bytes]] = set()
+        """The traces that are not scored yet, and of which a part was in files that somebody removed."""
         self._disk: Final = disk
         self._segment_size: Final = segment_size
         self._current: Segment | None = None
@@ -140,6 +142,7 @@ class RequestLog:
     def scored(self, trace_id: bytes) -> None:
         """Learn that a trace is no longer open, though what is kept for it is still needed."""
         self.open_size -= self.open.pop(trace_id, 0)
+        self.forgotten.discard(trace_id)
 
     def release(self, trace_id: bytes) -> None:
         """Keep nothing for this trace any more."""
@@ -216,6 +219,7 @@ class RequestLog:
                 if trace_id in self.open:
                     self.open[trace_id] -= held.size
                     self.open_size -= held.size
+                    self.forgotten.add(trace_id)
             segment.held.clear()
             self._retire(segment)
         return lost

@@ -225,6 +225,11 @@ class Storage:
         self._log.synced(result)
         self._closed.synced(result)
 
+    def only_in_memory(self) -> frozenset[bytes]:
+        """Look for the files, and return the traces not scored yet that the next start would not find whole."""
+        self._look_for_files()
+        return frozenset(self._log.open if self._gone else self._log.forgotten)
+
     def look_after(self) -> None:
         """Delete what is not needed, and find out whether there is room again. To be called about every second."""
         self._look_for_files()
