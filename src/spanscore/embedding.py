@@ -20,11 +20,11 @@ from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.emitters.span_events import SpanEvents
 from spanscore.engine import Engine
-from spanscore.instruments import EXPORT_FAILURES
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import OutputError, outputs
+from spanscore.own_instruments import EXPORT_FAILURES
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple, TypeAlias
 from spanscore.collect.table import Counts, TraceTable
 from spanscore.contracts import Emitter
 from spanscore.faults import fault
-from spanscore.instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT, Instrument
+from spanscore.instruments import Instrument
 from spanscore.model import Failed, Report, Span, Trace
+from spanscore.own_instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.pipeline import Pipeline, Scoring
 from spanscore.tallies import Tallies
 

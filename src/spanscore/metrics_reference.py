@@ -12,23 +12,20 @@ from typing import Final
 
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
-from spanscore.instruments import (
-    EXPORT_FAILURES,
-    OUTCOME,
-    OWN_INSTRUMENTS,
-    REQUESTS_REFUSED,
-    SCORE_INSTRUMENTS,
-    SPANS_DROPPED,
-    SPANS_LATE,
-    SPANS_REFUSED,
-    TRACES_CLOSED,
-    Instrument,
-    InstrumentKind,
-)
+from spanscore.instruments import OUTCOME, SCORE_INSTRUMENTS, Instrument, InstrumentKind
 from spanscore.metrics.exposition import prometheus_label, prometheus_name
 from spanscore.metrics.measurements import OTHER_ERROR
 from spanscore.metrics.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
 from spanscore.model import CloseReason
+from spanscore.own_instruments import (
+    EXPORT_FAILURES,
+    OWN_INSTRUMENTS,
+    REQUESTS_REFUSED,
+    SPANS_DROPPED,
+    SPANS_LATE,
+    SPANS_REFUSED,
+    TRACES_CLOSED,
+)
 from spanscore.receivers._otlp import Refusal
 from spanscore.receivers._requests import Busy, Wrong
 

@@ -11,7 +11,10 @@ from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.collect.table import Counts
 from spanscore.engine import Engine
-from spanscore.instruments import (
+from spanscore.instruments import Instrument, InstrumentKind
+from spanscore.metrics.series import Read, Values
+from spanscore.model import CloseReason
+from spanscore.own_instruments import (
     DIALECT_ERRORS,
     EVALUATION_ERRORS,
     EXPORT_FAILURES,
@@ -29,11 +32,7 @@ from spanscore.instruments import (
     TRACES_OPEN,
     TRACES_REVISED,
     TRACES_UNRECOGNISED,
-    Instrument,
-    InstrumentKind,
 )
-from spanscore.metrics.series import Read, Values
-from spanscore.model import CloseReason
 from spanscore.tallies import Tallies
 
 Numbers: TypeAlias = Mapping[Values, float]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from spanscore.config import Config
-from spanscore.instruments import (
+from spanscore.metrics.telemetry import Telemetry
+from spanscore.own_instruments import (
     KAFKA_COMMIT_FAILURES,
     KAFKA_LAG,
     KAFKA_MISROUTED,
@@ -15,7 +16,6 @@ from spanscore.instruments import (
     KAFKA_RECORDS,
     KAFKA_UNCOMMITTED,
 )
-from spanscore.metrics.telemetry import Telemetry
 from spanscore.receivers._intake import Encoding, Intake, Take
 from spanscore.receivers._kafka_records import KafkaSettings
 from spanscore.receivers.kafka import Kafka

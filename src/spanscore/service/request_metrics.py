@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spanscore.instruments import REQUESTS_ACCEPTED, REQUESTS_EMPTY, REQUESTS_REFUSED
 from spanscore.metrics.telemetry import Telemetry
+from spanscore.own_instruments import REQUESTS_ACCEPTED, REQUESTS_EMPTY, REQUESTS_REFUSED
 from spanscore.receivers._requests import RequestCounts
 
 
