@@ -184,6 +184,22 @@ def test_a_case_that_was_not_checked_fails_the_gate(tmp_path: Path, capsys: pyte
     assert [0, 0] == [main([*arguments, *more]) for more in (["--allow-unscored"], ["--case", others[0]])]
 
 
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_cases_cannot_move_the_cursor_or_flood_the_terminal(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cases hold any text, and there may be any number of them: each is one printable line, and the first are named."""
+    config = golden(tmp_path, *(f"\x1b[2J\n{number}" for number in range(50)))
+    (tmp_path / "one.jsonl").write_bytes(gzip.decompress((CORPUS / "google-adk-oi.jsonl.gz").read_bytes()))
+
+    assert 1 == main(["score", str(tmp_path / "one.jsonl"), "--config", str(config), "--format", form])
+    out, errors = capsys.readouterr()
+    told = errors if form == "json" else out
+    assert "\x1b" not in told
+    assert 20 == told.count("golden did not check a case: ")
+    assert told.count("\n... and ") == 1
+
+
 def test_nothing_to_score_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An empty recording fails with one sentence, whatever is configured."""
     (tmp_path / "empty.jsonl").write_text("")

@@ -31,6 +31,21 @@ def test_the_bare_command_says_what_there_is() -> None:
     assert any("spanscore COMMAND --help" in line for line in lines)
 
 
+@pytest.mark.parametrize("columns", [30, 60, 80])
+def test_the_overview_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is wider than the terminal, and nothing is lost by it."""
+    main([])
+    whole = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", str(columns))
+    main([])
+    told = capsys.readouterr().out
+
+    assert columns >= max(map(len, told.splitlines()))
+    assert sorted(whole.split()) == sorted(told.split())
+
+
 def test_every_command_is_in_the_overview(capsys: pytest.CaptureFixture[str]) -> None:
     """What the overview lists can be run, and what can be run is listed."""
     main([])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Final
 
+from spanscore.cli._columns import width_of
 from spanscore.cli._overview import overview
 from spanscore.cli._parser import Parser
 from spanscore.cli._service_manager import hold_hangups
@@ -62,9 +63,9 @@ def _parser() -> argparse.ArgumentParser:
 class _Main(Parser):
     def format_help(self) -> str:
         """Return what there is, in groups, where argparse would list the commands in one."""
-        return overview()
+        return overview(width_of(sys.stdout))
 
 
 def _overview(_arguments: argparse.Namespace) -> int:
-    print(overview(), end="")
+    print(overview(width_of(sys.stdout)), end="")
     return OK

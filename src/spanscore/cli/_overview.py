@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Final
+
+from spanscore.cli._columns import side_by_side
 
 _FIRST: Final = {
     "spanscore demo": "watch a sample agent being scored: no other server, no network",
@@ -29,26 +33,35 @@ SUMMARIES: Final = {name: text for group in _COMMANDS.values() for name, text in
 """One line for each command."""
 
 
-def overview() -> str:
-    """Return the text."""
+_LONGEST: Final = max(map(len, _FIRST))
+
+
+def overview(width: int | None) -> str:
+    """Return the text.
+
+    Args:
+        width: of the lines; None where they may have any.
+    """
+
+    def wrapped(text: str) -> str:
+        return text if width is None else textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
+
+    def listed(entries: Mapping[str, str]) -> Iterator[str]:
+        return side_by_side(entries.items(), width, _LONGEST, "  ")
+
     lines = [
-        f"spanscore {version('spanscore')}: scores the tool calls of LLM agents from OpenTelemetry spans.",
+        wrapped(f"spanscore {version('spanscore')}: scores the tool calls of LLM agents from OpenTelemetry spans."),
         "",
-        "Usage: spanscore COMMAND [OPTION...]",
+        wrapped("Usage: spanscore COMMAND [OPTION...]"),
         "",
         "First steps:",
-        *_aligned(_FIRST),
+        *listed(_FIRST),
     ]
     for title, commands in _COMMANDS.items():
-        lines += ["", f"{title}:", *_aligned(commands)]
+        lines += ["", f"{title}:", *listed(commands)]
     lines += [
         "",
-        "Help on a command: spanscore COMMAND --help. Version: spanscore --version.",
-        "Exit status: 0 all is well, 1 something failed, 2 usage or configuration.",
+        wrapped("Help on a command: spanscore COMMAND --help. Version: spanscore --version."),
+        wrapped("Exit status: 0 all is well, 1 something failed, 2 usage or configuration."),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _aligned(entries: dict[str, str]) -> list[str]:
-    width = max(map(len, _FIRST)) + 2
-    return [f"  {name:{width}}{text}" for name, text in entries.items()]

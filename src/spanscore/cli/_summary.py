@@ -10,11 +10,14 @@ from spanscore.cli._matched import Matched
 from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
+from spanscore.printable import printable
 from spanscore.tally import Tally
 
 _ROUNDING: Final = 1e-12
 _REASONS_KEPT: Final = 1_000
 _REASONS_TOLD: Final = 3
+_CASES_TOLD: Final = 20
+_LINE_WIDTH: Final = 1_000
 
 
 class Summary:
@@ -78,6 +81,15 @@ class Summary:
         for name, dataset in self._datasets.items():
             yield from ((name, why) for why in dataset.missed())
             yield from ((name, why) for why in (() if self._is_part else dataset.unused()))
+
+    def unchecked(self) -> list[str]:
+        """Return a line for each case and each evaluator that was not checked; of many cases the first are named."""
+        cases = [f"{name} did not check a case: {why}" for name, why in self.unchecked_cases()]
+        if len(cases) > _CASES_TOLD:
+            more = len(cases) - _CASES_TOLD
+            cases[_CASES_TOLD:] = [f"... and {more} more case{'s' if more > 1 else ''}"]
+        lines = [*cases, *(f"{name} checked nothing: {why}" for name, why in self.unscored())]
+        return [printable(line, _LINE_WIDTH) for line in lines]
 
     def skipped(self) -> Iterator[tuple[str, int, str]]:
         """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first."""

@@ -93,12 +93,8 @@ class Table:
         """Print what was not scored and why: what checked nothing must not look as if all were well."""
         for name, skipped, reasons in summary.skipped():
             self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
-        cases = list(summary.unchecked_cases())
-        told = [f"{name} did not check a case: {why}" for name, why in cases[:_OTHERS_SHOWN]]
-        if len(cases) > _OTHERS_SHOWN:
-            told.append(f"... and {_plural(len(cases) - _OTHERS_SHOWN, 'more case')}")
-        for each in [*told, *(f"{name} checked nothing: {why}" for name, why in summary.unscored())]:
-            self._console.print(Text(printable(each, _SENTENCE_WIDTH), style="yellow"))
+        for line in summary.unchecked():
+            self._console.print(Text(line, style="yellow"))
 
     def _tell(self, report: Report, evaluation: Evaluation) -> None:
         match evaluation.outcome:
