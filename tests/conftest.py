@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,12 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something of the machine, not of the code: nothing here is a timed test.
 settings.register_profile("spanscore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("spanscore")
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector look no more at thousands of tests, which takes it half a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,6 +145,19 @@ class Running:
     def pages(self) -> str:
         """The base URL of the pages."""
         return f"http://{self.service.addresses[PAGES][0]}"
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Ask for a page, and return its status and text."""
+        connection = http.client.HTTPConnection(self.pages.removeprefix("http://"), timeout=DEADLINE_S)
+        with closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def readiness(self) -> tuple[int, dict[str, str]]:
+        """Ask whether requests are taken, and return the status and the state of each part."""
+        status, states = self.page("/readyz")
+        return status, json.loads(states)
 
     def stop(self) -> None:
         """Stop it, and wait until it has."""

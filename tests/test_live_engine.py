@@ -161,7 +161,7 @@ def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
 
     asyncio.run(scenario())
     one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
-    assert [one, two, "turn", three, four, "turn"] == seen
+    assert [one, two, "turn", three, four, "turn", "turn"] == seen  # the last report goes out after a slice is over
 
 
 def test_it_is_behind_while_too_much_waits() -> None:
@@ -182,6 +182,29 @@ def test_it_is_behind_while_too_much_waits() -> None:
         return found
 
     assert [False, True, False] == asyncio.run(scenario())
+
+
+def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
+    """Traces that are held until an evaluator elsewhere has answered take as much memory as any."""
+    table = TraceTable(TraceSettings(num_traces=1, span_limit=70_000, max_trace_bytes=2**30), lambda _: False)
+    answer: Future[Outcome] = Future()
+    evaluator = ToolCallTrajectory()
+    entry = EvaluatorEntry(name="e", type="t", resolve=lambda _: evaluator, elsewhere=lambda *_: answer)
+
+    async def scenario() -> list[bool]:
+        live = LiveEngine(Engine(table, Pipeline([entry], built_in_reader()), {}, time.monotonic))
+        live.take([decoded_span(1, number) for number in range(1, 65_537)], [1] * 65_536)
+        live.take([decoded_span(2)], [100])
+        found = [live.is_behind]
+        answer.set_result(Score(1.0, passed=True))
+        async with asyncio.timeout(DEADLINE_S):
+            while live.engine.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
+                await asyncio.sleep(0)
+        found.append(live.is_behind)
+        live.stop()
+        return found
+
+    assert [True, False] == asyncio.run(scenario())
 
 
 def test_catching_up_lets_others_have_their_turn() -> None:

@@ -73,7 +73,7 @@ class Engine:
         """Traces that were scored before a restart, but whose reports were not all sent: metrics have them already."""
         self._clock = clock
         self._closed: Final[deque[Trace]] = deque()
-        self._closed_spans = 0
+        self._unscored_spans = 0
         self._under_way: Final[deque[_UnderWay]] = deque()
         self._unscored: Final[Counter[bytes]] = Counter()
         self._told: Final[set[str]] = set()
@@ -110,8 +110,8 @@ class Engine:
 
     @property
     def backlog(self) -> int:
-        """How many spans are in traces that are closed and wait for `work`."""
-        return self._closed_spans
+        """How many spans are in traces that are closed and wait for their scores."""
+        return self._unscored_spans
 
     def started(self, trace_id: bytes, span_id: bytes) -> tuple[Report, ...]:
         """Learn that a span is running: its trace waits for it."""
@@ -210,22 +210,22 @@ class Engine:
     def _enqueue(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
             self._closed.append(trace)
-            self._closed_spans += len(trace.spans)
+            self._unscored_spans += len(trace.spans)
             self._unscored[trace.trace_id] += 1
 
-    def _wait_no_more(self, trace_id: bytes) -> None:
-        self._unscored[trace_id] -= 1
-        if not self._unscored[trace_id]:
-            del self._unscored[trace_id]
+    def _wait_no_more(self, trace: Trace) -> None:
+        self._unscored_spans -= len(trace.spans)
+        self._unscored[trace.trace_id] -= 1
+        if not self._unscored[trace.trace_id]:
+            del self._unscored[trace.trace_id]
 
     def _begin_next(self) -> None:
         trace = self._closed.popleft()
-        self._closed_spans -= len(trace.spans)
         began = self._clock()
         try:
             scoring = self.pipeline.begin(trace)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
-            self._wait_no_more(trace.trace_id)
+            self._wait_no_more(trace)
             self._contain(error, "a trace could not be scored")
             self.tallies.evaluation_errors["", type(error).__name__] += 1
             self.on_scored(trace)
@@ -249,7 +249,7 @@ class Engine:
     def _emitted(self, under_way: _UnderWay) -> tuple[Report, ...]:
         scoring, began = under_way
         trace = scoring.trace
-        self._wait_no_more(trace.trace_id)
+        self._wait_no_more(trace)
         reports = tuple(map(_as_told, scoring.reports()))
         self._measure(EVALUATION_DURATION, self._clock() - began)
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))

@@ -109,6 +109,7 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.TOO_LARGE: "it is larger than allowed",
     Wrong.TIMED_OUT: "it did not come in time",
     Wrong.UNAUTHENTICATED: "it has no valid token",
+    Wrong.MISDIRECTED: "it is from a web page that leads its own name to this machine",
     Wrong.UNSUPPORTED: "its encoding or its compression is not known",
     Wrong.NOT_FOUND: "nothing is served at its path",
     Wrong.METHOD_NOT_ALLOWED: "its method is not POST",
@@ -122,6 +123,7 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
 }
 _EXPORT_FAILURES: Final[Mapping[str, str]] = {
     "queue_full": "the emitter's queue had no room",
+    "not_started": "the exporter could not be started in the application's process",
     "shut_down": "the application had shut its meter or logger provider down",
     "export_failed": "the receiver refused, or could not be reached in time",
     "any other": "the type of the error that was raised",

@@ -188,7 +188,7 @@ STORAGE_REFUSED: Final = Instrument(
     name="spanscore.storage.refused",
     kind=InstrumentKind.COUNTER,
     unit="{request}",
-    description="Requests that could not be stored, and were answered with a request to retry, by why.",
+    description="Requests that could not be stored, by why; but for `too_large`, their senders were told to retry.",
     attributes=(REASON,),
 )
 STORAGE_SYNC_FAILURES: Final = Instrument(

@@ -150,6 +150,7 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
     groups: list[int] = []
     while True:
         wire_type = tag & 7
+        start = position
         if wire_type == _VARINT:
             _, position = _varint(body, position, end)
         elif wire_type == _FIXED64:
@@ -157,8 +158,8 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
         elif wire_type == _FIXED32:
             position += 4
         elif wire_type == _LENGTH_DELIMITED:
-            length, position = _varint(body, position, end)
-            position += length
+            length, start = _varint(body, position, end)
+            position = start + length
         elif wire_type == _START_GROUP:
             groups.append(tag >> 3)
         elif wire_type == _END_GROUP and groups and groups[-1] == tag >> 3:
@@ -167,7 +168,7 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
             message = f"byte {position} is behind a tag that protobuf does not know"
             raise WireError(message)
         if position > end:
-            message = f"the field at byte {position} is cut off"
+            message = f"the field at byte {start} is cut off"
             raise WireError(message)
         if not groups:
             return position

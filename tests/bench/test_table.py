@@ -8,6 +8,7 @@ import pytest
 from bench.goals import GOALS, Row, Run, judged, unavailable
 
 from bench import table
+from deadline import DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the benchmarks as a user does."""
     command = [sys.executable, "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
 def test_a_goal_is_judged_by_what_to_reach() -> None:

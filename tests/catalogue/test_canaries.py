@@ -8,25 +8,23 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from catalogue.test_structure import text
-from cli.test_serve_command import serve
+from commands import serve, spanscore
 from otlp_capture import FORBIDDEN, UNAVAILABLE, Capture, capturing
 from receivers.otlp_requests import request_of, simple_span, to_json
 from receivers.receiving import JSON, PROTOBUF
 from serving import DEADLINE_S
 from spanscore import config
+from spanscore.cli import main
 
 CANARY = "canary-9b2d"
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -173,17 +171,6 @@ def test_a_receiver_that_everything_goes_wrong_with(path: Path) -> None:
         assert CANARY not in told
 
 
-def spanscore(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "spanscore", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-
-
 WRONG = """
 exporters: {otlp: {endpoint: 'KEY', headers: [INLINE], protocol: 'KEY'}}
 traces: {num_traces: 'KEY', unit: 'KEY', trace_timeout: 'KEY'}
@@ -194,12 +181,13 @@ receivers: {otlp: {auth: {bearer_token_file: tokens.txt, token: 'KEY'}}}
 """
 
 
-def test_a_configuration_in_which_everything_is_wrong(path: Path) -> None:
+def test_a_configuration_in_which_everything_is_wrong(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `check` says of the wrong values shows no secret and nothing from the environment."""
     path.write_text(WRONG.replace("KEY", "${env:UPSTREAM_KEY}").replace("INLINE", f"inline-{CANARY}"))
-    told = spanscore("check", path)
-    assert (2, True) == (told.returncode, len(told.stderr.splitlines()) > 7)
-    assert CANARY not in told.stdout + told.stderr
+    assert 2 == main(["check", str(path)])
+    told = capsys.readouterr()
+    assert len(told.err.splitlines()) > 7
+    assert CANARY not in told.out + told.err
 
 
 def test_recordings_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
@@ -221,10 +209,12 @@ def test_recordings_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("demo", "--help"), ("describe", "trajectory_match"), ("schema",), ("list",)])
-def test_commands_that_only_tell(path: Path, arguments: tuple[str, ...]) -> None:
+def test_commands_that_only_tell(path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """The environment is not shown by what only explains."""
-    told = spanscore(*arguments)
-    assert (0, False) == (told.returncode, CANARY in told.stdout + told.stderr)
+    with pytest.raises(SystemExit) if "--help" in arguments else contextlib.nullcontext():
+        assert 0 == main(list(arguments))
+    told = capsys.readouterr()
+    assert (True, False) == (bool(told.out), CANARY in told.out + told.err)
 
 
 def test_a_configuration_shown(path: Path) -> None:

@@ -280,7 +280,9 @@ def test_ids_made_to_collide() -> None:
     """Python's hash of ids is keyed anew in each process, so that nobody can choose ids that collide."""
     program = "import spanscore.collect.remembered; print(hash(bytes(range(16))))"
     hashes = {
-        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env={}).stdout
+        subprocess.run(
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True, env={}, timeout=DEADLINE_S
+        ).stdout
         for _ in range(2)
     }
     assert 2 == len(hashes)

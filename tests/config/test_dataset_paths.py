@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from commands import SPANSCORE
 from deadline import DEADLINE_S
 from spanscore.config import Config
 from spanscore.evaluators.tool_call_order import ToolCallOrder
@@ -90,7 +90,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
     """`spanscore check` says what is wrong and ends."""
     os.mkfifo(tmp_path / "rows.jsonl")
     (tmp_path / "c.yaml").write_text(entry("rows.jsonl"))
-    command = [sys.executable, "-m", "spanscore", "check", "c.yaml"]
+    command = [*SPANSCORE, "check", "c.yaml"]
 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 

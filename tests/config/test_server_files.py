@@ -81,7 +81,7 @@ def test_elsewhere_the_files_need_not_be_there(written: Path) -> None:
 
 def test_secrets_that_everybody_can_read_are_told(written: Path) -> None:
     """There is a warning for the private key, the tokens, and a configuration with a secret in it."""
-    assert [] == list(config.load(written).exposed_secrets())
+    assert [] == list(config.load(written).doubts())
 
     written.write_text(WITH_FILES + "exporters: {otlp: {headers: {x-api-key: abc, x-tenant: '${env:HOME}'}}}\n")
     for file in written.parent.iterdir():
@@ -91,7 +91,7 @@ def test_secrets_that_everybody_can_read_are_told(written: Path) -> None:
         f"{written} holds exporters.otlp.headers.x-api-key, and {take_away}",
         f"{written.parent}/server.key (receivers.otlp.protocols.grpc.tls.key_file) {take_away}",
         f"{written.parent}/tokens.txt (receivers.otlp.auth.bearer_token_file) {take_away}",
-    ] == list(config.load(written).exposed_secrets())
+    ] == list(config.load(written).doubts())
 
 
 @pytest.mark.parametrize("headers", ["canary", "[canary]", "{x-api-key: {a: canary}}", "{x-api-key: [canary]}"])
@@ -101,3 +101,27 @@ def test_what_stands_under_headers_is_never_shown(headers: str) -> None:
         config.loads(f"exporters: {{otlp: {{headers: {headers}}}}}", "c.yaml", Path())
     assert "exporters.otlp.headers" in str(raised.value)
     assert "canary" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "warned"),
+    [
+        ("storage: {max_size: 64MiB}", [("grpc.max_recv_msg_size_mib", 64), ("http.max_request_body_size", 64)]),
+        ("storage: {max_size: 86MiB}", []),
+        ("storage: {max_size: 64MiB, durability: none}", []),
+        ("storage: {max_size: 64MiB}\nreceivers: {otlp: {protocols: {http: {max_request_body_size: 48MiB}}}}", []),
+        (
+            "storage: {max_size: 64MiB}\nreceivers: {otlp: {protocols: {http: {max_request_body_size: 49MiB}}}}",
+            [("http.max_request_body_size", 49)],
+        ),
+        ("storage: {max_size: 1MiB}\nreceivers: {kafka: {brokers: [a:9092], topic: t}}", []),
+    ],
+)
+def test_requests_that_could_never_be_kept_are_told(sections: str, warned: list[tuple[str, int]]) -> None:
+    """Of the storage a request may take three quarters; where larger ones are let in, that is hardly meant."""
+    told = list(config.loads(sections, "c.yaml", Path()).doubts())
+
+    assert len(warned) == len(told)
+    for (key, size_mib), line in zip(warned, told, strict=True):
+        assert line.startswith("c.yaml: storage.max_size has room for requests of at most 50331648 bytes")
+        assert f"receivers.otlp.protocols.{key} lets in {size_mib * 2**20}" in line

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from commands import SPANSCORE
 from serving import DEADLINE_S
 
 CONFIGURATION = """
@@ -96,7 +96,7 @@ def process(directory: Path, configuration: str = CONFIGURATION) -> Iterator[Pro
     path = directory / "spanscore.yaml"
     path.write_text(configuration)
     log = directory / "log"
-    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(path)]
+    command = [*SPANSCORE, "serve", "--config", str(path)]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, text=True) as running,

@@ -6,8 +6,6 @@ import gzip
 import io
 import resource
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from pathlib import Path
 import pytest
 from hyperframe.frame import ContinuationFrame, Frame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
 
+from commands import python
 from conformance.doors import GRPC, HTTP, OK, RESOURCE_EXHAUSTED, Served, Told, over_grpc, over_http
 from conformance.processes import Process, process
 from conformance.raw_http import head
@@ -125,7 +124,7 @@ def test_without_descriptors_those_connected_are_served(tmp_path: Path, door: st
             connected.sendall(head(len(ONE)) + ONE)
             assert 200 == answered(connected).status
         before_s = running.cpu_s()
-        subprocess.run([sys.executable, "-c", WORKS], check=True)
+        assert 0 == python("-c", WORKS).returncode
         assert running.cpu_s() - before_s < WORKED_S / 2
         crowd.close()
         send = over_grpc if door == "grpc" else over_http

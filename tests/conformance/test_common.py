@@ -255,9 +255,9 @@ def test_018_an_answer_means_that_the_request_is_on_disk(door: Door, tmp_path: P
         return any(trace_id(number) in content or trace_id(number).hex().encode() in content for content in written)
 
     with chain(storage=f"{{directory: {tmp_path}, max_size: 64KiB}}", traces="{decision_delay: 1h}") as running:
-        assert Told(OK) == door.send(running.running, request_of(simple_span(1)))
+        assert Told(OK) == door.send(running.running, request_of(simple_span(1, name="n" * 30_000)))
         assert is_stored(1)
-        told = door.send(running.running, request_of(simple_span(2, name="n" * 100_000)))
+        told = door.send(running.running, request_of(simple_span(2, name="n" * 40_000)))
         assert (UNAVAILABLE, True) == (told.code, told.retry_after_s is not None)
         assert [False, 1] == [is_stored(2), running.running.service.engine.counts().received]
 

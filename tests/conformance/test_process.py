@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
-import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from commands import spanscore
 from conformance.doors import GRPC, HTTP, OK, Door, Told, chain, over_http
-from conformance.lost_sockets import shut
 from conformance.processes import process
 from conformance.raw_http import head
+from own_sockets import shut
 from receivers.h2_client import H2Client
 from receivers.otlp_requests import request_of, simple_span, trace_id
 from receivers.receiving import Reply, answered, reply, retry_delay_s
-from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, loop_thread, serving
+from serving import DEADLINE_S, ON_ANY_PORT, eventually, loop_thread, serving
 from spanscore import config
 from spanscore.errors import ConfigError
 from spanscore.receivers import otlp_grpc
@@ -32,22 +30,11 @@ FAREWELL_S = 3.0
 """For so long a call over gRPC is told when to come again: longer than by default, for those who are slow to ask."""
 
 
-def page(running: Running, path: str) -> Reply:
-    """Ask for a page."""
-    host, _, port = running.pages.removeprefix("http://").rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=DEADLINE_S)
-    connection.request("GET", path)
-    told = reply(connection.getresponse())
-    connection.close()
-    return told
-
-
 def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
     """Run the command until it ends by itself, and return its exit status and what it says."""
     path = tmp_path / "spanscore.yaml"
     path.write_text(configuration)
-    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(path)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    ended = spanscore("serve", "--config", path)
     return ended.returncode, ended.stderr
 
 
@@ -84,7 +71,7 @@ def test_095_at_the_end_nobody_waits_for_a_refusal(monkeypatch: pytest.MonkeyPat
         assert b"100 Continue" in slow.recv(1000)
 
         stopping = running.thread.start(running.service.stop(DEADLINE_S))
-        eventually(lambda: page(running, "/readyz").status == 503)
+        eventually(lambda: running.readiness()[0] == 503)
         refused = over_h2.export(ONE)
         assert 14 == refused.code
         assert 1 <= (retry_delay_s(refused.details) or 0) <= 30
@@ -196,9 +183,9 @@ def test_100_one_listener_may_fail_without_the_others() -> None:
     """When a listening socket is gone, the others serve on, and readiness names what is wrong."""
     for lost, served in ((listeners.HTTP, GRPC), (listeners.GRPC, HTTP)):
         with serving() as running:
-            assert 200 == page(running, "/readyz").status
+            assert 200 == running.readiness()[0]
             shut(running.service.addresses[lost][0].port)
-            eventually(lambda: page(running, "/readyz").status == 503)
-            assert [lost] == [key for key, state in json.loads(page(running, "/readyz").body).items() if state != "ok"]
+            eventually(lambda: running.readiness()[0] == 503)
+            assert [lost] == [key for key, state in running.readiness()[1].items() if state != "ok"]
             assert Told(OK) == served.send(running, request_of(simple_span(1)))
-            assert 200 == page(running, "/livez").status
+            assert 200 == running.page("/livez")[0]

@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -58,6 +59,8 @@ class Tally:
         if self._warnings:
             self._fail(f"warns: {self._warnings.pop()}", body)
             self._warnings.clear()
+        if spent_s > self._target.slow_s:  # the garbage collector may have had its turn
+            spent_s = min(spent_s, self._again_s(body), self._again_s(body))
         if spent_s > self.slowest_s:
             self.slowest_s = spent_s
             if spent_s > self._target.slow_s:
@@ -65,6 +68,14 @@ class Tally:
         self.executions += 1
         if self._written is not None and self.executions % _WRITTEN_EVERY == 0:
             self.write()
+
+    def _again_s(self, body: bytes) -> float:
+        began = time.thread_time()
+        with suppress(Exception):  # it was told the first time
+            self._target.check(body)
+        spent_s = time.thread_time() - began
+        self._warnings.clear()
+        return spent_s
 
     def watch_warnings(self) -> None:
         """Take warnings for failures from now on: they would go to the standard error of whoever runs us."""

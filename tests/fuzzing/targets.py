@@ -14,7 +14,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from fuzzing.otlp_json import WANTED, answers, odd_request
+from fuzzing.otlp_json import WANTED, answers, answers_in_parts, odd_request
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
 from spanscore import config
 from spanscore.compare.json_schema import Schema, UncheckableError, Work
@@ -42,6 +42,7 @@ CONFIGURATIONS = Path(__file__).parents[2] / "config"
 
 _LARGEST_BODY = 64 * 1024
 _LONGEST_MESSAGE = 1024 * 1024
+_PART_SIZES = (1, 100)
 _RUN = 0x1122334455667788
 
 
@@ -120,10 +121,12 @@ def _has_ids(message: ExportTraceServiceRequest) -> bool:
 def otlp_json(body: bytes) -> None:
     """A request in JSON is decoded or refused as a whole; each span that is kept has ids, a name and clean text.
 
-    Decoding it by type, where that goes, makes no difference.
+    Decoding it by type, where that goes, makes no difference, and neither does taking it apart.
     """
     for wanted in (None, WANTED):
         actual, expected = answers(body, wanted)
+        assert expected == actual
+        actual, expected = answers_in_parts(body, wanted, _PART_SIZES[len(body) % len(_PART_SIZES)], expected)
         assert expected == actual
     try:
         decoded = decode_json(body)

@@ -276,6 +276,48 @@ def test_who_holds_more_than_an_equal_share_gives_way_to_who_does_not() -> None:
         assert ["40 gone", "20 are there"] == runner.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        pytest.param(60, ["asker gone"], id="it would have to go next"),
+        pytest.param(95, ["asker gone"], id="even all others have too little"),
+        pytest.param(15, ["slowest gone", "asker has it"], id="others are enough"),
+    ],
+)
+def test_nobody_goes_for_nothing(asked: int, told: list[str]) -> None:
+    """Who is among the slowest itself, or wants more than others have, takes nothing from them, and goes alone."""
+
+    async def scenario() -> list[str]:
+        admission = Admission(max_bytes=100)
+        heard: list[str] = []
+        may_ask = asyncio.Event()
+
+        async def read(name: str, size: int) -> None:
+            try:
+                async with admission.request() as held, held.reading():
+                    await held.add(size)
+                    if name == "asker":
+                        await may_ask.wait()
+                        await held.add(asked)
+                        heard.append("asker has it")
+                    await asyncio.Event().wait()
+            except Unavailable:
+                heard.append(f"{name} gone")
+
+        sizes = {"slowest": 20, "asker": 30, "faster": 45}
+        reading = [asyncio.create_task(read(name, size)) for name, size in sizes.items()]
+        await asyncio.sleep(10)
+        may_ask.set()
+        await asyncio.sleep(1)
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        return heard
+
+    with asyncio.Runner(loop_factory=FastLoop) as runner:
+        assert told == runner.run(scenario())
+
+
 def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:
     """Nobody knows the size of two hundred requests that never come; who comes after them is read within its wait."""
 

@@ -81,6 +81,16 @@ def test_json_is_sent_on_as_protobuf_itself_reads_it(seed: int) -> None:
     assert expected == sent_on_from_json(body)
 
 
+def test_a_refused_span_with_the_ids_of_a_good_one_is_taken_out() -> None:
+    """What is sent on is what was accepted, though only its links tell the two apart."""
+    refused, good = simple_span(1), simple_span(1)
+    refused.links.add(trace_id=bytes(16), span_id=bytes(9))
+    request = request_of(refused, good)
+
+    assert request_of(good) == sent_on(request)
+    assert request_of(good) == sent_on_from_json(to_json(request))
+
+
 UNKNOWN = b"\x9a\x06\x01x"  # field 99, with a text
 
 

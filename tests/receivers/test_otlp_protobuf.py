@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -11,6 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, Instr
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
+from commands import python
 from receivers.otlp_requests import decoded_span, request_of, simple_span, span_id, trace_id
 from spanscore import model
 from spanscore.read.wanted import WantedAttributes
@@ -200,9 +198,8 @@ def test_fields_of_the_profiling_signal_are_absent() -> None:
 
 def test_the_slow_protobuf_is_refused() -> None:
     """With protobuf's pure-Python implementation, importing the decoder fails and says what to do."""
-    environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
-    command = [sys.executable, "-c", "import spanscore.receivers._otlp_protobuf"]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    code = "import spanscore.receivers._otlp_protobuf"
+    result = python("-c", code, PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python")
 
     assert 1 == result.returncode
     assert result.stderr.splitlines()[-1].startswith("ImportError: spanscore needs protobuf's compiled implementation")

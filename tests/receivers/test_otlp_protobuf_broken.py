@@ -8,7 +8,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from receivers.otlp_requests import decoded_span, field, request_of, simple_span, trace_id
 from spanscore.receivers._otlp import Decoded, MalformedRequest, Refusal, Refused
-from spanscore.receivers._otlp_protobuf import decode_protobuf, trace_ids
+from spanscore.receivers._otlp_protobuf import decode_protobuf, decoding_protobuf, trace_ids
 
 BAD_TEXT = b"bad\xff\xfetext"
 BAD_TEXT_STAND_IN = "bad--text"  # of the same length
@@ -149,3 +149,24 @@ def test_millions_of_empty_spans_are_refused_unparsed() -> None:
 
     with pytest.raises(MalformedRequest, match="the request has more than 65536 spans"):
         decode_protobuf(body)
+
+
+BAD_SCOPES = field(1, field(2, field(1, b"\xff") + field(2, b"")) * 1_000)
+BAD_RESOURCE = field(1, field(1, b"\xff") + field(2, field(2, b"")) * 1_000)
+BAD_RESOURCES = field(1, field(1, b"\xff")) * 1_000
+UNKNOWN_IN_A_RESOURCE = field(1, field(2, field(2, b"\xff")) + UNKNOWN_FIELDS * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "refused", "steps"),
+    [
+        pytest.param(BAD_SCOPES, 1_000, 1_000, id="scopes"),
+        pytest.param(BAD_RESOURCE, 1_000, 1_000, id="a resource"),
+        pytest.param(BAD_RESOURCES, 0, 1_000, id="resources"),
+        pytest.param(UNKNOWN_IN_A_RESOURCE, 1, 2 * 5 * 20_000 // 8_192, id="unknown fields"),
+    ],
+)
+def test_what_is_refused_takes_steps(body: bytes, refused: int, steps: int) -> None:
+    """A request in which everything is broken lets others run as often as one that is read."""
+    assert refused == decode_protobuf(body).refused_spans
+    assert steps <= sum(1 for _ in decoding_protobuf(body))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from typing import Any
 
 import grpc
 import pytest
@@ -10,7 +11,8 @@ from receivers.http2 import Call, message
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import Receiver, over_grpc, over_http
 from serving import DEADLINE_S, eventually
-from spanscore.receivers._requests import RequestCounts
+from spanscore.receivers._refusal_log import RefusalLog
+from spanscore.receivers._requests import Busy, RequestCounts, Wrong
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 ONE = request_of(simple_span(1)).SerializeToString()
@@ -79,3 +81,39 @@ def test_messages_that_do_not_come_are_counted() -> None:
         slow.status()
         slow.close()
         eventually(lambda: receiver.admission.requests.refused == {"timed_out": 1})
+
+
+def test_refusals_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """For each door and reason, with the number since the line before."""
+    now = 5.0
+    log = RefusalLog(lambda: now)
+    for _ in range(3):
+        log.refused("HTTP", Wrong.UNAUTHENTICATED)
+        log.refused("HTTP", Busy.STORAGE)
+        log.refused("HTTP", Busy.FAULT)
+        now += 29.0
+    log.refused("gRPC", Wrong.UNAUTHENTICATED)
+    log.refused("HTTP", Wrong.UNAUTHENTICATED)
+
+    assert [
+        "HTTP: requests refused (unauthenticated): 1",
+        "HTTP: requests refused (storage): 1",
+        "gRPC: requests refused (unauthenticated): 1",
+        "HTTP: requests refused (unauthenticated): 3",
+    ] == caplog.messages
+
+
+@DOORS
+def test_refusals_reach_the_log(
+    run: Callable[..., Any], send: Callable[[Receiver, bytes], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that cannot be read, and those that there is no room for; not what was sent."""
+    with run(spans_onward=True) as receiver:
+        for _ in range(2):
+            send(receiver, b"canary")
+        receiver.core.is_full = True
+        send(receiver, ONE)
+
+    lines = [message for message in caplog.messages if "requests refused" in message]
+    assert ["malformed): 1", "downstream): 1"] == [line.partition("(")[2] for line in lines]
+    assert "canary" not in caplog.text

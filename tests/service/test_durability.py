@@ -7,10 +7,7 @@ import os
 import re
 import resource
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -23,6 +20,7 @@ from typing import Any, TypeVar
 import grpc
 import pytest
 
+from commands import serve
 from receivers.otlp_requests import request_of, simple_span
 from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
 from spanscore import config, wiring
@@ -33,8 +31,10 @@ from spanscore.receivers._admission import Admission, Unavailable
 from spanscore.receivers._intake import Encoding, Intake
 from spanscore.service.durability import Durability, default_directory
 from spanscore.service.live_engine import LiveEngine
+from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.files import Directory, StorageError
 from spanscore.storage.records import Kind
+from spanscore.storage.request_log import REQUESTS
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.storage import Storage
 
@@ -71,32 +71,16 @@ def was_taken(running: Running, body: bytes) -> bool:
     return True
 
 
-def readiness(running: Running) -> tuple[int, dict[str, Any]]:
-    """Return the page that says whether requests are taken."""
-    try:
-        with urllib.request.urlopen(f"{running.pages}/readyz", timeout=DEADLINE_S) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
-
-
 @contextmanager
 def killed(directory: Path, text: str, *requests: tuple[bytes, str]) -> Iterator[None]:
     """Have a receiver in a process of its own acknowledge requests, and kill it."""
     path = directory / "killed.yaml"
     path.write_text(text)
-    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            lines = iter(process.stderr)
-            url = next(found[1] for line in lines if (found := re.search(r"TRACES_ENDPOINT=(\S+)", line)))
-            for body, content_type in requests:
-                request = urllib.request.Request(url, body, {"Content-Type": content_type})
-                urllib.request.urlopen(request, timeout=DEADLINE_S).close()
-        finally:
-            process.send_signal(signal.SIGKILL)
+    with serve("--config", path) as command:
+        url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
+        for body, content_type in requests:
+            request = urllib.request.Request(url, body, {"Content-Type": content_type})
+            urllib.request.urlopen(request, timeout=DEADLINE_S).close()
     yield
 
 
@@ -142,8 +126,7 @@ def test_what_was_scored_and_not_sent_is_sent_after_a_kill(tmp_path: Path) -> No
         with serving(text) as running:
             running.reports.wait_for(1)
             eventually(lambda: receiver.service.engine.counts().received == 2)
-            with urllib.request.urlopen(f"{running.pages}/metrics", timeout=DEADLINE_S) as answer:
-                assert "spanscore_evaluations_total{" not in answer.read().decode()
+            assert "spanscore_evaluations_total{" not in running.page("/metrics")[1]
         eventually(lambda: receiver.service.engine.counts().received == 2)
     with serving(text) as running:
         assert 0 == running.service.engine.counts().received
@@ -225,7 +208,7 @@ def test_a_storage_without_room_for_it_asks_senders_to_retry(tmp_path: Path) -> 
             error.value.code(),
             b"RetryInfo" in details["grpc-status-details-bin"],
         )
-        assert (200, 1) == (readiness(running)[0], running.service.engine.counts().received)
+        assert (200, 1) == (running.readiness()[0], running.service.engine.counts().received)
         post(running, ROOT)
         running.reports.wait_for(1)
         eventually(lambda: was_taken(running, other))
@@ -275,10 +258,10 @@ def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
             with pytest.raises(urllib.error.HTTPError) as refused:
                 post(running, CHILD)
             refused.value.close()
-            assert (503, {"otlp": "ok", "storage": "cannot write: file too large"}) == readiness(running)
+            assert (503, {"otlp": "ok", "storage": "cannot write: file too large"}) == running.readiness()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        eventually(lambda: readiness(running)[0] == 200)
+        eventually(lambda: running.readiness()[0] == 200)
         post(running, CHILD)
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
 
@@ -290,11 +273,34 @@ def test_a_directory_that_was_removed_is_noticed_and_made_again(tmp_path: Path) 
         shutil.rmtree(tmp_path / "parent")
         assert not was_taken(running, ROOT)
         reason = "the directory was removed, or another one is in its place"
-        assert (503, {"otlp": "ok", "storage": reason}) == readiness(running)
+        assert (503, {"otlp": "ok", "storage": reason}) == running.readiness()
         (tmp_path / "parent").mkdir()
-        eventually(lambda: readiness(running)[0] == 200)
+        eventually(lambda: running.readiness()[0] == 200)
         post(running, ROOT)
         assert ("1.0", 2) == (storage_metrics(running)["lost_total"], running.service.engine.counts().received)
+
+
+def test_a_segment_that_cannot_be_written_anew_is_not_tried_with_each_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where room is short and the disk does not take the smaller file, requests go on, and it is tried now and then."""
+
+    def failures() -> int:
+        return caplog.text.count("a segment could not be written anew")
+
+    patient = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="1MiB")
+    with serving(patient) as running:
+        began = time.monotonic()
+        for number in range(1, 9):  # each makes a segment of its own, of which only the open trace is needed
+            still_open = simple_span(number, 2, parent_span_id=PARENT)
+            ended = simple_span(100 + number, name="n" * 100_000)
+            post(running, request_of(still_open, ended).SerializeToString())
+            for segment in (tmp_path / "state").glob(f"*{REQUESTS}"):
+                segment.with_name(segment.name + UNFINISHED).mkdir(exist_ok=True)
+        eventually(lambda: failures() > 0)
+        for _ in range(20):
+            post(running, CHILD)
+        assert failures() <= 1 + (time.monotonic() - began) / 10
 
 
 @pytest.mark.parametrize("is_made_again", [True, False])
@@ -307,9 +313,9 @@ def test_a_trace_whose_files_were_removed_is_scored_at_the_end(
         post(running, CHILD)
         shutil.rmtree(parent)
         if is_made_again:
-            eventually(lambda: readiness(running)[0] == 503)
+            eventually(lambda: running.readiness()[0] == 503)
             parent.mkdir()
-            eventually(lambda: readiness(running)[0] == 200)
+            eventually(lambda: running.readiness()[0] == 200)
         engine = running.service.engine
     assert {"shutdown": 1} == {reason: count for reason, count in engine.counts().closed.items() if count}
     assert "storage: files were removed, so traces are scored as they are: 1" in caplog.text
@@ -401,8 +407,7 @@ def test_its_metrics_tell_how_it_is(tmp_path: Path) -> None:
 
 def storage_metrics(running: Running) -> dict[str, str]:
     """Return what the page says of the storage."""
-    with urllib.request.urlopen(f"{running.pages}/metrics", timeout=DEADLINE_S) as answer:
-        text = answer.read().decode()
+    _, text = running.page("/metrics")
     return dict(re.findall(r"^spanscore_storage_(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE))
 
 
@@ -435,3 +440,19 @@ def test_the_default_directory_is_the_users() -> None:
     assert Path("/states/spanscore") == default_directory({"XDG_STATE_HOME": "/states"})
     for home in ({}, {"XDG_STATE_HOME": "relative"}):
         assert Path("~/.local/state/spanscore").expanduser() == default_directory(home)
+
+
+def test_what_could_never_be_kept_is_refused_for_good(tmp_path: Path) -> None:
+    """A request that is larger than the whole storage is not asked for again, over HTTP and over gRPC."""
+    large = request_of(simple_span(1, name="x" * 70_000)).SerializeToString()
+    with serving(configuration(tmp_path, max_size="64KiB")) as running:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            post(running, large)
+        with refused.value as error:
+            assert (413, None) == (error.code, error.headers["Retry-After"])
+            assert b"larger than the 49152 bytes" in error.read()
+        with grpc.insecure_channel(running.grpc) as channel:
+            call = channel.unary_unary(EXPORT).future(large, timeout=DEADLINE_S)
+            assert grpc.StatusCode.RESOURCE_EXHAUSTED == call.code()
+            assert "google.rpc.retryinfo-bin" not in dict(call.trailing_metadata())
+        assert "2.0" == storage_metrics(running)["refused_total"]

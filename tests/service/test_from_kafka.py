@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -70,19 +67,8 @@ def traces_of(running: Running) -> list[int]:
 
 def metrics(running: Running) -> dict[str, float]:
     """Return the metrics of the Kafka receiver."""
-    with urllib.request.urlopen(f"{running.pages}/metrics", timeout=DEADLINE_S) as page:
-        lines = [line for line in page.read().decode().splitlines() if line.startswith("spanscore_kafka_")]
+    lines = [line for line in running.page("/metrics")[1].splitlines() if line.startswith("spanscore_kafka_")]
     return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines)}
-
-
-def readiness(running: Running) -> tuple[int, dict[str, Any]]:
-    """Return the page that says whether records are read."""
-    try:
-        with urllib.request.urlopen(f"{running.pages}/readyz", timeout=DEADLINE_S) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
 
 
 def test_partitions_change_hands_while_traces_are_open(brokers: Cluster) -> None:
@@ -138,7 +124,7 @@ def test_records_that_cannot_be_used_are_put_aside(brokers: Cluster, caplog: pyt
             'spanscore_kafka_poison_records_total{spanscore_reason="empty"}': 1,
             'spanscore_kafka_misrouted_records_total{spanscore_reason="no_key"}': 1,
         }.items() <= metrics(running).items()
-        eventually(lambda: readiness(running) == (200, {"otlp": "ok", "kafka": "ok"}))
+        eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
 
     origin = {"spanscore.topic": topic.encode(), "spanscore.partition": b"0"}
     expected = [
@@ -152,14 +138,14 @@ def test_records_that_cannot_be_used_are_put_aside(brokers: Cluster, caplog: pyt
 def test_without_a_broker_it_is_not_ready() -> None:
     """It starts, says what is wrong, and ends at once."""
     with serving(configuration(["127.0.0.1:1"], "nobody")) as running:
-        eventually(lambda: "no broker can be reached" in readiness(running)[1]["kafka"])
-        assert 503 == readiness(running)[0]
+        eventually(lambda: "no broker can be reached" in running.readiness()[1]["kafka"])
+        assert 503 == running.readiness()[0]
 
 
 def test_a_topic_that_is_not_there_is_told(brokers: Cluster) -> None:
     """The state names the topic."""
     with serving(configuration(brokers.brokers, "g", ", topic: nowhere")) as running:
-        eventually(lambda: "topic 'nowhere'" in readiness(running)[1]["kafka"])
+        eventually(lambda: "topic 'nowhere'" in running.readiness()[1]["kafka"])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import http.client
-import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import grpc
@@ -20,17 +19,6 @@ from spanscore.sockets.listening import Address
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 HEALTH = "/grpc.health.v1.Health/Check"
-
-
-def readiness(running: Running) -> tuple[int, Mapping[str, str]]:
-    """Ask for the page."""
-    host, _, port = running.pages.removeprefix("http://").rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=DEADLINE_S)
-    connection.request("GET", "/readyz")
-    answer = connection.getresponse()
-    states: dict[str, str] = json.loads(answer.read())
-    connection.close()
-    return answer.status, states
 
 
 @contextmanager
@@ -64,13 +52,13 @@ def test_what_does_not_go_on_is_not_taken(protocol: Protocol) -> None:
                 assert len(codes) < 20
             assert grpc.StatusCode.UNAVAILABLE is codes[-1]
             eventually(lambda: check(b"", timeout=DEADLINE_S).status == health_pb2.HealthCheckResponse.NOT_SERVING)
-            status, states = readiness(running)
+            status, states = running.readiness()
             assert (503, "ok") == (status, states["otlp"])
             assert states["forward"].startswith("the queue to the next receiver is 9")
 
             behind.go_on()
             eventually(lambda: check(b"", timeout=DEADLINE_S).status == health_pb2.HealthCheckResponse.SERVING)
-            assert 200 == readiness(running)[0]
+            assert 200 == running.readiness()[0]
             assert grpc.StatusCode.OK is export.future(body, timeout=DEADLINE_S).code()
         taken = codes.count(grpc.StatusCode.OK) + 1
         assert taken * len(large) == len(behind.spans())
@@ -128,7 +116,7 @@ def test_while_open_traces_are_scored_at_the_end_everybody_is_answered() -> None
             answer = connection.getresponse()
             answer.read()
             statuses.append(answer.status)
-        assert ([200, 503], 503) == (statuses, readiness(running)[0])
+        assert ([200, 503], 503) == (statuses, running.readiness()[0])
         connection.close()
         may_go_on.set()
         stopping.result(DEADLINE_S)

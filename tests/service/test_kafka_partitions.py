@@ -272,11 +272,13 @@ class Full:
         """Do nothing."""
 
 
-def test_records_wait_for_room() -> None:
+@pytest.mark.parametrize("room", [(0,), (1, 0)])
+def test_records_wait_for_room(room: tuple[int, ...]) -> None:
     """Where spans cannot be sent on, the record is not taken; it is taken when it is offered again."""
 
     async def scenario() -> None:
-        onward = Full(1, 0, 1)
+        # Asked before a record is written anew, and when it is handed on.
+        onward = Full(1, 1, *room, 1, 1)
         member = Member(0, onward=onward)
         records = [record(0, child(1)), record(1, simple_span(1))]
 

@@ -20,6 +20,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from own_sockets import listening
 from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, decoded_span, from_json, request_of, simple_span
 from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
 from spanscore import config, offline, wiring
@@ -65,16 +66,6 @@ def post(running: Running, body: bytes, content_type: str = PROTOBUF, path: str 
     with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
         told: bytes = answer.read()
         return told
-
-
-def page(running: Running, path: str) -> tuple[int, str]:
-    """Ask for a page, and return its status and text."""
-    try:
-        with urllib.request.urlopen(f"{running.pages}{path}", timeout=DEADLINE_S) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 @pytest.mark.parametrize("send", [over_grpc, over_http, over_http_as_json])
@@ -169,11 +160,11 @@ def test_the_pages_tell_how_it_is() -> None:
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s}}") as running:
         post(running, ONE)
 
-        assert (200, "ok\n") == page(running, "/livez")
-        assert (200, {"otlp": "ok"}) == (page(running, "/readyz")[0], json.loads(page(running, "/readyz")[1]))
-        status, text = page(running, "/metrics")
+        assert (200, "ok\n") == running.page("/livez")
+        assert (200, {"otlp": "ok"}) == running.readiness()
+        status, text = running.page("/metrics")
         assert (200, True) == (status, "spanscore_spans_received_total 1.0" in text.splitlines())
-        assert 404 == page(running, "/")[0]
+        assert 404 == running.page("/")[0]
 
 
 def test_it_is_not_ready_at_the_end() -> None:
@@ -184,8 +175,8 @@ def test_it_is_not_ready_at_the_end() -> None:
             slow.sendall(f"{head}Expect: 100-continue\r\nContent-Length: {len(ONE)}\r\n\r\n".encode())
             assert b"100 Continue" in slow.recv(1000)
             stopping = running.thread.start(running.service.stop(DEADLINE_S))
-            eventually(lambda: page(running, "/readyz")[0] == 503)
-            assert {"otlp": "shutting down"} == json.loads(page(running, "/readyz")[1])
+            eventually(lambda: running.readiness()[0] == 503)
+            assert {"otlp": "shutting down"} == running.readiness()[1]
             slow.sendall(ONE)
             assert b"200 OK" in slow.recv(1000)
         stopping.result(DEADLINE_S)
@@ -220,28 +211,19 @@ def test_what_was_never_started_can_be_stopped() -> None:
 
 @pytest.mark.parametrize("key", [GRPC, HTTP, PAGES])
 def test_a_port_in_use_is_named_and_nothing_is_listened_on(key: str) -> None:
-    """When one address is in use, the error names it and its key, and the other addresses are free again."""
-    names = {GRPC: "grpc", HTTP: "http", PAGES: "prometheus"}
-    free = {name: free_port() for name in names.values()}
-    configuration = f"""
-receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{free["grpc"]}"}},
-                                  http: {{endpoint: "127.0.0.1:{free["http"]}"}}}}}}}}
-exporters: {{prometheus: {{endpoint: "127.0.0.1:{free["prometheus"]}"}}}}
-"""
-    with socket.create_server(("127.0.0.1", free[names[key]])):
-        expected = f"^{key}: cannot listen on 127.0.0.1:{free[names[key]]}: address already in use$"
+    """When one address is in use, the error names it and its key, and nothing is left that listens on the others."""
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        address = f"127.0.0.1:{used.getsockname()[1]}"
+        endpoints = [address if each == key else "127.0.0.1:0" for each in (GRPC, HTTP, PAGES)]
+        configuration = """
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "{}"}}, http: {{endpoint: "{}"}}}}}}}}
+exporters: {{prometheus: {{endpoint: "{}"}}}}
+""".format(*endpoints)
+        before = listening()
+        expected = f"^{key}: cannot listen on {address}: address already in use$"
         with pytest.raises(ListenError, match=expected), serving(configuration):
             pass
-        for name, port in free.items():
-            if name != names[key]:
-                socket.create_server(("127.0.0.1", port)).close()
-
-
-def free_port() -> int:
-    """Return a port that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
+        eventually(lambda: listening() <= before)
 
 
 def test_a_reload_scores_by_the_new_evaluators_and_keeps_open_traces(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -30,12 +31,14 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
     assert (0o700, 0o600, 0o600) == (mode(path), mode(path / "one"), mode(path / "lock"))
 
 
-def test_a_directory_that_others_can_read_is_closed_to_them(tmp_path: Path) -> None:
-    """What an operator made with wider permissions is narrowed."""
+def test_a_directory_that_others_can_read_is_closed_to_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What an operator made with wider permissions is narrowed, once, and that is said."""
     tmp_path.chmod(0o755)
+    Directory(tmp_path).unlock()
     Directory(tmp_path).unlock()
 
     assert 0o700 == mode(tmp_path)
+    assert [f"storage: '{tmp_path}' is for this user alone now: its mode was 755"] == caplog.messages
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root can give files away")
@@ -98,7 +101,7 @@ def test_a_lock_that_is_no_file_of_its_own_is_refused(tmp_path: Path, kind: str)
 def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
     """Nobody waits for its other end."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StorageError, match=r"'.*/pipe': file exists; name another"):
+    with pytest.raises(StorageError, match=r"'.*/pipe': it is no directory; name another"):
         Directory(tmp_path / "pipe")
 
 
@@ -164,10 +167,27 @@ def test_it_is_for_one_process(tmp_path: Path) -> None:
     Directory(tmp_path).unlock()
 
 
+def test_a_lock_that_another_has_is_refused_where_nobody_can_read_who(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails at that moment does not let a second process write to the same files."""
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    first = Directory(tmp_path)
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(StorageError, match=r"another process uses it; give each process a directory of its own$"):
+        Directory(tmp_path)
+    first.unlock()
+
+
 def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
     """The error says what is wrong, and what to do."""
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match=r"'.*/file': file exists; name another, or set storage.durability to none$"):
+    with pytest.raises(
+        StorageError, match=r"'.*/file': it is no directory; name another, or set storage.durability to none$"
+    ):
         Directory(tmp_path / "file")
 
 

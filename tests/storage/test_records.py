@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -156,6 +157,28 @@ def test_a_request_cannot_pass_for_a_record() -> None:
 def test_a_file_of_zeros_is_read_at_once() -> None:
     """What a file system leaves of a file it lost is no log, and takes no time."""
     assert 1 == scan(bytes(64 * 2**20)).damaged
+
+
+class Counted(bytes):
+    """Bytes that count how often something looks what stands at a place."""
+
+    looks = 0
+
+    def startswith(self, *arguments: Any) -> bool:
+        """Look."""
+        self.looks += 1
+        return super().startswith(*arguments)
+
+
+def test_what_looks_like_many_records_is_followed_once() -> None:
+    """A sender fills a request with headers of records, and file and request lose theirs: it is read soon."""
+    forged = record(1, b"x" * 10, run=RUN ^ 1) * 2_000 + b"no record follows"
+    content = content_of([forged, b"b"])
+    lost = FILE_HEADER_SIZE + RECORD_HEADER_SIZE
+    counted = Counted(bytes(lost) + content[lost:])
+
+    assert [b"b"] == [content[found.start : found.end] for found in scan(counted).records]
+    assert counted.looks < 5 * 2_000
 
 
 @given(st.binary(max_size=300), st.lists(st.tuples(st.integers(0, 3_200), st.integers(0, 255)), max_size=20))

@@ -48,7 +48,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def _check(arguments: argparse.Namespace) -> int:
     config = configuration.load(arguments.config)
     config.for_serve()
-    for warning in config.exposed_secrets():
+    for warning in config.doubts():
         print(f"warning: {warning}", file=sys.stderr)
     count = len(config.evaluators)
     print(f"{arguments.config}: right, {count} evaluator{'' if count == 1 else 's'}")

@@ -122,7 +122,18 @@ async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
 def _take_hangups(
     loop: asyncio.AbstractEventLoop, reload: Callable[[Config], None], path: Path | None, manager: ServiceManager
 ) -> None:
+    is_due = False
+
     def hear() -> None:
+        # All hangups that come before it is done are one: else whoever hangs up often leaves no time for anything else.
+        nonlocal is_due
+        if not is_due:
+            is_due = True
+            loop.call_soon(read_again)
+
+    def read_again() -> None:
+        nonlocal is_due
+        is_due = False
         manager.reloading()
         _reload(reload, path)
         manager.reloaded()

@@ -22,6 +22,7 @@ from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.errors import ConfigError
 from spanscore.pipeline import EvaluatorEntry
+from spanscore.storage.room import Room
 
 Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 
@@ -104,8 +105,20 @@ class Config:
             annotate="none",
         )
 
-    def exposed_secrets(self) -> Iterator[str]:
-        """Yield a warning for each file with secrets that every user of this machine can read."""
+    def doubts(self) -> Iterator[str]:
+        """Yield a warning for each thing that is no mistake, but hardly meant."""
+        yield from self._exposed_secrets()
+        room, receivers = Room(self.storage.max_size), self.receivers or Receivers(otlp=OtlpReceiver())
+        if self.storage.durability == "none":
+            return
+        for at, size in receivers.largest_requests():
+            if size > room.largest:
+                yield (
+                    f"{self.source}: storage.max_size has room for requests of at most {room.largest} bytes, but "
+                    f"{dotted(at)} lets in {size}: the larger ones are refused for good"
+                )
+
+    def _exposed_secrets(self) -> Iterator[str]:
         if self.inline_secrets and self.file is not None and is_readable_by_all(self.file):
             yield _readable(self.file, f"holds {', '.join(self.inline_secrets)}, and")
         for at, file in secret_files(self.receivers or Receivers()):

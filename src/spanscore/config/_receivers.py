@@ -1,13 +1,14 @@
 """The section `receivers`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import AfterValidator, Field, model_validator
 
 from spanscore.config._section import Section, Text, written
+from spanscore.config._tree import Path
 from spanscore.config._values import FilePath, ListenAddress, Secret, Size, UrlPath
 
 _ORIGIN = r"[a-z][a-z0-9+.-]*://[^\s/*?#@A-Z]+"  # as browsers send it: in lower case, without a path
@@ -154,3 +155,11 @@ class Receivers(Section):
     """OTLP over gRPC and HTTP."""
     kafka: KafkaReceiver | None = None
     """A Kafka topic; needs the extra: pip install "spanscore[kafka]"."""
+
+    def largest_requests(self) -> "Iterator[tuple[Path, int]]":
+        """Yield the keys that say how large a request over OTLP may be, and how many bytes that is."""
+        at, protocols = ("receivers", "otlp", "protocols"), self.otlp.protocols if self.otlp is not None else None
+        if protocols is not None and protocols.grpc is not None:
+            yield (*at, "grpc", "max_recv_msg_size_mib"), protocols.grpc.max_recv_msg_size_mib * 2**20
+        if protocols is not None and protocols.http is not None:
+            yield (*at, "http", "max_request_body_size"), protocols.http.max_request_body_size

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from spanscore.receivers._reading import GaveWay, Reader, Readers
+from spanscore.receivers._refusal_log import RefusalLog
 from spanscore.receivers._requests import Busy, RequestCounts
 from spanscore.receivers._retry_delay import RetryDelay
 
@@ -20,12 +21,14 @@ class Unavailable(Exception):  # noqa: N818 - what the sender is told, and not a
     """A request cannot be taken now; the sender should send it again.
 
     Args:
-        why: what the sender is told.
+        why: the reason.
+        told: what the sender is told.
         retry_after_s: how long it should wait.
     """
 
-    def __init__(self, why: str, retry_after_s: float) -> None:
-        super().__init__(why)
+    def __init__(self, why: Busy, told: str, retry_after_s: float) -> None:
+        super().__init__(told)
+        self.why = why
         self.retry_after_s = retry_after_s
 
 
@@ -44,7 +47,7 @@ class Held:
         Raises:
             Unavailable: all requests together hold too much.
         """
-        await self._admission.reserve(size, self.size + size)
+        await self._admission.reserve(size, self.size + size, self._reader)
         self.size += size
         if self._reader is not None:
             self._reader.received += size
@@ -101,6 +104,7 @@ class Admission:
     ) -> None:
         self.requests: Final = RequestCounts()
         """What became of requests; those who answer them count too."""
+        self.refusal_log: Final = RefusalLog()
         self.trouble: Callable[[], Busy | None] = lambda: None
         """Says why nothing can be taken now, whatever it is."""
         self._turns = asyncio.Semaphore(max_requests)
@@ -154,14 +158,20 @@ class Admission:
         else:
             await self._turns.acquire()
 
-    async def reserve(self, size: int, wanted: int) -> None:
+    async def reserve(self, size: int, wanted: int, reader: Reader | None = None) -> None:
         """Take memory for a request, which then has as much as is wanted; `request` gives it back.
+
+        Args:
+            size: how much.
+            wanted: how much it then has.
+            reader: the request, where it is being read.
 
         Raises:
             Unavailable: there is none left.
+            GaveWay: it has to go itself; `Held.reading` makes that Unavailable.
         """
         if size > self.free_bytes:
-            await self.readers.displace(size - self.free_bytes, wanted)
+            await self.readers.displace(size - self.free_bytes, wanted, reader)
         if size > self.free_bytes:
             raise self.refusal(Busy.MEMORY)
         self.free_bytes -= size
@@ -175,7 +185,7 @@ class Admission:
             has_begun: whether it has given way, which does not say that there are too many: others wait no longer.
         """
         self.requests.refused[why.value] += 1
-        return Unavailable(told or why.told, self._delay.current() if has_begun else self._delay.next())
+        return Unavailable(why, told or why.told, self._delay.current() if has_begun else self._delay.next())
 
     async def _wait(self) -> None:
         now = asyncio.get_running_loop().time

@@ -10,6 +10,7 @@ from base64 import b64encode
 from binascii import unhexlify
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from google.protobuf.json_format import ParseDict, ParseError
@@ -23,7 +24,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from spanscore.model import Span
 from spanscore.receivers._field_count import has_too_many_fields
 from spanscore.receivers._otlp import MalformedRequest
+from spanscore.receivers._otlp_json_rules import is_readable as is_readable_json
 from spanscore.receivers._otlp_json_to_protobuf import to_protobuf
+from spanscore.receivers._otlp_protobuf import is_readable
 from spanscore.receivers._strict_json import parse
 from spanscore.wire import Place, WireError, field, fields, is_utf8, length_delimited
 
@@ -72,7 +75,7 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
         for inner in outer.get("scopeSpans") or ():
             scope_spans = _without(inner, "spans", ScopeSpans)
             for span in inner.get("spans") or ():
-                if accepted.has(_id(span, "traceId"), _id(span, "spanId")):
+                if accepted.has(_id(span, "traceId"), _id(span, "spanId"), partial(is_readable_json, span)):
                     with suppress(MalformedRequest):
                         scope_spans.spans.append(from_json(span, SpanMessage))
             if scope_spans.spans:
@@ -104,9 +107,9 @@ class _Accepted:
         self._ids = ((span.trace_id, span.span_id) for span in spans)
         self._next = next(self._ids, None)
 
-    def has(self, trace_id: bytes, span_id: bytes) -> bool:
-        """Return whether the next span, with these ids, is an accepted one."""
-        if (trace_id, span_id) != self._next:
+    def has(self, trace_id: bytes, span_id: bytes, is_readable: Callable[[], bool]) -> bool:
+        """Return whether the next span, with these ids, is an accepted one; one that was refused may have the same."""
+        if (trace_id, span_id) != self._next or not is_readable():
             return False
         self._next = next(self._ids, None)
         return True
@@ -126,7 +129,9 @@ def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
 
 def _span(content: bytes, accepted: _Accepted) -> bytes:
     message = _parsed(SpanMessage, content)
-    return content if message is not None and accepted.has(message.trace_id, message.span_id) else b""
+    if message is None or not accepted.has(message.trace_id, message.span_id, partial(is_readable, message)):
+        return b""
+    return content
 
 
 def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], bytes]) -> bytes:

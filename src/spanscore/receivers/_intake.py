@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
@@ -18,6 +18,7 @@ from spanscore.receivers._forwardable import accepted_only, accepted_only_from_j
 from spanscore.receivers._otlp import Caveat, Decoded, MalformedRequest, Refusal
 from spanscore.receivers._otlp_json import decoding_json
 from spanscore.receivers._otlp_protobuf import decoding_protobuf
+from spanscore.receivers._protobuf_check import checking
 from spanscore.receivers._slices import Lanes, Steps, in_slices, in_thread
 from spanscore.receivers._strict_json import parse
 
@@ -97,7 +98,7 @@ class Keep(Protocol):
     """Keeps requests until what they hold is scored, so that they outlive the process."""
 
     def put(self, body: bytes, encoding: Encoding) -> None:
-        """Write a request down, as it came. Raises Unavailable where that is not possible."""
+        """Write a request down, as it came. Raises Unavailable where that cannot be, TooLarge where it never can."""
         ...
 
     async def stored(self) -> None:
@@ -150,6 +151,7 @@ class Intake:
             MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
             NoRoom: it cannot be sent on now.
             Unavailable: it cannot be kept now.
+            TooLarge: it can never be kept.
         """
         return self.accept(await self.decode(body, encoding))
 
@@ -158,11 +160,14 @@ class Intake:
 
         Raises:
             MalformedRequest: it cannot be decoded.
+            NoRoom: it cannot be sent on now.
         """
         async with self._lanes.of(len(body)):
             decoded = await in_slices(_decoding(body, encoding, self.wanted))
             onward = b""
             if decoded.spans and self._spans_onward is not None:
+                if not self._spans_onward.has_room(len(body)):  # before what may take long, and for nothing
+                    raise NoRoom
                 onward = await _written(lambda: _forwardable(body, encoding, decoded), body)
         return Request(body, encoding, decoded, onward)
 
@@ -173,6 +178,7 @@ class Intake:
             MalformedRequest: every span in it was refused.
             NoRoom: it cannot be sent on now.
             Unavailable: it cannot be kept now.
+            TooLarge: it can never be kept.
         """
         body, encoding, decoded, onward = request
         if decoded.spans:
@@ -225,17 +231,22 @@ class Intake:
             MalformedRequest: it cannot be decoded.
             NoRoom: it cannot be sent on now.
         """
-        message_type = _REQUESTS[signal]
-        if encoding is Encoding.JSON and body:
-            document = body
-            async with self._lanes.of(len(body)):
+        message_type, onward = _REQUESTS[signal], self._others_onward
+        if not body or onward is None:
+            return
+        if not onward.has_room(len(body)):  # before what may take long, and for nothing
+            raise NoRoom
+        async with self._lanes.of(len(body)):
+            if encoding is Encoding.JSON:
+                document = body
                 body = await _written(lambda: from_json(parse(document), message_type).SerializeToString(), body)
-        else:
-            _check(body, message_type)
-        if body and self._others_onward is not None:
-            if not self._others_onward.has_room(len(body)):
-                raise NoRoom
-            self._others_onward.take_other(signal, body)
+            else:
+                await in_slices(checking(body, message_type))
+        if not body:
+            return
+        if not onward.has_room(len(body)):
+            raise NoRoom
+        onward.take_other(signal, body)
 
     def _tell(self, decoded: Decoded) -> str:
         """Count what is wrong with a request and return it; log it where it is something new."""
@@ -269,14 +280,6 @@ def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
         return accepted_only_from_json(body, decoded.spans)
     is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
     return accepted_only(body, decoded.spans) if is_broken else body
-
-
-def _check(body: bytes, message_type: type[Message]) -> None:
-    try:
-        message_type.FromString(body)
-    except DecodeError as error:
-        message = f"not an {message_type.DESCRIPTOR.name} in protobuf"
-        raise MalformedRequest(message) from error
 
 
 def _told_refusals(decoded: Decoded) -> str:

@@ -142,6 +142,14 @@ class ValueLeftOut(Exception):  # noqa: N818 - ends the decoding of one attribut
 _Pair = TypeVar("_Pair")
 
 
+class _Mark(NamedTuple):
+    """How far the findings of a request had come."""
+
+    values: int
+    attributes_left_out: int
+    caveats: Counter[Caveat] | None
+
+
 class Findings:
     """Collects what is wrong with one request while it is decoded, and how much of it is read and kept.
 
@@ -213,6 +221,15 @@ class Findings:
         if count:
             self.attributes_left_out += count
             self.caveats[caveat] += count
+
+    def mark(self) -> _Mark:
+        """Return what there is by now, for `back_to`."""
+        return _Mark(self.values, self.attributes_left_out, self.caveats.copy() if self.caveats else None)
+
+    def back_to(self, mark: _Mark) -> None:
+        """Forget what was read since then; no span was refused since."""
+        self.values, self.attributes_left_out, caveats = mark
+        self.caveats = Counter() if caveats is None else caveats
 
     def decoded(self, spans: list[Span], sizes: list[int]) -> Decoded:
         """Return the request as decoded."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from binascii import unhexlify
 from collections.abc import Iterable, Sequence
 from sys import getsizeof
+from typing import Final
 
 from msgspec import DecodeError
 from msgspec.structs import astuple
@@ -43,23 +44,27 @@ def decoding_typed(
     body: bytes | str, *, max_spans: int | None, wanted: WantedAttributes | None
 ) -> Steps[Decoded | None]:
     """Do what `decode_typed` does in steps, of which each reads one span."""
-    decoding = _Decoding(wanted, is_bounded=max_spans is not None)
+    decoding = TypedDecoding(wanted, is_bounded=max_spans is not None)
     try:
         request = messages.REQUEST.decode(body)
         _check_number_of_spans(request, max_spans)
         for i, resource_spans in enumerate(request.resource_spans or ()):
             if not resource_spans.scope_spans:
                 decoding.check_resource(resource_spans.resource)
+                yield
             else:
                 yield from decoding.resource_spans(resource_spans, f"resourceSpans[{i}]")
-    except (DecodeError, RecursionError, SpanRefused, ValueError, _Undecided):
-        # Of the ValueErrors one is about UTF-8, in the body, and one about hex, in an id.
+    except UNDECIDED:
         return None
     return decoding.findings.decoded(decoding.spans, decoding.sizes)
 
 
-class _Undecided(Exception):  # noqa: N818 - ends the decoding of one request, and is not an error of ours
-    """Ends the decoding of one request; never leaves this module."""
+class _Undecided(Exception):  # noqa: N818 - ends the decoding by type, and is not an error of ours
+    """Ends the decoding by type of one request, or of a part of it; never leaves the decoders."""
+
+
+UNDECIDED: Final = (DecodeError, RecursionError, SpanRefused, ValueError, _Undecided)
+"""What is raised where it takes all the rules; of the ValueErrors one is about UTF-8, and one about hex, in an id."""
 
 
 def _check_number_of_spans(request: messages.Request, max_spans: int | None) -> None:
@@ -68,8 +73,11 @@ def _check_number_of_spans(request: messages.Request, max_spans: int | None) -> 
         raise _Undecided
 
 
-class _Decoding:
-    """Makes the spans of one request from its messages."""
+class TypedDecoding:
+    """Makes the spans of one request from its messages.
+
+    Raises `UNDECIDED`, after which the findings are not as they were.
+    """
 
     def __init__(self, wanted: WantedAttributes | None, *, is_bounded: bool) -> None:
         self.findings = Findings(is_bounded=is_bounded)
@@ -80,13 +88,14 @@ class _Decoding:
         """Bounds the look at what is not kept: nobody reads it, but it must not be nested too deeply either."""
 
     def resource_spans(self, message: messages.ResourceSpans, where: str) -> Steps[None]:
-        resource = self._resource(message.resource)
+        """Read the spans of a resource in steps, of which each reads one."""
+        resource = self.resource(message.resource)
         for j, scope_spans in enumerate(message.scope_spans or ()):
-            scope = self._scope(scope_spans.scope)
+            scope = self.scope(scope_spans.scope)
             yield
             for index, span in enumerate(scope_spans.spans or ()):
                 try:
-                    self.spans.append(self._span(span, resource, scope))
+                    self.spans.append(self.span(span, resource, scope))
                     self.sizes.append(self.findings.size)
                 except SpanRefused as refused:
                     if refused.reason is not Refusal.TOO_MANY_VALUES:
@@ -99,20 +108,23 @@ class _Decoding:
         self._unread.begin()
         self._check_depth(None if message is None else message.attributes)
 
-    def _resource(self, message: messages.Resource | None) -> Attributes:
+    def resource(self, message: messages.Resource | None) -> Attributes:
+        """Read the attributes of a resource."""
         if message is None or not self.findings.begin():
             return EMPTY
         attributes = self._attributes(message.attributes)
         return SharedAttributes(attributes, self.findings.size) if attributes else EMPTY
 
-    def _scope(self, scope: messages.Scope | None) -> str:
+    def scope(self, scope: messages.Scope | None) -> str:
+        """Read the name of a scope."""
         self._unread.begin()
         if scope is None:
             return ""
         self._check_depth(scope.attributes)
         return scope.name or ""
 
-    def _span(self, message: messages.Span, resource: Attributes, scope: str) -> Span:
+    def span(self, message: messages.Span, resource: Attributes, scope: str) -> Span:
+        """Read a span."""
         findings = self.findings
         findings.begin_span()
         self._unread.begin()

@@ -130,7 +130,9 @@ def _value(raw: Any, depth: int, findings: Findings) -> AttributeValue:
     if not members:
         return None
     if len(members) > 1:
-        raise SpanRefused(Refusal.INVALID_VALUE, f"{' and '.join(member for member, _ in members)} exclude each other")
+        raise SpanRefused(
+            Refusal.INVALID_VALUE, f"{' and '.join(sorted(member for member, _ in members))} exclude each other"
+        )
     member, value = members[0]
     return _MEMBERS[member](value, depth, findings)
 

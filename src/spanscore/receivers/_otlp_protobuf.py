@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from spanscore.model import PARENT_IS_REMOTE, Attributes, Span
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span
 from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers._field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.receivers._kept_size import names_size
@@ -35,7 +35,7 @@ from spanscore.receivers._otlp import (
 from spanscore.receivers._otlp_protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.receivers._slices import Steps, at_once
 from spanscore.receivers._span_count import RESOURCE_SPANS, SCOPE_SPANS, SPANS, counting_spans, walking
-from spanscore.wire import Place, WireError, field, is_utf8, submessages
+from spanscore.wire import Place, WireError, fields, is_utf8
 
 if api_implementation.Type() == "python":
     # It is 200 times slower, and recurses without a limit into nested messages.
@@ -50,6 +50,7 @@ if api_implementation.Type() == "python":
 _RESOURCE: Final = 1
 _SCOPE: Final = 1
 _SCHEMA_URL: Final = 3
+_FIELDS_AT_ONCE: Final = 8_192
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -85,13 +86,19 @@ def decoding_protobuf(
 ) -> Steps[Decoded]:
     """Do what `decode_protobuf` does in steps, of which each reads one span."""
     if max_spans is not None:
-        yield from _check_number_of_spans(body, max_spans)
+        yield from _check_number_of_spans(counting_spans(body, max_spans), max_spans)
     findings = Findings(is_bounded=max_spans is not None)
     decoding = _Decoding(wanted, findings)
     spans: list[Span] = []
     sizes: list[int] = []
-    for where, resource, scope, messages in _scope_spans(body, findings, max_spans):
+    request = _parsed(body)
+    if request is None and max_spans is not None and len(body) <= PARSED_AT_ONCE:
+        yield from _check_number_of_spans(walking(body, max_spans), max_spans)
+    for scope_spans in _scope_spans(body, request, findings):
         yield
+        if scope_spans is None:
+            continue
+        where, resource, scope, messages = scope_spans
         for index, message in messages:
             try:
                 spans.append(decoding.span(message, resource, scope))
@@ -113,32 +120,46 @@ def trace_ids(body: bytes) -> tuple[bytes, ...]:
     return tuple(
         dict.fromkeys(
             message.trace_id
-            for scope in _scope_spans(body, Findings())
-            for _, message in scope.spans
+            for scope in _scope_spans(body, _parsed(body), Findings())
+            for _, message in (() if scope is None else scope.spans)
             if not isinstance(message, SpanRefused)
         )
     )
 
 
-def _check_number_of_spans(body: bytes, max_spans: int) -> Steps[None]:
+def is_readable(message: SpanMessage) -> bool:
+    """Return whether a span is none that is refused for what is in it."""
     try:
-        is_too_many = yield from counting_spans(body, max_spans)
+        _Decoding(None, Findings()).span(message, EMPTY, "")
+    except SpanRefused:
+        return False
+    return True
+
+
+def _check_number_of_spans(counting: Steps[bool], max_spans: int) -> Steps[None]:
+    try:
+        is_too_many = yield from counting
     except WireError as error:
         raise _malformed(error) from error
     if is_too_many:
-        raise _too_many(max_spans)
+        message = f"the request has more than {max_spans} spans"
+        raise MalformedRequest(message)
 
 
-def _scope_spans(body: bytes, findings: Findings, max_spans: int | None = None) -> Iterator[_ScopeSpans]:
+def _parsed(body: bytes) -> ExportTraceServiceRequest | None:
+    """Return the request, or None where it has to be taken apart: the parser refuses all for one invalid string."""
     try:
-        request = ExportTraceServiceRequest.FromString(body) if len(body) <= PARSED_AT_ONCE else None
+        return ExportTraceServiceRequest.FromString(body) if len(body) <= PARSED_AT_ONCE else None
     except DecodeError:
-        request = None
+        return None
+
+
+def _scope_spans(
+    body: bytes, request: ExportTraceServiceRequest | None, findings: Findings
+) -> Iterator[_ScopeSpans | None]:
+    """Yield the spans of each scope, and None where it takes another step."""
     if request is None:
-        # The parser refuses all for one invalid string or one value nested too deeply: take the request apart.
         try:
-            if max_spans is not None and len(body) <= PARSED_AT_ONCE and at_once(walking(body, max_spans)):
-                raise _too_many(max_spans)
             yield from _salvaged(body, findings)
         except WireError as error:
             raise _malformed(error) from error
@@ -152,24 +173,25 @@ def _scope_spans(body: bytes, findings: Findings, max_spans: int | None = None) 
                 yield _ScopeSpans(where, resource, scope_spans.scope.name, enumerate(scope_spans.spans))
 
 
-def _too_many(max_spans: int) -> MalformedRequest:
-    return MalformedRequest(f"the request has more than {max_spans} spans")
-
-
 def _malformed(error: WireError) -> MalformedRequest:
     return MalformedRequest(f"not an ExportTraceServiceRequest in protobuf: {error}")
 
 
-def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
-    for i, resource_spans in enumerate(submessages(body, (0, len(body)), RESOURCE_SPANS)):
-        message = _parse(Resource, field(body, resource_spans, _RESOURCE))
-        _check_schema_urls(body, resource_spans, findings)
+def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans | None]:
+    request = yield from _places(body, (0, len(body)))
+    for i, resource_spans in enumerate(request[RESOURCE_SPANS]):
+        yield None
+        inside = yield from _places(body, resource_spans)
+        message = _parse(Resource, _joined(body, inside[_RESOURCE]))
+        _check_schema_urls(body, inside[_SCHEMA_URL], findings)
         resource: Attributes | None = None
-        for j, scope_spans in enumerate(submessages(body, resource_spans, SCOPE_SPANS)):
+        for j, scope_spans in enumerate(inside[SCOPE_SPANS]):
+            yield None
             where = f"resource_spans[{i}].scope_spans[{j}]"
-            scope = _parse(InstrumentationScope, field(body, scope_spans, _SCOPE))
-            _check_schema_urls(body, scope_spans, findings)
-            spans = list(submessages(body, scope_spans, SPANS))
+            parts = yield from _places(body, scope_spans)
+            scope = _parse(InstrumentationScope, _joined(body, parts[_SCOPE]))
+            _check_schema_urls(body, parts[_SCHEMA_URL], findings)
+            spans = parts[SPANS]
             if isinstance(message, SpanRefused):
                 findings.refuse(message.reason, f"resource_spans[{i}].resource: {message}", len(spans))
                 continue
@@ -180,8 +202,23 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans]:
                 yield _ScopeSpans(where, resource, scope.name, _salvaged_spans(body, spans))
 
 
-def _check_schema_urls(body: bytes, place: Place, findings: Findings) -> None:
-    for start, end in submessages(body, place, _SCHEMA_URL):
+def _places(body: bytes, place: Place) -> Steps[Sequence[Sequence[Place]]]:
+    """Return where those fields of a message lie that are read, by their number, of which none is above 3."""
+    found: tuple[list[Place], ...] = ([], [], [], [])
+    for count, (number, _, content, _) in enumerate(fields(body, place), 1):
+        if content is not None and number < len(found):
+            found[number].append(content)
+        if not count % _FIELDS_AT_ONCE:
+            yield
+    return found
+
+
+def _joined(body: bytes, places: Sequence[Place]) -> bytes:
+    return b"".join(body[start:end] for start, end in places)
+
+
+def _check_schema_urls(body: bytes, places: Sequence[Place], findings: Findings) -> None:
+    for start, end in places:
         if not is_utf8(body[start:end]):
             findings.caveats[Caveat.INVALID_SCHEMA_URL] += 1
 

@@ -107,20 +107,32 @@ class Readers:
         finally:
             self._leave(reader, set_aside)
 
-    async def displace(self, size: int, wanted: int) -> None:
+    async def displace(self, size: int, wanted: int, asker: Reader | None = None) -> None:
         """Take at least that much memory from others, and return when they have given it back. It may be less.
+
+        Nobody has to go for nothing: neither where all of them together have too little, nor for somebody who is to go
+        before they do.
 
         Args:
             size: how much.
             wanted: how much the one that needs it will then have in all.
+            asker: the one that needs it, where it is read.
+
+        Raises:
+            GaveWay: it is itself the next to go.
         """
         now = asyncio.get_running_loop().time()
         size -= sum(reader.received for reader in self._readers if reader.is_displaced)
+        chosen: list[Reader] = []
         for reader in self._giving_way(now, wanted):
             if size <= 0:
                 break
-            reader.displace(now)
+            if reader is asker:
+                raise GaveWay(has_begun=True)
+            chosen.append(reader)
             size -= reader.received
+        for reader in chosen if size <= 0 else ():
+            reader.displace(now)
         going = {reader for reader in self._readers if reader.is_displaced}
         while going.intersection(self._readers):
             self._left.clear()

@@ -15,6 +15,7 @@ class Wrong(StrEnum):
     TOO_LARGE = "too_large"
     TIMED_OUT = "timed_out"
     UNAUTHENTICATED = "unauthenticated"
+    MISDIRECTED = "misdirected"
     UNSUPPORTED = "unsupported"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"

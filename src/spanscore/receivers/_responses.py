@@ -17,6 +17,7 @@ from spanscore.receivers._intake import Answer, Encoding
 # The codes of gRPC, as google.rpc.Status has them.
 INVALID_ARGUMENT: Final = 3
 NOT_FOUND: Final = 5
+PERMISSION_DENIED: Final = 7
 RESOURCE_EXHAUSTED: Final = 8
 UNIMPLEMENTED: Final = 12
 UNAVAILABLE: Final = 14

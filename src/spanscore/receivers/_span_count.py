@@ -11,7 +11,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from spanscore.receivers._slices import Steps, at_once
+from spanscore.receivers._slices import Steps
 from spanscore.wire import Place, fields
 
 RESOURCE_SPANS: Final = 1
@@ -28,17 +28,12 @@ _PARSED_AT_ONCE: Final = 4 * 2**20
 _FIELDS_AT_ONCE: Final = 8_192
 
 
-def has_more_spans(body: bytes, limit: int) -> bool:
-    """Return whether a serialized ExportTraceServiceRequest has more spans than that.
+def counting_spans(body: bytes, limit: int) -> Steps[bool]:
+    """Find out whether a serialized ExportTraceServiceRequest has more spans than that.
 
     Raises:
         WireError: it is none.
     """
-    return at_once(counting_spans(body, limit))
-
-
-def counting_spans(body: bytes, limit: int) -> Steps[bool]:
-    """Do what `has_more_spans` does in steps."""
     if len(body) <= limit * _SMALLEST_SPAN:
         return False
     if len(body) <= _PARSED_AT_ONCE:
@@ -52,7 +47,7 @@ def counting_spans(body: bytes, limit: int) -> Steps[bool]:
 
 
 def walking(body: bytes, limit: int) -> Steps[bool]:
-    """Do what `has_more_spans` does for a request that cannot be parsed, or not at once.
+    """Do what `counting_spans` does for a request that cannot be parsed, or not at once.
 
     It also has too many where there are so many fields around them that a walk through them takes long.
     """

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 from spanscore.receivers._otlp import MalformedRequest
 
-_NESTING: Final = 1_000
+NESTING: Final = 1_000
 """How deep the JSON of a request may nest; 64 nested attribute values take some 270."""
 _PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
 """From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
@@ -18,8 +18,8 @@ _PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
 _MOST_OPENINGS: Final = 2_000_000
 _MOST_COMMAS: Final = 4_000_000
 
-_SURROGATE: Final = re.compile(r"\\u[dD]")
-_ESCAPE: Final = re.compile(
+SURROGATE: Final = re.compile(r"\\u[dD]")
+ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
 )
 """Any escape, read from the left; the group matches only in a surrogate without its other half."""
@@ -32,20 +32,20 @@ def parse(body: bytes | str) -> Any:
         MalformedRequest: it is none, or nests deeper than 1,000.
     """
     source = _source(body)
-    if _SURROGATE.search(source):
-        source = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
+    if SURROGATE.search(source):
+        source = ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
     try:
         document = _PARSER.decode(source)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg} (column {error.colno})"
         raise MalformedRequest(message, line=error.lineno) from error
     except RecursionError as error:
-        raise _too_deep() from error
+        raise too_deep() from error
     except ValueError as error:  # a number of more digits than Python converts
         message = f"not valid JSON: {error}"
         raise MalformedRequest(message) from error
     if not _PARSER_KEEPS_TO_NESTING and _nests_too_deeply(document):
-        raise _too_deep()
+        raise too_deep()
     return document
 
 
@@ -84,14 +84,15 @@ def _refuse_constant(name: str) -> NoReturn:
 _PARSER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def _too_deep() -> MalformedRequest:
-    return MalformedRequest(f"nested too deeply; at most {_NESTING} levels are allowed")
+def too_deep() -> MalformedRequest:
+    """Return what is wrong with a request that nests too deeply."""
+    return MalformedRequest(f"nested too deeply; at most {NESTING} levels are allowed")
 
 
 def _nests_too_deeply(document: Any) -> bool:
     # Level by level, with one call for all values of a level: a loop over them would cost as much as the parsing.
     level = [document]
-    for _ in range(_NESTING + 1):
+    for _ in range(NESTING + 1):
         level = gc.get_referents(*level)
         if not level:
             return False

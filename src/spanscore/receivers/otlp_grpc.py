@@ -15,12 +15,14 @@ from spanscore.receivers import _responses as responses
 from spanscore.receivers._admission import Admission, Held, Unavailable
 from spanscore.receivers._bearer import BearerTokens
 from spanscore.receivers._grpc_tls import credentials
+from spanscore.receivers._inflate import TooLarge
 from spanscore.receivers._intake import Answer, Encoding, Intake, NoRoom, NoValidSpan, OtherSignal
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers._requests import Busy, Wrong
 from spanscore.receivers._tls import Tls
 from spanscore.sockets.listening import Address, why_no_connection, why_not
 
+_DOOR: Final = "OTLP over gRPC"
 _PACKAGE: Final = "opentelemetry.proto.collector"
 _TRACES: Final = f"{_PACKAGE}.trace.v1.TraceService"
 _OTHERS: Final[Mapping[OtherSignal, str]] = {
@@ -227,12 +229,17 @@ class _Services(grpc.GenericRpcHandler):
                 status = (grpc.StatusCode.INVALID_ARGUMENT, str(error))
                 details = {_DETAILS: responses.status(responses.INVALID_ARGUMENT, str(error), violation=str(error))}
             except Unavailable as error:
+                self._admission.refusal_log.refused(_DOOR, error.why)
                 status = (grpc.StatusCode.UNAVAILABLE, str(error))
                 delay_s = error.retry_after_s
                 details = {
                     _DETAILS: responses.status(responses.UNAVAILABLE, str(error), retry_after_s=delay_s),
                     _RETRY_INFO: responses.retry_info(delay_s),
                 }
+            except TooLarge as error:
+                self._count(Wrong.TOO_LARGE)
+                status = (grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+                details = {}  # without RetryInfo it is not sent again
             except TimeoutError:
                 self._count(Wrong.TIMED_OUT)
                 status = (grpc.StatusCode.DEADLINE_EXCEEDED, "the request did not come in time")
@@ -258,7 +265,7 @@ class _Services(grpc.GenericRpcHandler):
             await self._intake.other(signal, body, Encoding.PROTOBUF)
         except NoRoom as error:
             raise self._admission.refusal(Busy.DOWNSTREAM) from error
-        except (MalformedRequest, Unavailable):
+        except (MalformedRequest, TooLarge, Unavailable):
             raise
         except Exception as error:
             # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
@@ -268,6 +275,7 @@ class _Services(grpc.GenericRpcHandler):
 
     def _count(self, wrong: Wrong) -> None:
         self._admission.requests.refused[wrong.value] += 1
+        self._admission.refusal_log.refused(_DOOR, wrong)
 
     async def _turn_away(self, _requests: Any, context: _Context) -> bytes:
         self._count(Wrong.UNAUTHENTICATED)

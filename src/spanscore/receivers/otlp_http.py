@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,10 +18,12 @@ from spanscore.receivers._intake import Answer, Encoding, Intake, NoRoom, NoVali
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers._requests import Busy, Wrong
 from spanscore.receivers._tls import Tls
+from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 from spanscore.sockets.listening import Address
 
+_DOOR: Final = "OTLP over HTTP"
 _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1/logs": "logs"}
 
 _ENCODINGS: Final = {"application/x-protobuf": Encoding.PROTOBUF, "application/json": Encoding.JSON}
@@ -33,6 +35,10 @@ _PREFLIGHT_S: Final = "7200"
 _ACCEPTED: Final = {"Accept-Encoding": "gzip, identity"}
 _SERVER: Final = {"Server": "spanscore"}
 
+_FOREIGN_PAGE: Final = (
+    "for a web page the Host must be localhost, an address of loopback or the one configured in "
+    "receivers.otlp.protocols.http.endpoint, or its Origin one of receivers.otlp.protocols.http.cors.allowed_origins"
+)
 _CUT_OFF: Final = "the body is not what its headers say"
 
 _OK: Final = 200
@@ -44,6 +50,7 @@ _METHOD_NOT_ALLOWED: Final = 405
 _TOO_LARGE: Final = 413
 _UNSUPPORTED: Final = 415
 _EXPECTATION_FAILED: Final = 417
+_MISDIRECTED: Final = 421
 _UNAVAILABLE: Final = 503
 
 _log = logging.getLogger(__name__)
@@ -59,6 +66,8 @@ class HttpSettings:
     """The path that takes traces."""
     allowed_origins: frozenset[str] = frozenset()
     """The web pages that may send; others cannot, because a browser asks first."""
+    names: Collection[str] = ()
+    """Further names of this machine, by which other web pages on it may send."""
     limits: HttpLimits = field(default_factory=HttpLimits)
 
 
@@ -81,6 +90,9 @@ class OtlpHttp:
         self._admission = admission
         self._settings = settings
         self._tokens = tokens
+        self._too_large = f"the request is larger than {settings.max_request_size} bytes"
+        self._names = HostNames(settings.names)
+        self._is_for_this_machine = False
         self._server = HttpServer(self._answer, settings.limits)
         self._signals: dict[str, OtherSignal | None] = dict(_OTHER_PATHS) if intake.takes_others else {}
         self._signals[settings.traces_path] = None
@@ -92,6 +104,8 @@ class OtlpHttp:
             ConfigError: a file of TLS cannot be used.
             ListenError: an address cannot be bound; then none is.
         """
+        # Of a name under which others reach it nobody has told us.
+        self._is_for_this_machine = all(address.is_loopback for address in addresses)
         return self._server.listen(addresses, key, None if tls is None else tls.reloading_context())
 
     async def start(self) -> None:
@@ -121,6 +135,7 @@ class OtlpHttp:
         except _Refused as refused:
             if refused.wrong is not None:
                 self._admission.requests.refused[refused.wrong.value] += 1
+                self._admission.refusal_log.refused(_DOOR, refused.wrong)
             answer = refused.response(encoding)
         if origin is not None and origin in self._settings.allowed_origins:
             answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
@@ -138,6 +153,8 @@ class OtlpHttp:
             raise _Refused(
                 _UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers, wrong=Wrong.UNAUTHENTICATED
             )
+        if self._is_from_a_foreign_page(request):
+            raise _Refused(_MISDIRECTED, responses.PERMISSION_DENIED, _FOREIGN_PAGE, wrong=Wrong.MISDIRECTED)
         if encoding is None:
             message = f"the Content-Type must be {' or '.join(_ENCODINGS)}"
             raise _Refused.unsupported(message)
@@ -149,9 +166,22 @@ class OtlpHttp:
                 answer = await self._hand_over(signal, body, encoding)
                 await self._intake.stored()
         except Unavailable as unavailable:
+            self._admission.refusal_log.refused(_DOOR, unavailable.why)
             raise _Refused.for_now(unavailable) from unavailable
         self._admission.requests.accept(is_empty=answer.is_empty)
         return _response(_OK, responses.success(answer, encoding), encoding)
+
+    def _is_from_a_foreign_page(self, request: web.BaseRequest) -> bool:
+        """Return whether a web page sends that gave its own name our address: its browser does not ask us first.
+
+        Only browsers say an origin. A token they do not have, and where others can send too there must be one.
+        """
+        origin = request.headers.get("Origin")
+        if origin is None or origin in self._settings.allowed_origins:
+            return False
+        if self._tokens is not None or not self._is_for_this_machine:
+            return False
+        return not self._names.include(request.headers.getall("Host", []))
 
     def _other_method(self, request: web.BaseRequest) -> web.Response:
         origin = request.headers.get("Origin")
@@ -168,7 +198,7 @@ class OtlpHttp:
 
     async def _body(self, request: web.BaseRequest, held: Held) -> bytes:
         if (request.content_length or 0) > self._settings.max_request_size:
-            raise self._too_large()
+            raise _Refused.too_large(self._too_large)
         content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if content_encoding not in _BODIES:
             message = "the Content-Encoding must be gzip or identity"
@@ -181,15 +211,11 @@ class OtlpHttp:
                     await held.add(grown)
             return body.finish()
         except TooLarge:
-            raise self._too_large() from None
+            raise _Refused.too_large(self._too_large) from None
         except BadEncoding as error:
             raise _Refused.malformed(str(error)) from error
         except web.RequestPayloadError as error:
             raise _Refused.malformed(_CUT_OFF) from error
-
-    def _too_large(self) -> _Refused:
-        message = f"the request is larger than {self._settings.max_request_size} bytes"
-        return _Refused(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message, wrong=Wrong.TOO_LARGE)
 
     async def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
         try:
@@ -201,6 +227,8 @@ class OtlpHttp:
             raise _Refused.malformed(str(error), wrong) from error
         except NoRoom as error:
             raise self._admission.refusal(Busy.DOWNSTREAM) from error
+        except TooLarge as error:
+            raise _Refused.too_large(str(error)) from error
         except Unavailable:
             raise
         except Exception as error:
@@ -227,6 +255,11 @@ class _Refused(Exception):  # noqa: N818 - what the sender is told, and not an e
     def malformed(cls, message: str, wrong: Wrong = Wrong.MALFORMED) -> _Refused:
         """Return what to tell where the request cannot be read: it is of no use to send it again."""
         return cls(_BAD_REQUEST, responses.INVALID_ARGUMENT, message, violation=message, wrong=wrong)
+
+    @classmethod
+    def too_large(cls, message: str) -> _Refused:
+        """Return what to tell where the request is larger than it may be."""
+        return cls(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message, wrong=Wrong.TOO_LARGE)
 
     @classmethod
     def unsupported(cls, message: str, headers: Mapping[str, str] | None = None) -> _Refused:

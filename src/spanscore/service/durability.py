@@ -11,15 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from spanscore.config import Config
 from spanscore.model import Span, Trace
 from spanscore.receivers._admission import Admission
+from spanscore.receivers._inflate import TooLarge
 from spanscore.receivers._intake import Encoding, Intake
 from spanscore.receivers._narrowed import narrowed
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers._requests import Busy
+from spanscore.receivers._slices import Steps, in_slices, in_thread
 from spanscore.service.live_engine import LiveEngine
 from spanscore.service.pages import OK
 from spanscore.service.unsent import Unsent
@@ -27,20 +29,19 @@ from spanscore.storage.files import Directory
 from spanscore.storage.records import Kind
 from spanscore.storage.request_log import Place, Segment
 from spanscore.storage.settings import StorageSettings
-from spanscore.storage.storage import Compaction, NotKept, Storage, StoredRequest
+from spanscore.storage.storage import Compaction, NeverKept, NotKept, Storage, StoredRequest
 from spanscore.storage.syncer import Synced
 
 _SYNC_INTERVAL_S: Final = 0.1
 _LOOK_AFTER_S: Final = 1.0
 _END_S: Final = 5.0
-_SLICE_S: Final = 0.02
+_COMPACT_AGAIN_S: Final = 10.0
+"""A disk that did not take a segment written anew is left alone for so long."""
 _NOT_SYNCED: Final = "what was sent could not be stored"
 _REPLAYING: Final = "replaying what an earlier process kept"
 
 _KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
 _ENCODINGS: Final = {kind: encoding for encoding, kind in _KINDS.items()}
-
-_Result = TypeVar("_Result")
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ class Durability:
         self._is_replaying = True
         self._resting = False
         self._compacting: asyncio.Task[None] | None = None
+        self._compact_again_at = 0.0
 
     @property
     def storage(self) -> Storage | None:
@@ -129,11 +131,11 @@ class Durability:
 
         When it is cancelled, what was not taken in is left for the next start.
         """
-        closed = await _to_its_end(lambda: self._closed_before(self._opened))
+        closed = await in_thread(lambda: self._closed_before(self._opened))
         now = time.monotonic()
         restored = 0
         requests = self._opened.requests()
-        while (request := await _to_its_end(lambda: next(requests, None))) is not None:
+        while (request := await in_thread(lambda: next(requests, None))) is not None:
             restored += await self._restore(request, intake, now, closed)
             # As before the restart: what was complete then is scored before the next request comes.
             await self._live.catch_up(now - request.age_s)
@@ -148,11 +150,14 @@ class Durability:
 
         Raises:
             Unavailable: it is not written.
+            TooLarge: it never will be.
         """
         self._hold((), ())  # of a request that was written and not taken
         with self._lock:
             try:
                 self._place = self._opened.append(_KINDS[encoding], body)
+            except NeverKept as error:
+                raise TooLarge(str(error)) from error
             except NotKept as error:
                 self._compact()
                 raise self._admission.refusal(Busy.STORAGE, str(error)) from error
@@ -314,7 +319,7 @@ class Durability:
         self._timer = self._loop.call_later(_LOOK_AFTER_S, self._look_after)
 
     def _compact(self) -> None:
-        if self._compacting is None:
+        if self._compacting is None and time.monotonic() >= self._compact_again_at:
             self._compacting = self._loop.create_task(self._compact_all())
 
     async def _compact_all(self) -> None:
@@ -326,6 +331,7 @@ class Durability:
                 with self._lock:
                     self._opened.compacted(job.segment, result)
         except OSError as error:
+            self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S
             _log.warning("storage: a segment could not be written anew: %s", (error.strerror or str(error)).lower())
         finally:
             self._compacting = None
@@ -334,15 +340,15 @@ class Durability:
         """Close the traces that keep the most where room is short, a few at a time; return whether there were any."""
         with self._lock:
             giving_way = [] if self._resting else self._opened.giving_way()
-        until = time.monotonic() + _SLICE_S
-        for trace_id in giving_way:
-            if self._resting:  # another thread has the engine now
-                return False
-            self._live.evict(trace_id)
-            if time.monotonic() >= until:
-                await asyncio.sleep(0)
-                until = time.monotonic() + _SLICE_S
+        await in_slices(self._evicting(giving_way))
         return bool(giving_way)
+
+    def _evicting(self, trace_ids: Iterable[bytes]) -> Steps[None]:
+        for trace_id in trace_ids:
+            if self._resting:  # another thread has the engine now
+                return
+            self._live.evict(trace_id)
+            yield
 
     def _next_compaction(self) -> Compaction | None:
         with self._lock:
@@ -354,16 +360,6 @@ def default_directory(environment: Mapping[str, str]) -> Path:
     home = environment.get("XDG_STATE_HOME", "")
     states = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
     return states / "spanscore"
-
-
-async def _to_its_end(work: Callable[[], _Result]) -> _Result:
-    """Run what may block on another thread; when that is cancelled, wait for it all the same: it has the storage."""
-    running = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
 
 
 def _narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:

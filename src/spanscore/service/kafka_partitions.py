@@ -168,6 +168,8 @@ class KafkaPartitions:
             return EMPTY
         try:
             return await self.intake.decode(value, self._encoding)
+        except NoRoom:
+            raise
         except MalformedRequest:
             return MALFORMED
         except Exception:  # noqa: BLE001 - one record must not stop all others, again and again

@@ -133,10 +133,8 @@ class Listeners:
 
 def largest_request(config: Config) -> int:
     """Return how many bytes the largest request may have that is taken on any listener."""
-    protocols = config.receivers.otlp.protocols if config.receivers is not None and config.receivers.otlp else None
-    over_grpc = protocols.grpc.max_recv_msg_size_mib * _MIB if protocols is not None and protocols.grpc else 0
-    over_http = protocols.http.max_request_body_size if protocols is not None and protocols.http else 0
-    return max(over_grpc, over_http)
+    sizes = config.receivers.largest_requests() if config.receivers is not None else ()
+    return max((size for _, size in sizes), default=0)
 
 
 def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Listener]:
@@ -158,6 +156,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
             max_request_size=over_http.max_request_body_size,
             traces_path=over_http.traces_url_path,
             allowed_origins=frozenset(over_http.cors.allowed_origins if over_http.cors is not None else ()),
+            names=[endpoint.host for endpoint in _listed(over_http.endpoint)],
         )
         http = OtlpHttp(front.intake, front.admission, settings, tokens)
         yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls))
@@ -175,9 +174,12 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
 
 
 def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:
-    listed = [endpoints] if isinstance(endpoints, Endpoint) else endpoints
-    found = [address for endpoint in listed for address in resolved(endpoint.host, endpoint.port, key)]
+    found = [address for endpoint in _listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
     return list(dict.fromkeys(found))
+
+
+def _listed(endpoints: Endpoint | Sequence[Endpoint]) -> Sequence[Endpoint]:
+    return [endpoints] if isinstance(endpoints, Endpoint) else endpoints
 
 
 def _tls(section: _TlsSection | None) -> Tls | None:

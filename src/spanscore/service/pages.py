@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import ip_address
 from typing import Final, TypeAlias
 
 from aiohttp import web
 
+from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 from spanscore.sockets.listening import Address
@@ -27,8 +26,6 @@ OK: Final = "ok"
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
-_LOCALHOST: Final = "localhost"
-_PORT: Final = re.compile(r":\d*$", re.ASCII)
 _NOT_OURS: Final = (
     b"the Host must be localhost, an address of loopback or the one configured in exporters.prometheus.endpoint: "
     b"these pages are for this machine\n"
@@ -68,7 +65,7 @@ class Pages:
         self._metrics = metrics
         self._readiness = readiness
         self._server = HttpServer(self._answer, limits)
-        self._names = frozenset(name.lower() for name in (_LOCALHOST, *names))
+        self._names = HostNames(names)
         self._is_for_this_machine = False
         # A page of many series takes long, and what is received must not wait for it.
         self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
@@ -104,7 +101,7 @@ class Pages:
         self._maker.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self._is_for_this_machine and not all(map(self._is_ours, request.headers.getall("Host", []))):
+        if self._is_for_this_machine and not self._names.include(request.headers.getall("Host", [])):
             return _response(_MISDIRECTED, _TEXT, _NOT_OURS)
         if request.method not in {"GET", "HEAD"}:
             return _response(_METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
@@ -119,22 +116,6 @@ class Pages:
                 return _response(_FINE if ready else _UNAVAILABLE, _JSON, json.dumps(readiness).encode())
             case _:
                 return _response(_NOT_FOUND, _TEXT, b"there are /metrics, /livez and /readyz\n")
-
-    def _is_ours(self, host: str) -> bool:
-        """Return whether a Host header names this machine.
-
-        A web page can give its own name our address, and then have the browser ask us as if that were its server. It
-        cannot do so with an address, and browsers always say what they ask for.
-        """
-        name = host.lower()
-        found = _PORT.search(name)
-        name = name[: found.start()] if found else name
-        if name in self._names:
-            return True
-        try:
-            return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
-        except ValueError:
-            return False
 
     async def _metrics_page(self, accept: str | None) -> web.Response:
         try:

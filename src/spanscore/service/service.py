@@ -134,7 +134,7 @@ class Service:
             ListenError: an address cannot be listened on.
             StorageError: the directory of the storage cannot be used.
         """
-        for warning in self._config.exposed_secrets():
+        for warning in self._config.doubts():
             _log.warning("%s", warning)
         front = Front(
             intake=self._intake,

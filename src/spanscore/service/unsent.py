@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -35,7 +35,7 @@ class Unsent:
     def __init__(self, emitters: Iterable[Emitter]) -> None:
         self._senders: Final = [emitter for emitter in emitters if isinstance(emitter, SendsInOrder)]
         self._waiting: Final[deque[_OnItsWay]] = deque()
-        self._ids: Final[set[bytes]] = set()
+        self._ids: Final[Counter[bytes]] = Counter()  # a trace may wait with each of its revisions
 
     def __contains__(self, trace_id: bytes) -> bool:
         return trace_id in self._ids
@@ -46,17 +46,19 @@ class Unsent:
         if all(queued == settled for queued, settled in progress):
             return False
         self._waiting.append(_OnItsWay(trace_id, tuple(queued for queued, _ in progress)))
-        self._ids.add(trace_id)
+        self._ids[trace_id] += 1
         return True
 
     def sent(self) -> list[bytes]:
-        """Return the traces of which everything is sent or given up by now, and forget them."""
+        """Return the traces of which every revision is sent or given up by now, and forget them."""
         done: list[bytes] = []
         settled = [sender.progress[1] for sender in self._senders]
         while self._waiting and all(
             mark <= so_far for mark, so_far in zip(self._waiting[0].marks, settled, strict=True)
         ):
             trace_id = self._waiting.popleft().trace_id
-            self._ids.discard(trace_id)
-            done.append(trace_id)
+            self._ids[trace_id] -= 1
+            if not self._ids[trace_id]:
+                del self._ids[trace_id]
+                done.append(trace_id)
         return done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import stat
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ _LINK: Final = "it is a symbolic link; name the directory itself"
 _LOCK_LINK: Final = f"the '{_LOCK}' in it is a link, or no file: remove it"
 _sync: Final = getattr(os, "fdatasync", os.fsync)  # not every system has the faster one
 _CHUNK: Final = 2**20
+
+_log = logging.getLogger(__name__)
 
 
 class StorageError(SpanscoreError):
@@ -214,11 +217,14 @@ class Directory:
         if found.st_uid != os.geteuid():
             why = f"it belongs to another user (uid {found.st_uid}, and this is uid {os.geteuid()}); name one below it"
             raise self._unusable(why)
-        if stat.S_IMODE(found.st_mode) != _DIRECTORY_MODE:
-            try:
-                os.fchmod(directory, _DIRECTORY_MODE)
-            except OSError as error:
-                raise self._unusable(_why(error)) from error
+        mode = stat.S_IMODE(found.st_mode)
+        if mode == _DIRECTORY_MODE:
+            return
+        try:
+            os.fchmod(directory, _DIRECTORY_MODE)
+        except OSError as error:
+            raise self._unusable(_why(error)) from error
+        _log.warning("storage: '%s' is for this user alone now: its mode was %o", self._path, mode)
 
     def _locked(self, directory: int) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN
@@ -228,13 +234,12 @@ class Directory:
             raise self._unusable(_LOCK_LINK if error.errno == errno.ELOOP else _why(error)) from error
         try:
             self._check_lock(lock)
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        except StorageError:
+        except BaseException:
             os.close(lock)
             raise
-        except OSError:  # a full disk: nobody will read who holds the lock
-            pass
+        with suppress(OSError):  # a full disk: nobody will read who holds the lock
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         return lock
 
     def _check_lock(self, lock: int) -> None:
@@ -243,15 +248,23 @@ class Directory:
             raise self._unusable(_LOCK_LINK)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
-            who = f" ({holder})" if holder.isdigit() else ""
-            why = f"another process{who} uses it; give each process a directory of its own"
+        except BlockingIOError as error:
+            why = f"another process{_holder(lock)} uses it; give each process a directory of its own"
             raise self._unusable(why) from error
+        except OSError as error:
+            raise self._unusable(_why(error)) from error
 
     def _unusable(self, why: str) -> StorageError:
         return StorageError(f"storage.directory: cannot use '{self._path}': {why}")
 
 
+def _holder(lock: int) -> str:
+    holder = b""
+    with suppress(OSError):
+        holder = os.pread(lock, 20, 0).strip()
+    return f" ({holder.decode()})" if holder.isdigit() else ""
+
+
 def _why(error: OSError) -> str:
-    return f"{(error.strerror or str(error)).lower()}; name another, or set storage.durability to none"
+    what = "it is no directory" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+    return f"{what}; name another, or set storage.durability to none"

@@ -236,12 +236,13 @@ def _found_run(content: bytes) -> tuple[int, int] | None:
     if _record_at(content, FILE_HEADER_SIZE, run) is not None:  # only the header is damaged
         return FILE_HEADER_SIZE, _RUN.unpack(run)[0]
     work = _MOST_READ * len(content)
+    dead: set[int] = set()
     for match in _KIND.finditer(content):
         offset = match.start() - _KIND_OFFSET
         if offset < 0:
             continue
         run = content[offset : offset + _RUN.size]
-        end = _end_of_chain(content, offset, run)
+        end = _end_of_chain(content, offset, run, dead)
         if end is None:
             continue
         work -= min(end, len(content)) - offset
@@ -252,12 +253,24 @@ def _found_run(content: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _end_of_chain(content: bytes, offset: int, run: bytes) -> int | None:
-    """Follow what may be records up to the end, and return where the last ends; None where they do not lead there."""
+def _end_of_chain(content: bytes, offset: int, run: bytes, dead: set[int]) -> int | None:
+    """Follow what may be records up to the end, and return where the last ends; None where they do not lead there.
+
+    Args:
+        content: the file.
+        offset: where the first may be.
+        run: what each begins with.
+        dead: places from which nothing leads to the end; those found here are added, so that none is passed twice.
+    """
+    passed = []
     end = offset
-    while content.startswith(run, end) and end + RECORD_HEADER_SIZE <= len(content):
-        offset, end = end, end + RECORD_HEADER_SIZE + _HEADER.unpack_from(content, end)[2]
-    return None if end < len(content) and not content.startswith(run[: len(content) - end], end) else end
+    while end not in dead and content.startswith(run, end) and end + RECORD_HEADER_SIZE <= len(content):
+        passed.append(end)
+        end += RECORD_HEADER_SIZE + _HEADER.unpack_from(content, end)[2]
+    if end >= len(content) or (end not in dead and content.startswith(run[: len(content) - end], end)):
+        return end
+    dead.update(passed)
+    return None
 
 
 def _is_torn(content: bytes, offset: int, run: bytes) -> bool:

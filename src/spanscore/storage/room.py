@@ -31,6 +31,11 @@ class Room:
 
     max_size: int
 
+    @property
+    def largest(self) -> int:
+        """How large a request may be at most: one that is larger does not fit where nothing else is either."""
+        return int(self.max_size * _SHORT)
+
     def is_crowded(self, size: int) -> bool:
         """Whether what lies between what is needed is to be removed at once."""
         return size > self.max_size * _CROWDED

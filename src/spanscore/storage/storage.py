@@ -24,6 +24,7 @@ from spanscore.storage.syncer import Synced, Syncer, Tell
 from spanscore.storage.trouble import Trouble
 
 FULL: Final = "full"
+TOO_LARGE: Final = "too_large"
 
 _FULL: Final = "the storage is full"
 _GONE: Final = "the directory was removed, or another one is in its place"
@@ -36,6 +37,10 @@ _log = logging.getLogger(__name__)
 
 class NotKept(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
     """A request could not be kept: it must not be acknowledged, and the sender should send it again."""
+
+
+class NeverKept(NotKept):
+    """A request could not be kept, and could not be later either: it is of no use to send it again."""
 
 
 class ClosedTrace(NamedTuple):
@@ -113,11 +118,6 @@ class Storage:
         return self._settings.max_size
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether there is so little room left that `compaction` is due."""
-        return self._room.is_crowded(self.size)
-
-    @property
     def is_short(self) -> bool:
         """Whether there is so little room left that `giving_way` is due, too."""
         return self._room.is_short(self.size)
@@ -176,7 +176,12 @@ class Storage:
         Raises:
             NotKept: it is not written.
         """
-        if not self._room.fits(self.size, RECORD_HEADER_SIZE + len(body)):
+        size = RECORD_HEADER_SIZE + len(body)
+        if size > self._room.largest:
+            self.refused[TOO_LARGE] += 1
+            message = f"the request is larger than the {self._room.largest} bytes that the storage has room for"
+            raise NeverKept(message)
+        if not self._room.fits(self.size, size):
             if self._room.is_left(self.size):  # others are still taken: this is no trouble
                 self.refused[FULL] += 1
                 raise NotKept(_TOO_LARGE)
@@ -258,7 +263,7 @@ class Storage:
         Args:
             is_open: says whether a trace is open.
         """
-        age_s = 0.0 if self.is_crowded else self._settings.compact_after_s
+        age_s = 0.0 if self._room.is_crowded(self.size) else self._settings.compact_after_s
         segment = self._log.worth_compacting(self._now() - age_s, self._room.most_needed(self.size))
         if segment is None:
             return None

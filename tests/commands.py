@@ -1,0 +1,75 @@
+"""Runs programs in processes of their own: Python's, and above all the command `spanscore`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from deadline import DEADLINE_S
+
+SPANSCORE = (sys.executable, "-m", "spanscore")
+
+
+def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python's to its end."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return python("-m", "spanscore", *arguments, **environment)
+
+
+class Command:
+    """`spanscore serve` in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.told: list[str] = []
+        """Lines of its standard error."""
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Read from its standard error until a line is found."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.told.append(line)
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError(self.told)
+
+    def finish(self) -> tuple[int, str]:
+        """Wait for its end, and return its exit status and what it printed."""
+        output, errors = self.process.communicate(timeout=DEADLINE_S)
+        self.told += errors.splitlines(keepends=True)
+        return self.process.returncode, output
+
+
+@contextmanager
+def serve(*arguments: object, launcher: Sequence[str] = (), **environment: str) -> Iterator[Command]:
+    """Run the command, which ends with the test."""
+    with subprocess.Popen(
+        [*launcher, *SPANSCORE, "serve", *map(str, arguments)],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        too_late = threading.Timer(DEADLINE_S, process.kill)
+        too_late.start()
+        try:
+            yield Command(process)
+        finally:
+            too_late.cancel()
+            process.kill()
