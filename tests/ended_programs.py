@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ENDS_WITHIN_S = 100.0
+from deadline import DEADLINE_S
+
 EVENT = "gen_ai.evaluation.result"
 
 AGENT = """
@@ -43,16 +48,86 @@ class Ended:
 
 def ended(program: str, *launcher: str, **environment: str) -> Ended:
     """Run a program to its end."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "SPANSCORE_"))}
     command = [*launcher, sys.executable, "-c", program]
     done = subprocess.run(
-        command, env=inherited | environment, timeout=ENDS_WITHIN_S, capture_output=True, text=True, check=False
+        command, env=_inherited() | environment, timeout=DEADLINE_S, capture_output=True, text=True, check=False
     )
-    exported = list(objects(done.stdout))
+    return _left(done.returncode, done.stdout, done.stderr)
+
+
+_FORKING = """
+import json, os, sys
+import opentelemetry._logs, opentelemetry.metrics, opentelemetry.trace
+import opentelemetry.sdk._logs.export, opentelemetry.sdk.metrics.export, opentelemetry.sdk.trace.export
+import spanscore.exporter, spanscore.processor
+
+for line in sys.stdin:
+    program, out, errors = json.loads(line)
+    child = os.fork()
+    if not child:
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    sys.exit()
+for descriptor, path in enumerate((os.devnull, out, errors)):
+    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
+names = {"__name__": "__main__"}
+exec(compile(program, "<program>", "exec"), names)
+"""
+
+
+@contextmanager
+def forking() -> Iterator[Callable[[str], Ended]]:
+    """Give a function that runs a program to its end, in a fork of an interpreter that has imported what it needs.
+
+    That is most of the work of a short program. Nothing has been made of what was imported, and no thread started.
+    """
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(
+            [sys.executable, "-c", _FORKING],
+            env=_inherited(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as interpreter,
+    ):
+
+        def kill() -> None:
+            with suppress(ProcessLookupError):  # all have ended
+                os.killpg(interpreter.pid, signal.SIGKILL)
+
+        def run(program: str) -> Ended:
+            assert interpreter.stdin is not None
+            assert interpreter.stdout is not None
+            out, errors = (Path(tempfile.mkdtemp(dir=folder)) / name for name in ("out", "errors"))
+            too_late = threading.Timer(DEADLINE_S, kill)
+            too_late.start()
+            try:
+                interpreter.stdin.write(json.dumps([program, str(out), str(errors)]) + "\n")
+                interpreter.stdin.flush()
+                status = int(interpreter.stdout.readline())
+            finally:
+                too_late.cancel()
+            return _left(status, out.read_text(), errors.read_text())
+
+        try:
+            yield run
+        finally:
+            kill()
+
+
+def _inherited() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "SPANSCORE_"))}
+
+
+def _left(status: int, out: str, errors: str) -> Ended:
+    exported = list(objects(out))
     spans = [each for each in exported if "parent_id" in each]
     return Ended(
-        status=done.returncode,
-        errors=done.stderr,
+        status=status,
+        errors=errors,
         spans=tuple(sorted(span["name"] for span in spans)),
         events_of_spans=sum(event["name"] == EVENT for span in spans for event in span["events"]),
         scored=sum(scored(each) for each in exported if "resource_metrics" in each),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import time
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from ended_programs import AGENT, ended, instrumented
+from deadline import DEADLINE_S
+from ended_programs import AGENT, Ended, ended, forking, instrumented
 
 ENDINGS = {
     "at once": "",
@@ -48,6 +53,13 @@ PROCESSOR = """
 EXPORTER = "provider.add_span_processor(BatchSpanProcessor(ScoringSpanExporter(ConsoleSpanExporter())))"
 
 
+@pytest.fixture(scope="module")
+def run() -> Iterator[Callable[[str], Ended]]:
+    """Run programs in code."""
+    with forking() as running:
+        yield running
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_without_code(ending: str) -> None:
     """A program that ends right after its last span has that span's score as a metric, a log event and a span."""
@@ -80,18 +92,15 @@ IN_CODE = {"processor": PROCESSOR, "exporter": EXPORTER}
     "made", ["traces() meters() logs()", "logs() meters() traces()", "traces() run meters() logs()"]
 )
 @pytest.mark.parametrize("ending", ["at once", "an exception", "metrics first", "traces first"])
-def test_in_code(door: str, made: str, ending: str) -> None:
+def test_in_code(run: Callable[[str], Ended], door: str, made: str, ending: str) -> None:
     """The same for the processor and the exporter added in code, in whatever order the providers are made."""
     making = made.replace("run", "early = trace.get_tracer('agent').start_span('early')").replace(") ", ")\n")
-    found = ended(
+    found = run(
         f"{AGENT}\n{PROVIDERS.format(door=IN_CODE[door])}\n{making}\nrun(trace.get_tracer('agent'))\n{ENDINGS[ending]}"
     )
 
     assert (1, 1, 1) == (found.scored, found.events, found.events_of_spans)
     assert (not found.errors) == (ending != "an exception")
-
-
-LOST = "are in no metric"
 
 
 @pytest.mark.parametrize(
@@ -104,9 +113,9 @@ LOST = "are in no metric"
         ),
     ],
 )
-def test_what_comes_too_late_is_told_once(ending: str, told: str) -> None:
+def test_what_comes_too_late_is_told_once(run: Callable[[str], Ended], ending: str, told: str) -> None:
     """Where the application shuts a provider down before it hands spans over, the end says how much that cost."""
-    found = ended(
+    found = run(
         f"{AGENT}\n{PROVIDERS.format(door=EXPORTER)}\ntraces(); meters(); logs()\n"
         f"run(trace.get_tracer('agent'))\n{ending}"
     )
@@ -116,10 +125,10 @@ def test_what_comes_too_late_is_told_once(ending: str, told: str) -> None:
     assert told in found.errors
 
 
-def test_without_the_global_tracer_provider_the_loss_is_told() -> None:
+def test_without_the_global_tracer_provider_the_loss_is_told(run: Callable[[str], Ended]) -> None:
     """An exporter cannot fetch spans from a provider that it does not know: the scores that are late are counted."""
     door = PROVIDERS.format(door=EXPORTER).replace("trace.set_tracer_provider(provider)", "return provider")
-    found = ended(f"{AGENT}\n{door}\nprovider = traces(); meters(); logs()\nrun(provider.get_tracer('agent'))")
+    found = run(f"{AGENT}\n{door}\nprovider = traces(); meters(); logs()\nrun(provider.get_tracer('agent'))")
 
     assert (0, 0, 1) == (found.scored, found.events, found.events_of_spans)
     assert 1 == len(found.errors.splitlines())
@@ -150,10 +159,12 @@ def test_a_forked_child_has_an_end_of_its_own(door: str, in_child: str, traces: 
 
 
 HUNG = """
-import threading
+import atexit, sys, threading, time
 from dataclasses import replace
 from spanscore import config
 from spanscore.pipeline import EvaluatorEntry
+
+atexit.register(lambda: sys.stderr.write(str(time.monotonic() - began)))  # registered first, it is called last
 
 class Hung:
     expectation = None
@@ -168,9 +179,44 @@ door = ScoringSpanProcessor(replace(config.default(), evaluators=(hung,)))
 def test_an_evaluator_that_hangs_holds_the_end_up_for_seconds_only() -> None:
     """The program waits for its last scores, not for ever; and twice is not asked."""
     door = "provider.add_span_processor(door)"
-    program = f"{AGENT}\n{PROVIDERS.format(door=door)}\n{HUNG}\n{ALL_AND_RUN}"
-    began = time.monotonic()
-    found = ended(program)
+    found = ended(f"{AGENT}\n{PROVIDERS.format(door=door)}\n{HUNG}\n{ALL_AND_RUN}\nbegan = time.monotonic()")
 
-    assert (0, "", 0) == (found.status, found.errors, found.scored)
-    assert time.monotonic() - began < 25  # six, and what a busy machine takes; the SDK gives half a minute
+    *told, took_s = found.errors.splitlines()
+    assert (0, ["spanscore: the end came before all scores were sent"], 0) == (found.status, told, found.scored)
+    assert 0 < float(took_s) < 25  # six, and what a busy machine takes; the SDK gives half a minute
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_process_scores_before_it_ends(method: str, tmp_path: Path) -> None:
+    """`multiprocessing` ends its children without what others do at the interpreter's end."""
+    scores = tmp_path / "scores.jsonl"
+    (tmp_path / "spanscore.yaml").write_text("exporters: {jsonl: {path: scores.jsonl}}\n", encoding="utf-8")
+    (tmp_path / "program.py").write_text(f"{AGENT}\n{CHILD.format(method=method)}", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py"],
+        env={**os.environ, "SPANSCORE_CONFIG": str(tmp_path / "spanscore.yaml")},
+        timeout=DEADLINE_S,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ("", 1) == (done.stderr, len(scores.read_text(encoding="utf-8").splitlines()))
+
+
+CHILD = """
+import multiprocessing
+from opentelemetry.sdk.trace import TracerProvider
+from spanscore import ScoringSpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(ScoringSpanProcessor())
+
+def work():
+    run(provider.get_tracer("agent"))
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("{method}").Process(target=work)
+    child.start()
+    child.join()
+"""

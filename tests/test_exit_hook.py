@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from deadline import DEADLINE_S
 from spanscore.exit_hook import Standby
-
-DEADLINE_S = 30.0
 
 
 def test_a_standby_does_what_it_is_told() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ended_programs import AGENT, ended, instrumented
+from ended_programs import AGENT, Ended, forking, instrumented
 
 SDK = """
 from opentelemetry.sdk.metrics import MeterProvider
@@ -31,6 +32,13 @@ WARNING = (
 )
 
 
+@pytest.fixture(scope="module")
+def run() -> Iterator[Callable[[str], Ended]]:
+    """Run programs without a launcher."""
+    with forking() as running:
+        yield running
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -41,9 +49,9 @@ WARNING = (
         OURS + "metrics.set_meter_provider(MeterProvider())\n" + RUNS,
     ],
 )
-def test_scores_that_go_nowhere_are_told_once(program: str) -> None:
+def test_scores_that_go_nowhere_are_told_once(run: Callable[[str], Ended], program: str) -> None:
     """Where nothing exports them, one line says so, and what to do."""
-    assert WARNING == ended(AGENT + SDK + program).errors
+    assert WARNING == run(AGENT + SDK + program).errors
 
 
 @pytest.mark.parametrize(
@@ -55,9 +63,9 @@ def test_scores_that_go_nowhere_are_told_once(program: str) -> None:
         OURS + METERS + RUNS,
     ],
 )
-def test_scores_that_arrive_are_not_warned_of(program: str) -> None:
+def test_scores_that_arrive_are_not_warned_of(run: Callable[[str], Ended], program: str) -> None:
     """A span that is exported is somewhere, and providers may be set after the processor was made."""
-    found = ended(AGENT + SDK + program)
+    found = run(AGENT + SDK + program)
 
     assert ("", 2) == (found.errors, found.scored or found.events_of_spans)
 
@@ -70,12 +78,14 @@ def test_scores_that_arrive_are_not_warned_of(program: str) -> None:
         ("annotate: none", WARNING),
     ],
 )
-def test_the_configuration_can_name_a_place(tmp_path: Path, configuration: str, expected: str) -> None:
+def test_the_configuration_can_name_a_place(
+    run: Callable[[str], Ended], tmp_path: Path, configuration: str, expected: str
+) -> None:
     """An exporter of our own is a place, and so is a trace, where it is annotated."""
     path = tmp_path / "spanscore.yaml"
     path.write_text(configuration, encoding="utf-8")
     ours = OURS.replace("()", f".from_config({json.dumps(str(path))})")
-    found = ended(AGENT + SDK + GLOBAL + ours + THEIRS + RUNS)
+    found = run(AGENT + SDK + GLOBAL + ours + THEIRS + RUNS)
 
     assert expected == found.errors
 

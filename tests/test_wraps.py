@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from collections import Counter
@@ -16,6 +15,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import SpanContext, TraceFlags
 
+from commands import python
 from deadline import DEADLINE_S
 from isolation.hostile import Sudden
 from receivers.otlp_requests import OF_AN_AGENT
@@ -135,7 +135,7 @@ def test_roots_of_one_trace_that_end_at_a_time(late: str) -> None:
     """A part of a trace that ends just as another part's scores come out is passed on as well, and once."""
     behind = Behind()
     processor = wrapping(behind, f"traces: {{late_spans: {late}}}")
-    spans = [[root(7, 1 + thread * 2_000 + number, is_remote=True) for number in range(2_000)] for thread in range(4)]
+    spans = [[root(7, 1 + thread * 1_000 + number, is_remote=True) for number in range(1_000)] for thread in range(4)]
 
     with switching_often():
         in_threads(*[lambda each=each: [processor.on_end(span) for span in each] for each in spans])  # type: ignore[misc]
@@ -148,7 +148,7 @@ def test_a_shutdown_in_the_middle_passes_on_every_root(tmp_path: Path) -> None:
     """Those that come while it shuts down too, and those afterwards without scores."""
     behind = Behind()
     processor = wrapping(behind)
-    spans = [root(number, 1) for number in range(1, 4_001)]
+    spans = [root(number, 1) for number in range(1, 2_001)]
     halfway = threading.Event()
 
     def end() -> None:
@@ -168,23 +168,42 @@ def test_a_shutdown_in_the_middle_passes_on_every_root(tmp_path: Path) -> None:
     assert 1 == behind.ends
 
 
-def test_a_fork_passes_on_what_is_its_own(tmp_path: Path) -> None:
-    """A root that waits for its scores is the parent's, and one that ends in the child is passed on there, scored."""
-    behind = Behind()
-    processor = wrapping(behind, "traces: {decision_delay: 1h}")
-    processor.on_end(root(1, 1))
-    told = tmp_path / "told.json"
-    child = os.fork()
-    if child == 0:
-        processor.on_end(root(2, 1))
-        processor.shutdown()
-        told.write_text(json.dumps([[span.context.trace_id, len(span.events)] for span in behind.ended]))
-        os._exit(0)
-    assert 0 == os.waitpid(child, 0)[1]
-    processor.shutdown()
+FORKING = """
+import json, os, sys
+from pathlib import Path
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from spanscore import config
+from spanscore.processor import ScoringSpanProcessor
 
-    assert [[2, 1]] == json.loads(told.read_text())
-    assert [(1, 1)] == [(span.context.trace_id, len(span.events)) for span in behind.ended]
+class Behind(SpanProcessor):
+    ended = []
+    def on_end(self, span):
+        self.ended.append(span)
+
+behind = Behind()
+provider = TracerProvider(shutdown_on_exit=False)
+provider.add_span_processor(
+    ScoringSpanProcessor(config.loads("traces: {decision_delay: 1h}", "test", Path()), wraps=behind)
+)
+tracer = provider.get_tracer("agent")
+tracer.start_span("the parent's", attributes={"gen_ai.operation.name": "invoke_agent"}).end()
+child = os.fork()
+if not child:
+    tracer.start_span("the child's", attributes={"gen_ai.operation.name": "invoke_agent"}).end()
+provider.shutdown()
+if child:
+    assert (child, 0) == os.waitpid(child, 0)
+print(json.dumps([[span.name, len(span.events)] for span in behind.ended]), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_fork_passes_on_what_is_its_own() -> None:
+    """A root that waits for its scores is the parent's, and one that ends in the child is passed on there, scored."""
+    done = python("-c", FORKING)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [[["the child's", 1]], [["the parent's", 1]]] == sorted(map(json.loads, done.stdout.splitlines()))
 
 
 class Stuck(Behind):

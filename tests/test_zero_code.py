@@ -47,17 +47,15 @@ def test_a_missing_file_is_told(configuration: Path) -> None:
 
 
 def test_an_exporter_that_cannot_start_is_told(configuration: Path) -> None:
-    """The same where another program has the port of the metrics page."""
+    """Where another program has the port of the metrics page, scores go to all other places."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         configuration.write_text(f"exporters: {{prometheus: {{endpoint: '127.0.0.1:{port}'}}}}", encoding="utf-8")
         found = instrumented(RUN, SPANSCORE_CONFIG=str(configuration))
 
-    expected = (
-        f"spanscore is off: exporters.prometheus.endpoint: cannot listen on 127.0.0.1:{port}: address already in use"
-    )
-    assert f"{expected}\n" == found.errors
-    assert (0, 2, 0) == (found.status, len(found.spans), found.scored)
+    reason = f"cannot listen on 127.0.0.1:{port}: address already in use; it is sent no scores"
+    assert f"spanscore: exporters.prometheus.endpoint: {reason}\n" == found.errors
+    assert (0, 3, 1) == (found.status, len(found.spans), found.scored)  # the scores have a span
 
 
 def test_it_takes_whatever_a_distribution_gives_to_exporters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +17,7 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config, Endpoint
 from spanscore.contracts import Emitter
 from spanscore.emitters._handover import Handover
+from spanscore.emitters._not_started import NotStarted
 from spanscore.emitters.log_events import LogEvents
 from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.emitters.prometheus import Prometheus
@@ -22,6 +25,7 @@ from spanscore.emitters.span_events import SpanEvents
 from spanscore.engine import Engine
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.meter import Meter
+from spanscore.metrics.series import Values
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import OutputError, outputs
 from spanscore.own_instruments import EXPORT_FAILURES
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 CONFIG_VARIABLE: Final = "SPANSCORE_CONFIG"
 """Names the configuration file where none is given in code."""
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 def configured(config: Config | str | os.PathLike[str] | None = None) -> Config:
@@ -71,7 +77,8 @@ def process_engine(
     """Return an engine for `Config.for_process`.
 
     Scores go to the application's own meter and logger providers unless the configuration names an OTLP receiver, and
-    wherever else it says.
+    wherever else it says. An exporter that cannot be started is logged, and what it misses counted: another process of
+    the same application may have its port.
 
     Args:
         config: what `for_process` returned.
@@ -79,16 +86,18 @@ def process_engine(
         is_fork: the parent process serves the metrics page; this one scores without.
         catch_up: scores what is waiting, within so many seconds: called from another thread before the application's
             meter provider collects for the last time.
-
-    Raises:
-        OutputError: an exporter of the configuration cannot be started.
     """
-    out = outputs(config, owns_terminal=False)
+    out = outputs(config, owns_terminal=False, instead=_not_started)
     emitters: dict[str, Emitter] = dict(out.emitters)
     sinks = list(out.sinks)
     exporters = config.exporters
     if exporters is not None and exporters.prometheus is not None and out.exposition is not None and not is_fork:
-        emitters["prometheus"] = Prometheus(out.exposition, _server(out.exposition, exporters.prometheus.endpoint))
+        try:
+            server = _server(out.exposition, exporters.prometheus.endpoint)
+        except OutputError as error:
+            emitters["prometheus"] = _not_started("prometheus", error)
+        else:
+            emitters["prometheus"] = Prometheus(out.exposition, server)
     handover = Handover(lambda: _is_seen_without(config, tracer_provider))
     if exporters is None or exporters.otlp is None:
         metrics = OtelMetrics(Meter(catch_up=catch_up), handover)
@@ -101,8 +110,19 @@ def process_engine(
     table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
     engine = Engine(table, pipeline, emitters, time.monotonic, telemetry.measure)
     telemetry.watch(engine)
-    telemetry.observe(EXPORT_FAILURES, lambda: handover.failures)
+    for emitter in emitters.values():
+        if isinstance(emitter, Handover | NotStarted):
+            telemetry.observe(EXPORT_FAILURES, partial(_failures, emitter))
     return engine
+
+
+def _failures(counting: Handover | NotStarted) -> Mapping[Values, float]:
+    return counting.failures
+
+
+def _not_started(name: str, error: OutputError) -> NotStarted:
+    _LOGGER.error("spanscore: %s; it is sent no scores", error)
+    return NotStarted(name)
 
 
 def _is_seen_without(config: Config, tracer_provider: TracerProvider | None) -> bool:

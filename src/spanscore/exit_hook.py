@@ -7,6 +7,7 @@ provider is mostly made after the tracer provider, so it is gone when that hands
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -53,6 +54,13 @@ class ExitHook:
         if register is not None:
             with suppress(RuntimeError):  # the end has begun
                 register(_call, self._method)
+
+    def end_child(self) -> None:
+        """Have the method called at the end of a child process of `multiprocessing`, which ends without `atexit`."""
+        # Both are imported in such a process, and slow to import in any other.
+        process, util = (sys.modules.get(f"multiprocessing.{name}") for name in ("process", "util"))
+        if process is not None and util is not None and process.parent_process() is not None:
+            util.Finalize(None, _call, (self._method,), exitpriority=0)
 
 
 class Standby:

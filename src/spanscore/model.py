@@ -145,6 +145,11 @@ class ToolCall:
     """The number the instrumentation gave the call, where it numbers calls."""
 
     @property
+    def error_without_content(self) -> str | None:
+        """What may be told of the error where the texts of tools may not go."""
+        return None if self.error is None else self.error_type or "error"
+
+    @property
     def duration_ms(self) -> float:
         """How long the call took; 0 where the clocks disagree and it would be negative."""
         return max(0, self.end_ns - self.start_ns) / 1e6

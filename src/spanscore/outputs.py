@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn, TypeAlias
 
 from spanscore import wiring
 from spanscore.config import Config
@@ -29,6 +30,15 @@ class OutputError(SpanscoreError):
     """An exporter cannot be started. The message names its configuration key."""
 
 
+Instead: TypeAlias = Callable[[str, OutputError], Emitter]
+"""Returns what takes the place of the exporter of that name, which cannot be started, or raises the error."""
+
+
+def no_other(_name: str, error: OutputError) -> NoReturn:
+    """Have nothing take the place of an exporter: without it, nothing starts."""
+    raise error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
     """What scores and own metrics go to."""
@@ -41,15 +51,16 @@ class Outputs:
     """The metrics page, where one is served."""
 
 
-def outputs(config: Config, *, owns_terminal: bool = True) -> Outputs:
+def outputs(config: Config, *, owns_terminal: bool = True, instead: Instead = no_other) -> Outputs:
     """Return the outputs of a configuration that `Config.for_serve` completed.
 
     Args:
         config: the configuration.
         owns_terminal: nobody but spanscore writes to the terminal.
+        instead: what takes the place of one that cannot be started.
 
     Raises:
-        OutputError: one of them cannot be started.
+        OutputError: one of them cannot be started, and nothing takes its place.
     """
     exporters = config.exporters
     if exporters is None:
@@ -62,7 +73,10 @@ def outputs(config: Config, *, owns_terminal: bool = True) -> Outputs:
         sinks.append(exposition)
         emitters["prometheus"] = Prometheus(exposition)
     if exporters.jsonl is not None:
-        emitters["jsonl"] = _jsonl(exporters.jsonl.path)
+        try:
+            emitters["jsonl"] = _jsonl(exporters.jsonl.path)
+        except OutputError as error:
+            emitters["jsonl"] = instead("jsonl", error)
     if exporters.console is not None:
         emitters["console"] = Console(owns_terminal=owns_terminal)
     destination = _destination(config)

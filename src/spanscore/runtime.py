@@ -140,7 +140,10 @@ class Runtime:
         self._room = 0
         if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
             return self._engine is None or self._engine.close(timeout_s)
-        return self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
+        is_all_out = self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
+        if not is_all_out:
+            _LOGGER.warning("spanscore: the end came before all scores were sent")
+        return is_all_out
 
     def _forget(self) -> None:
         """Forget the parent's thread, queue and traces. Nothing else: in a fork hook any lock may be held by nobody."""
@@ -209,6 +212,7 @@ class Runtime:
                 thread = threading.Thread(target=self._run, name="spanscore", daemon=True)
                 thread.start()
                 self._thread = thread
+                self._exit_hook.end_child()
         except RuntimeError:  # no thread can be started, as at the interpreter's end: the host must not notice
             self._room = 0
             _LOGGER.warning("no thread could be started: spans are not scored")

@@ -105,7 +105,7 @@ def without_content(report: Report, told: dict[str, Any]) -> dict[str, Any]:
             **shown,
             "arguments": None,
             "result": None,
-            "error": None if call.error is None else call.error_type or "error",
+            "error": call.error_without_content,
         }
         for call, shown in zip(report.trajectory.calls, told["tool_calls"], strict=True)
     ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from commands import spanscore
 from spanscore import config
 from spanscore.cli import main
 from spanscore.plugins import KINDS, Kind, names
@@ -68,15 +66,9 @@ def test_a_plug_in_that_is_broken_hides_no_other(tmp_path: Path) -> None:
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (metadata / "entry_points.txt").write_text(f"[spanscore.emitters]\n{name} = {name}_module:Fine\n")
         (tmp_path / f"{name}_module.py").write_text(source)
-    done = subprocess.run(
-        [sys.executable, "-m", "spanscore", "list", "emitters"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = spanscore("list", "emitters", PYTHONPATH=str(tmp_path))
 
+    assert 0 == done.returncode, done.stderr
     told = {line.split()[0]: " ".join(line.split()[1:]) for line in done.stdout.splitlines()}
     assert "Says yes. (works 1.0)" == told["works"]
     assert told["breaks"].endswith("cannot be loaded: OSError: no disk")

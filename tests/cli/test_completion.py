@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from deadline import DEADLINE_S
 from spanscore.cli import main
 
-DEADLINE_S = 60.0
 TAB = "\t"
 SHOW_THE_LINE = "\x01echo \x05 ]\n"
 """Ctrl-A, `echo`, Ctrl-E, a bracket and Enter: the shell prints the line as it was completed."""
@@ -115,7 +115,9 @@ def test_fish_completes(folder: Path) -> None:
         pytest.skip("needs fish")
     asked = "; ".join(f"complete -C '{typed}'" for typed, _ in LINES)
     script = f"{sys.executable} -m spanscore completion fish | source; {asked}"
-    done = subprocess.run([fish, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [fish, "-c", script], cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
 
     offered = [line.partition("\t")[0] for line in done.stdout.splitlines()]
     assert [expected.removesuffix(" ]").split()[-1] for _, expected in LINES] == offered

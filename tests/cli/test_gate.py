@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from commands import SPANSCORE, spanscore
 from deadline import DEADLINE_S
 from spanscore.cli import main
 
@@ -118,9 +117,7 @@ def test_a_dialect_that_raises_fails_the_gate(tmp_path: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[spanscore.dialects]\nbroken = broken:Broken\n")
-    command = [sys.executable, "-m", "spanscore", "score", RECORDING, "--allow-unscored"]
-    environment = os.environ | {"PYTHONPATH": str(package)}
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    told = spanscore("score", RECORDING, "--allow-unscored", PYTHONPATH=str(package))
 
     assert (1, True) == (told.returncode, "dialect 'Broken' failed on " in told.stderr)
     assert "ZeroDivisionError" in told.stderr
@@ -222,7 +219,7 @@ def test_a_mistyped_attribute_is_answered_with_the_nearest(
 def test_files_are_whole_when_nobody_reads_the_table(tmp_path: Path) -> None:
     """`spanscore score ... --junit FILE | head -1` writes the file, and ends with its own status."""
     written = tmp_path / "scores.xml"
-    command = [sys.executable, "-m", "spanscore", "score", RECORDING, "--junit", str(written)]
+    command = [*SPANSCORE, "score", RECORDING, "--junit", str(written)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -230,3 +227,42 @@ def test_files_are_whole_when_nobody_reads_the_table(tmp_path: Path) -> None:
 
     assert (1, b"") == (process.returncode, complained)
     assert 6 == len(ET.parse(written).findall("testsuite/testcase"))
+
+
+@pytest.mark.parametrize("content", ["", "no request\n"])
+def test_junit_has_a_failing_case_for_what_could_not_be_read(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A CI server that reads nothing but the file sees what standard error says."""
+    recording = tmp_path / "run.jsonl"
+    recording.write_text(content)
+
+    assert 1 == main(["score", str(recording), "--format", "junit", "--allow-unscored"])
+    told = capsys.readouterr()
+    errors = [error.get("message") for error in ET.fromstring(told.out).findall(".//error")]
+    assert told.err.splitlines() == errors
+    assert "nothing to score: no trace was found" == errors[-1]
+
+
+def test_the_table_says_that_not_all_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever looks at nothing but its last line does not take it for all."""
+    broken = tmp_path / "run.jsonl"
+    broken.write_bytes(gzip.decompress(Path(RECORDING).read_bytes()) + b"{\n")
+
+    assert 1 == main(["score", str(broken)])
+    assert capsys.readouterr().out.rstrip().endswith("not all could be read or found")
+
+
+def test_agents_without_a_tool_call_are_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be right; or the spans of their tools are of an instrumentation that nobody knows."""
+    recording = tmp_path / "run.jsonl"
+    attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}}]
+    agent = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "invoke_agent", "attributes": attributes}
+    tool = {"traceId": "1" * 32, "spanId": "2" * 16, "parentSpanId": "1" * 16, "name": "my own tool"}
+    recording.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [agent, tool]}]}]}))
+    remark = "no tool call was found: if these agents call tools, no dialect knows how their spans tell it"
+
+    assert [0, 0] == [main(["score", str(recording)]), main(["score", str(recording), "--format", "json"])]
+    told = capsys.readouterr()
+    assert remark in " ".join(told.out.split())
+    assert remark in told.err

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from commands import SPANSCORE
 from deadline import DEADLINE_S
 from spanscore.cli import main
 
@@ -173,7 +173,7 @@ def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_standard_input_is_read_and_a_closed_pipe_is_no_error() -> None:
     """`... | spanscore score - | head -1` works: no traceback, and the line is whole."""
-    command = [sys.executable, "-m", "spanscore", "score", "-", "--format", "json"]
+    command = [*SPANSCORE, "score", "-", "--format", "json"]
     with Path(RECORDING).open("rb") as recording:
         process = subprocess.Popen(command, stdin=recording, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,21 +12,14 @@ import junitparser
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
+from commands import SPANSCORE, spanscore
+from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
-from spanscore.cli import main
+from spanscore.cli import _outputs, main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDING = str(CORPUS / "strands.jsonl.gz")
 FIRST = "68e936d4b6ff4f24ac37737035216051"
-FORMATS = ["table", "json", "junit"]
-
-
-def scored(*arguments: str, **environment: str) -> bytes:
-    """Score in a process of its own and return what it wrote."""
-    command = [sys.executable, "-m", "spanscore", "score", *arguments]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, timeout=60, check=False)
-    assert b"" == done.stderr
-    return done.stdout
 
 
 def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -46,22 +38,29 @@ def recordings(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_the_same_input_gives_the_same_output(form: str, recordings: Path) -> None:
-    """Byte for byte, in every process: also where nothing but the place in the file tells traces apart."""
-    outputs = {scored(str(recordings), "--format", form, PYTHONHASHSEED=seed) for seed in ("0", "1", "2", "3")}
+def test_the_same_input_gives_the_same_output(recordings: Path, tmp_path: Path) -> None:
+    """Byte for byte, in every process and form: also where nothing but the place in the file tells traces apart."""
+    junit, lines = tmp_path / "junit.xml", tmp_path / "scores.jsonl"
+    outputs = set()
+    for seed in ("0", "1", "2", "3"):
+        done = spanscore("score", recordings, "--junit", junit, "--json", lines, PYTHONHASHSEED=seed)
+        assert "" == done.stderr
+        outputs.add((done.stdout, junit.read_bytes(), lines.read_bytes()))
 
     assert 1 == len(outputs)
 
 
-def test_files_say_what_standard_output_would(tmp_path: Path) -> None:
+def test_files_say_what_standard_output_would(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     """--junit and --json write in the same run, byte for byte, what --format would print."""
     junit, lines = tmp_path / "junit.xml", tmp_path / "scores.jsonl"
-    table = scored(RECORDING, "--junit", str(junit), "--json", str(lines))
+    told = []
+    for more in (["--junit", str(junit), "--json", str(lines)], [], ["--format", "junit"], ["--format", "json"]):
+        main(["score", RECORDING, *more])
+        told.append(capsysbinary.readouterr())
 
-    assert scored(RECORDING) == table
-    assert scored(RECORDING, "--format", "junit") == junit.read_bytes()
-    assert scored(RECORDING, "--format", "json") == lines.read_bytes()
+    table, again, as_junit, as_json = (out for out, _ in told)
+    assert [b""] * 4 == [errors for _, errors in told]
+    assert (table, junit.read_bytes(), lines.read_bytes()) == (again, as_junit, as_json)
     assert ["junit.xml", "scores.jsonl"] == sorted(path.name for path in tmp_path.iterdir())
 
 
@@ -119,15 +118,14 @@ def test_a_file_that_cannot_be_written(
 def test_files_are_whole_where_nobody_reads_on(tmp_path: Path) -> None:
     """`spanscore score ... --json FILE | head -1` writes the file all the same."""
     target = tmp_path / "scores.jsonl"
-    command = [sys.executable, "-m", "spanscore", "score", str(CORPUS), "--format", "json", "--json", str(target)]
+    command = [*SPANSCORE, "score", str(CORPUS), "--format", "json", "--json", str(target)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
 
-    assert 1 == process.wait(timeout=60)
-    expected = subprocess.run([*command[:-2]], capture_output=True, timeout=60, check=False).stdout
-    assert expected == target.read_bytes()
+    assert 1 == process.wait(timeout=DEADLINE_S)
+    assert spanscore("score", CORPUS, "--format", "json").stdout.encode() == target.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -229,3 +227,41 @@ def test_a_key_names_the_cases_of_junit(capsys: pytest.CaptureFixture[str]) -> N
     main(["score", RECORDING, "--format", "junit", "--key", "gen_ai.agent.name", "--agent", "*i*"])
     names = [case.attrib["name"] for case in ET.fromstring(capsys.readouterr().out).iter("testcase")]
     assert [] == [name for name in names if name.split(" #")[0] not in {"triage_agent", "orchestrator"}]
+
+
+def test_no_content_leaves_out_what_tools_were_told_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Arguments, results and the text of an error stay out of every form; what failed is named by its type."""
+    recording, configured = tmp_path / "run.jsonl", tmp_path / "spanscore.yaml"
+    configured.write_text(
+        "evaluators: {args: {type: tool_call_args, tool_calls: [{name: pay, args: {amount: CANARY-wanted}}]}}"
+    )
+    recording.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [failed_call()]}]}]}))
+    shown = {}
+    for form, more in product(_outputs.FORMATS, ([], ["--no-content"])):
+        assert 1 == main(["score", str(recording), "--config", str(configured), "--format", form, *more])
+        shown[form, bool(more)] = capsys.readouterr().out
+
+    assert {form: [True, False] for form in _outputs.FORMATS} == {
+        form: ["CANARY" in shown[form, False], "CANARY" in shown[form, True]] for form in _outputs.FORMATS
+    }
+    assert "called  pay ✗ PaymentError" in shown["table", True]
+
+
+def failed_call() -> dict[str, object]:
+    """Return a span, in OTLP/JSON, of a call that failed."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "pay",
+        "gen_ai.tool.call.arguments": '{"amount": "CANARY-argument"}',
+        "gen_ai.tool.call.result": "CANARY-result",
+        "error.type": "PaymentError",
+    }
+    return {
+        "traceId": "1" * 32,
+        "spanId": "1" * 16,
+        "name": "execute_tool pay",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+        "status": {"code": 2, "message": "CANARY-error"},
+    }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from commands import SPANSCORE
 from otlp_capture import PROTOCOLS, Capture, capturing
 from receivers.otlp_requests import request_of, simple_span, to_json
 from spanscore.cli import main
@@ -118,7 +118,7 @@ def test_certificates_need_tls(protocol: Protocol, recording: str, capsys: pytes
 def test_nobody_there_is_tried_again(protocol: Protocol, recording: str) -> None:
     """The line names the endpoint and why it cannot be reached."""
     command = ["send", recording, "--endpoint", "http://localhost:1", "--protocol", protocol]
-    process = subprocess.Popen([sys.executable, "-m", "spanscore", *command], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*SPANSCORE, *command], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     first, second = process.stderr.readline(), process.stderr.readline()
     process.kill()

@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import re
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from commands import serve
 from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
 
@@ -29,43 +24,6 @@ traces: {decision_delay: 1h}
 """
 
 
-class Command:
-    """`spanscore serve` in a process of its own."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.told: list[str] = []
-
-    def wait_for(self, pattern: str) -> re.Match[str]:
-        """Read from its standard error until a line is found."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.told.append(line)
-            if found := re.search(pattern, line):
-                return found
-        raise AssertionError(self.told)
-
-    def finish(self) -> tuple[int, str]:
-        """Wait for its end, and return its exit status and what it printed."""
-        output, errors = self.process.communicate(timeout=DEADLINE_S)
-        self.told.append(errors)
-        return self.process.returncode, output
-
-
-@contextmanager
-def serve(*arguments: str) -> Iterator[Command]:
-    """Run the command."""
-    command = [sys.executable, "-m", "spanscore", "serve", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        too_late = threading.Timer(DEADLINE_S, process.kill)
-        too_late.start()
-        try:
-            yield Command(process)
-        finally:
-            too_late.cancel()
-            process.kill()
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return a configuration file."""
@@ -77,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals) -> None:
     """It says where to send, and on a signal scores and prints what is open, and ends well."""
-    with serve("--config", str(path)) as command:
+    with serve("--config", path) as command:
         url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
         request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf"})
         urllib.request.urlopen(request, timeout=DEADLINE_S).close()
@@ -89,7 +47,7 @@ def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals)
 
 def test_a_hangup_reads_the_configuration_again(path: Path) -> None:
     """A right file takes effect; a wrong one changes nothing, and the log has every line of what is wrong."""
-    with serve("--config", str(path)) as command:
+    with serve("--config", path) as command:
         command.wait_for("TRACES_PROTOCOL")
         path.write_text(CONFIGURATION + "evaluators: {mine: {type: tool_call_trajectory}}")
         command.process.send_signal(signal.SIGHUP)
@@ -107,7 +65,7 @@ def test_a_port_in_use_is_an_error(path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         path.write_text(CONFIGURATION.replace("127.0.0.1:0", f"127.0.0.1:{port}", 1))
-        with serve("--config", str(path)) as command:
+        with serve("--config", path) as command:
             status, output = command.finish()
 
     key = "receivers.otlp.protocols.grpc.endpoint"
@@ -118,6 +76,6 @@ def test_a_port_in_use_is_an_error(path: Path) -> None:
 def test_a_wrong_configuration_is_an_error(path: Path) -> None:
     """It does not start, and exits with the status of a wrong configuration."""
     path.write_text("receivers: {otlp: {protocols: {grpc: {endpoint: 0.0.0.0}}}}")
-    with serve("--config", str(path)) as command:
+    with serve("--config", path) as command:
         assert 2 == command.finish()[0]
     assert "must be host:port" in command.told[0]

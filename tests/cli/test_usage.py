@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from commands import spanscore
 from spanscore.cli import main
 
 CHOICES = "(choose from evaluators, dialects, receivers, emitters)"
 
 
-def ran(*arguments: str) -> tuple[object, str, str]:
-    """Run spanscore in a process of its own; return its status, output and errors."""
-    command = [sys.executable, "-m", "spanscore", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
 def test_the_bare_command_says_what_there_is() -> None:
     """Without arguments it ends well, with where to begin and every command on a line of its own, as --help does."""
-    status, told, errors = ran()
+    bare, asked = spanscore(), spanscore("--help")
 
-    assert (0, "") == (status, errors)
-    assert ran("--help") == (status, told, errors)
-    lines = [" ".join(line.split()) for line in told.splitlines()]
+    assert (0, "") == (bare.returncode, bare.stderr)
+    assert (0, "", bare.stdout) == (asked.returncode, asked.stderr, asked.stdout)
+    lines = [" ".join(line.split()) for line in bare.stdout.splitlines()]
     for first in ("spanscore demo ", "spanscore score FILE ", "spanscore serve "):
         assert any(line.startswith(first) for line in lines)
     assert any("spanscore COMMAND --help" in line for line in lines)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from commands import spanscore
+from spanscore.cli import main
 
 RECORDING = str(Path(__file__).parents[1] / "corpus" / "strands.jsonl.gz")
 LONG = "the_order_of_a_whole_trip_with_all_of_its_flights_and_hotels"
@@ -22,15 +23,20 @@ evaluators:
 COUNTS = ["passed", "failed", "skipped", "errors", "mean"]
 
 
-def told(columns: int, config: Path) -> list[str]:
-    """Return the lines that a process writes to a pipe when COLUMNS is set."""
-    command = [sys.executable, "-m", "spanscore", "score", RECORDING, "--config", str(config)]
-    environment = {**os.environ, "COLUMNS": str(columns)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    lines = done.stdout.splitlines()
+@pytest.fixture
+def told(
+    named: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[int], list[str]]:
+    """Give a function that returns the lines that are written to what is no terminal when COLUMNS is set."""
 
-    assert columns >= max(map(len, lines))
-    return lines
+    def run(columns: int) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        main(["score", RECORDING, "--config", str(named[1])])
+        lines = capsys.readouterr().out.splitlines()
+        assert columns >= max(map(len, lines))
+        return lines
+
+    return run
 
 
 @pytest.fixture(params=["order", "the_order_of_a_whole_trip", LONG], ids=["short", "longer", "longest"])
@@ -41,10 +47,10 @@ def named(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     return request.param, path
 
 
-def test_60_columns(named: tuple[str, Path]) -> None:
+def test_60_columns(named: tuple[str, Path], told: Callable[[int], list[str]]) -> None:
     """Every evaluator has its counts, heads are whole, and so are names that are not longer than the line."""
-    name, config = named
-    lines = told(60, config)
+    name, _ = named
+    lines = told(60)
     words = [line.split() for line in lines]
 
     if name == LONG:
@@ -56,29 +62,29 @@ def test_60_columns(named: tuple[str, Path]) -> None:
     assert "…" not in "".join(lines[-6:])
 
 
-def test_wide_outputs_have_the_type_as_well(named: tuple[str, Path]) -> None:
+def test_wide_outputs_have_the_type_as_well(named: tuple[str, Path], told: Callable[[int], list[str]]) -> None:
     """Where there is room."""
-    name, config = named
-    words = [line.split() for line in told(150, config)]
+    name, _ = named
+    words = [line.split() for line in told(150)]
 
     assert ["evaluator", "type", *COUNTS] in words
     assert [name, "tool_call_order"] in [found[:2] for found in words]
 
 
-def test_names_of_tools_are_folded(named: tuple[str, Path]) -> None:
+def test_names_of_tools_are_folded(named: tuple[str, Path], told: Callable[[int], list[str]]) -> None:
     """In what was expected a long name goes on in the next line."""
-    _, config = named
-    lines = told(60, config)
+    lines = told(60)
     head = next(line for line in lines if line.split()[:2] == ["expected", "actual"])
     expected = "".join(line[: head.index("actual")] for line in lines[lines.index(head) :])
 
     assert TOOL in "".join(expected.split())
 
 
-def test_without_columns_a_pipe_has_a_width_of_its_own(named: tuple[str, Path], tmp_path: Path) -> None:
+def test_without_columns_a_pipe_has_a_width_of_its_own(
+    named: tuple[str, Path], told: Callable[[int], list[str]]
+) -> None:
     """The output in a file does not depend on who wrote it."""
     _, config = named
-    command = [sys.executable, "-m", "spanscore", "score", RECORDING, "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = spanscore("score", RECORDING, "--config", config)
 
-    assert "\n".join(told(120, config)) == done.stdout.rstrip("\n")
+    assert "\n".join(told(120)) == done.stdout.rstrip("\n")

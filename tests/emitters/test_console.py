@@ -58,11 +58,17 @@ def test_why_an_evaluator_failed() -> None:
     )
 
 
+def test_line_of_a_trajectory_that_no_evaluator_is_for() -> None:
+    """What checked nothing says so."""
+    assert [f"22:13:20 - {TRACE_ID.hex()} refund  no evaluator matches it"] == printed(report())
+
+
 def test_line_of_a_trajectory_that_is_incomplete() -> None:
     """Where spans are missing the line says so; without an agent it names the service."""
     about = trajectory(agent=None, completeness=Completeness(truncated=True))
 
-    assert [f"22:13:20 - {TRACE_ID.hex()} shop e1=skipped incomplete (root_ended)"] == printed(
+    why = "e1: no arguments were recorded"
+    assert [f"22:13:20 - {TRACE_ID.hex()} shop e1=skipped incomplete (root_ended)  {why}"] == printed(
         report(SKIPPED, about=about)
     )
 
@@ -184,7 +190,7 @@ def test_another_ones_terminal_gets_lines(screen: Screen) -> None:
     console = Console(screen.terminal, clock=lambda: NOON, owns_terminal=False)
     console.emit(report(PASSED))
 
-    assert console.close(10)
+    assert console.close(DEADLINE_S)
     assert f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1" == screen.text().strip()
 
 

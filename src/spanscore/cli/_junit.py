@@ -13,6 +13,9 @@ from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajecto
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_INPUT: Final = "input"
+"""The suite of what could not be read or found."""
+
 
 class JUnit:
     """Writes all reports as one document.
@@ -47,6 +50,8 @@ class JUnit:
         unchecked = [(name, f"checked nothing: {why}") for name, why in summary.unscored()]
         for name, why in [*summary.unchecked_cases(), *unchecked]:
             self._suites.setdefault(name, _Suite(name)).add_unscored(why, allowed=self._allow_unscored)
+        for problem in summary.problems:
+            self._suites.setdefault(_INPUT, _Suite(_INPUT)).add_unscored(problem, allowed=False)
         suites = list(self._suites.values())
         self._out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
         counts = _counted(suites, "tests", "failures", "errors")  # and no more: Jenkins' schema allows none there

@@ -27,10 +27,8 @@ def progress(doing: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def tell_problems(recording: Recording) -> None:
-    """Print what could not be used of a recording to standard error."""
-    for problem in recording.problems[:_PROBLEMS_SHOWN]:
-        print(problem, file=sys.stderr)
+def problems_of(recording: Recording) -> list[str]:
+    """Return a line for each place of a recording that could not be used; of many the first."""
+    told = [str(problem) for problem in recording.problems[:_PROBLEMS_SHOWN]]
     more = recording.problem_count - _PROBLEMS_SHOWN
-    if more > 0:
-        print(f"... and {more} more problems in the recordings", file=sys.stderr)
+    return [*told, f"... and {more} more problems in the recordings"] if more > 0 else told

@@ -35,6 +35,9 @@ class Summary:
         self.trajectories = 0
         self.failing = 0
         self.tool_calls = 0
+        self.problems: list[str] = []
+        """What could not be read, or was asked for and not found: set when all reports are in."""
+        self._recognised = 0
         self._matched: Final = {entry.name: Matched(entry) for entry in entries}
         self._datasets: Final = {entry.name: entry.resolve for entry in entries if isinstance(entry.resolve, ByCase)}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
@@ -43,6 +46,7 @@ class Summary:
         """Count one report."""
         self.trajectories += 1
         self.tool_calls += len(report.trajectory.calls)
+        self._recognised += report.trajectory.recognised
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
@@ -90,6 +94,13 @@ class Summary:
             cases[_CASES_TOLD:] = [f"... and {more} more case{'s' if more > 1 else ''}"]
         lines = [*cases, *(f"{name} checked nothing: {why}" for name, why in self.unscored())]
         return [printable(line, _LINE_WIDTH) for line in lines]
+
+    def remarks(self) -> list[str]:
+        """Return what is no failure, and yet may be a mistake."""
+        if self.tool_calls or not self._recognised:
+            return []
+        what = "no tool call was found: if these agents call tools, no dialect knows how their spans tell it"
+        return [f"{what}; 'spanscore list dialects' has those that are known"]
 
     def skipped(self) -> Iterator[tuple[str, int, str]]:
         """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first."""

@@ -16,6 +16,7 @@ from spanscore.cli._columns import width_of
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
+from spanscore.evaluation_event import failure_text
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.printable import printable
 from spanscore.tally import Tally
@@ -68,7 +69,7 @@ class Table:
         if label == "fail":
             for evaluation in report.evaluations:
                 self._tell(report, evaluation)
-            self._console.print(_indented(_calls(report.trajectory.calls, _deviating(report))))
+            self._console.print(_indented(_calls(report)))
 
     def finish(self, summary: Summary) -> None:
         """Print what was left out and the counts."""
@@ -78,10 +79,12 @@ class Table:
         self._console.print()
         self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
         self._tell_unchecked(summary)
-        failing = f", {summary.failing} failing" if summary.failing else ""
-        self._console.print(
-            f"{_trajectories(summary.trajectories)}, {_plural(summary.tool_calls, 'tool call')}{failing}"
-        )
+        counts = [_trajectories(summary.trajectories), _plural(summary.tool_calls, "tool call")]
+        if summary.failing:
+            counts.append(f"{summary.failing} failing")
+        if summary.problems:
+            counts.append("not all could be read or found")
+        self._console.print(", ".join(counts))
 
     def _fitting(self, *grids: Grid) -> Grid | None:
         """Return the first grid that is no wider than the output: in one that is, heads and names are cut."""
@@ -93,7 +96,7 @@ class Table:
         """Print what was not scored and why: what checked nothing must not look as if all were well."""
         for name, skipped, reasons in summary.skipped():
             self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
-        for line in summary.unchecked():
+        for line in (*summary.unchecked(), *summary.remarks()):
             self._console.print(Text(line, style="yellow"))
 
     def _tell(self, report: Report, evaluation: Evaluation) -> None:
@@ -106,8 +109,8 @@ class Table:
                 if aligned := score.details.get("alignment"):
                     deviations = score.details.get("deviations", ()) if report.tool_content else ()
                     self._console.print(Padding(_alignment(aligned, deviations), (0, 0, 0, 4), expand=False))
-            case Failed(error_type, message):
-                told = printable(f"{evaluation.name}  {error_type}: {message}", _SENTENCE_WIDTH)
+            case Failed() as failed:
+                told = printable(f"{evaluation.name}  {failure_text(report, failed)}", _SENTENCE_WIDTH)
                 self._console.print(_indented(Text(told, style="red")))
             case _:
                 assert_never(evaluation.outcome)
@@ -133,15 +136,16 @@ def _deviating(report: Report) -> set[int]:
     return found
 
 
-def _calls(calls: Sequence[ToolCall], deviating: set[int]) -> Text:
+def _calls(report: Report) -> Text:
     """Return what was called; of many calls those that deviate, with some before and after them."""
-    near = {other for index in deviating for other in range(index - CONTEXT, index + CONTEXT + 1)}
+    calls = report.trajectory.calls
+    near = {other for index in _deviating(report) for other in range(index - CONTEXT, index + CONTEXT + 1)}
     shown = range(len(calls)) if len(calls) <= _CALLS_SHOWN else sorted(near.intersection(range(len(calls))))
     parts: list[Text] = []
     following = 0
     for index in shown[:_CALLS_SHOWN]:
         parts += _left_out(index - following)
-        parts.append(_call(calls[index]))
+        parts.append(_call(calls[index], content=report.tool_content))
         following = index + 1
     parts += _left_out(len(calls) - following)
     return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
@@ -151,9 +155,10 @@ def _left_out(count: int) -> list[Text]:
     return [Text(f"… {_plural(count, 'call')} …", style="dim")] if count else []
 
 
-def _call(call: ToolCall) -> Text:
+def _call(call: ToolCall, *, content: bool) -> Text:
     text = Text(printable(call.name))
-    return text if call.error is None else text.append(f" ✗ {printable(call.error)}", style="red")
+    error = call.error if content else call.error_without_content
+    return text if error is None else text.append(f" ✗ {printable(error)}", style="red")
 
 
 def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import progress, tell_problems
+from spanscore.cli._recordings import problems_of, progress
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
 from spanscore.pipeline import Pipeline
@@ -72,42 +73,31 @@ def run(arguments: argparse.Namespace) -> int:
             summary.add(report)
             for output in outputs:
                 output.add(report)
+        summary.problems = [*problems_of(recording), *_failures(pipeline), *selection.problems()]
+        if not (summary.trajectories or any(selection.problems())):
+            summary.problems.append("nothing to score: no trace was found")
         for output in outputs:
             output.finish(summary)
-    tell_problems(recording)
-    unread = _tell_failures(pipeline)
-    return FAILED if unread else _status(arguments, summary, selection, recording)
-
-
-def _status(arguments: argparse.Namespace, summary: Summary, selection: Selection, recording: Recording) -> int:
-    unmatched = list(selection.problems())
-    for problem in unmatched:
+    for problem in summary.problems:
         print(problem, file=sys.stderr)
-    if not summary.trajectories:
-        if not unmatched:
-            print("nothing to score: no trace was found", file=sys.stderr)
-        return FAILED
-    if _tell_unscored(arguments, summary) or recording.problem_count or unmatched:
+    return _status(arguments, summary)
+
+
+def _status(arguments: argparse.Namespace, summary: Summary) -> int:
+    unchecked = summary.unchecked()
+    if arguments.format != "table":  # standard output does not say it
+        for line in (*unchecked, *summary.remarks()):
+            print(line, file=sys.stderr)
+    if summary.problems or (unchecked and not arguments.allow_unscored):
         return FAILED
     passed = summary.passed if arguments.fail_under is None else summary.reaches(arguments.fail_under)
     return OK if passed else FAILED
 
 
-def _tell_failures(pipeline: Pipeline) -> bool:
-    """Say where dialects went wrong, and return whether any did."""
-    failures = pipeline.reader.failures
-    for (dialect, error), count in failures.items():
-        print(f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped", file=sys.stderr)
-    return bool(failures)
-
-
-def _tell_unscored(arguments: argparse.Namespace, summary: Summary) -> bool:
-    """Say, where standard output does not, what was not checked, and return whether that is a failure."""
-    unchecked = summary.unchecked()
-    if arguments.format != "table":
-        for line in unchecked:
-            print(line, file=sys.stderr)
-    return bool(unchecked) and not arguments.allow_unscored
+def _failures(pipeline: Pipeline) -> Iterator[str]:
+    """Yield a line for each way in which a dialect went wrong."""
+    for (dialect, error), count in pipeline.reader.failures.items():
+        yield f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped"
 
 
 def _ratio(text: str) -> float:

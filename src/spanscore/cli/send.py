@@ -15,7 +15,7 @@ from typing import Final, get_args
 from spanscore.cli import FAILED, OK
 from spanscore.cli._kafka_replay import KafkaReplay
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import progress, tell_problems
+from spanscore.cli._recordings import problems_of, progress
 from spanscore.cli._replay import Pace, Request, Rewriting, counted, moments_ns, requests
 from spanscore.errors import InputError
 from spanscore.otlp_client import Client, Delivery, Protocol, Refused, Retries, TrustFiles, TryAgain, connect
@@ -101,7 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
         shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
         id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
         replay.send(requests(recording), Rewriting(id_key, shift_ns))
-    tell_problems(recording)
+    for problem in problems_of(recording):
+        print(problem, file=sys.stderr)
     if recording.other_signals:
         left_out = counted(recording.other_signals, "request")
         print(f"{left_out} with other signals than traces left out", file=sys.stderr)

@@ -69,7 +69,7 @@ class Lines:
 
 
 def line(report: Report, time_s: float) -> str:
-    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and what went wrong."""
+    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and why not."""
     trajectory = report.trajectory
     words = [
         time.strftime("%H:%M:%S", time.localtime(time_s)),
@@ -80,8 +80,10 @@ def line(report: Report, time_s: float) -> str:
     ]
     if not report.complete:
         words.append(f"incomplete ({report.close_reason})")
-    wrong = "; ".join(filter(None, (_what_is_wrong(report, each) for each in report.evaluations)))
-    return " ".join(words) + (f"  {wrong}\n" if wrong else "\n")
+    why = "; ".join(filter(None, (_why(report, each) for each in report.evaluations)))
+    if not report.evaluations:
+        why = "no evaluator matches it"
+    return " ".join(words) + (f"  {why}\n" if why else "\n")
 
 
 def _verdict(evaluation: Evaluation) -> str:
@@ -96,12 +98,15 @@ def _verdict(evaluation: Evaluation) -> str:
             assert_never(evaluation.outcome)
 
 
-def _what_is_wrong(report: Report, evaluation: Evaluation) -> str:
+def _why(report: Report, evaluation: Evaluation) -> str:
+    """Return why it did not pass, or, where no evaluator has a score, why this one has none."""
     match evaluation.outcome:
         case Score(_, False) as score:
             told = report.told(score)
         case Failed() as failed:
             told = failure_text(report, failed)
+        case Skipped(reason) if report.label == "not_evaluated":
+            told = reason
         case _:
             return ""
     return f"{printable(evaluation.name)}: {printable(told.rstrip('.'), _SENTENCE_WIDTH)}"
