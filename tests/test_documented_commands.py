@@ -12,23 +12,25 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+import test_golden_recipe
 from deadline import DEADLINE_S
+from integration import test_install
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 RUN_ELSEWHERE = {
-    "scripts/test": ".ci/run",
-    "python3 -m venv .venv && .venv/bin/pip install .": "tests/integration/test_install.py",
-    "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": "tests/test_golden_recipe.py",
-    "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": "tests/test_golden_recipe.py",
+    "scripts/test": (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines(),
+    "python3 -m venv .venv && .venv/bin/pip install .": [test_install.PRINTED],
+    "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": test_golden_recipe.COMMANDS,
+    "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": test_golden_recipe.COMMANDS,
 }
-"""What blocks begin with that are run by another test."""
+"""What blocks begin with that others run, and what these run."""
 
 AGENT = """
 from opentelemetry import trace
@@ -65,19 +67,34 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(script: str, directory: Path) -> subprocess.Popen[str]:
-    """Have a shell run commands, in a group of processes of their own."""
+@contextmanager
+def started(script: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """Have a shell run commands, in a group of processes of their own that ends with this."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     state = {"XDG_STATE_HOME": str(directory / "state"), "OTEL_BSP_SCHEDULE_DELAY": "1"}
-    return subprocess.Popen(
-        ["sh", "-ec", script],
+    waiting = "trap : TERM"  # a shell that is told to end waits for its command, and ends as that does
+    with subprocess.Popen(
+        ["sh", "-ec", f"{waiting}\n{script}"],
         cwd=directory,
         env={**os.environ, "PATH": path, **state},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as process:
+        too_late = threading.Timer(DEADLINE_S, kill, (process,))
+        too_late.start()
+        try:
+            yield process
+        finally:
+            too_late.cancel()
+            kill(process)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a shell, and all that it has started."""
+    with suppress(ProcessLookupError):  # all have ended
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -97,32 +114,21 @@ def default_ports() -> Iterator[None]:
 
 @contextmanager
 def served(script: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a receiver until it is told to end, and see that it is ready."""
-    process = started(script, directory)
-    too_late = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
-    too_late.start()
-    try:
+    """Run a receiver until it is told to end, and see that it is ready, and that it ends well."""
+    with started(script, directory) as process:
         assert process.stderr is not None
         assert any("is ready" in line for line in process.stderr)
         yield process
         os.killpg(process.pid, signal.SIGTERM)
-        process.communicate()
-    finally:
-        too_late.cancel()
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        complained = process.communicate(timeout=DEADLINE_S)[1]
+        assert 0 == process.returncode, complained
 
 
 def finished(script: str, directory: Path) -> tuple[int, str, str]:
     """Run commands to their end; return the status and what they wrote."""
-    process = started(script, directory)
-    try:
+    with started(script, directory) as process:
         told, complained = process.communicate(timeout=DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-    return process.returncode, told, complained
+        return process.returncode, told, complained
 
 
 def _serves(script: str, directory: Path) -> None:
@@ -188,6 +194,6 @@ def test_every_command_does_what_the_text_says(script: str, checkout: Path) -> N
 
 @pytest.mark.parametrize("beginning", RUN_ELSEWHERE)
 def test_the_others_are_run_by_another_test(beginning: str) -> None:
-    """What is left out here is on a page, and the test that is named for it is there."""
+    """What is left out here is on a page, and among what is run for it elsewhere."""
     assert [True] == [text.startswith(beginning) for page in PAGES for text in commands(page) if beginning in text]
-    assert (ROOT / RUN_ELSEWHERE[beginning]).is_file()
+    assert [True] == [text.startswith(beginning) for text in RUN_ELSEWHERE[beginning] if beginning in text]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deadline import DEADLINE_S
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
 RECIPE = PAGE.partition("### Rows from runs that were right")[2].partition("\n## ")[0]
@@ -33,7 +35,7 @@ def shell(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=DEADLINE_S,
         check=False,
     )
 

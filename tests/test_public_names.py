@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import spanscore
+from commands import python
 
 
 def test_names_are_sorted_and_exist() -> None:
@@ -20,4 +18,4 @@ def test_import_is_light(module: str) -> None:
     """Importing spanscore imports nothing that takes long."""
     code = f"import sys, spanscore; sys.exit({module!r} in sys.modules)"
 
-    assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
+    assert 0 == python("-c", code).returncode

@@ -135,13 +135,14 @@ def test_a_root_that_waits_for_a_running_span_is_scored_with_it() -> None:
     assert runtime.close(DEADLINE_S)
 
 
-def test_the_hosts_threads_wait_for_nothing(blocking: Blocking) -> None:
+def test_the_hosts_threads_wait_for_nothing(blocking: Blocking, caplog: pytest.LogCaptureFixture) -> None:
     """With the worker hung, flush and close take their timeout, and say that it was not enough."""
     runtime = runtime_with(blocking)
     runtime.ended(root(1))
     assert blocking.entered.wait(DEADLINE_S)
 
     assert (False, False) == (runtime.flush(0.01), runtime.close(0.01))
+    assert ["spanscore: the end came before all scores were sent"] == caplog.messages
 
 
 @given(st.lists(st.sampled_from(["a", "b", "look"])))

@@ -8,17 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timeout(300)  # environments are made, which takes seconds, and many on a busy machine
+from deadline import DEADLINE_S
 
 ROOT = Path(__file__).parents[1]
-DEADLINE_S = 280
 PROJECT = """
 [build-system]
 requires = []
@@ -72,11 +74,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(project: Path, packages: Path, *groups: str) -> subprocess.Popen[str]:
-    """Start the set-up, in a process group of its own."""
+@contextmanager
+def started(project: Path, packages: Path, *groups: str) -> Iterator[subprocess.Popen[str]]:
+    """Start the set-up, in a process group of its own that ends with the test."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "VIRTUAL_ENV"))}
     environment |= {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(packages)}
-    return subprocess.Popen(
+    with subprocess.Popen(
         ["sh", "scripts/setup", *groups],
         cwd=project,
         env=environment,
@@ -85,7 +88,21 @@ def started(project: Path, packages: Path, *groups: str) -> subprocess.Popen[str
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as process:
+        too_late = threading.Timer(DEADLINE_S, kill, (process,))
+        too_late.start()
+        try:
+            yield process
+        finally:
+            too_late.cancel()
+            kill(process)
+            process.communicate(timeout=DEADLINE_S)  # until no process of the group can write any more
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a set-up, and all that it has started."""
+    with suppress(ProcessLookupError):  # all have ended
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
@@ -93,6 +110,12 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
     out, errors = process.communicate(timeout=DEADLINE_S)
     assert "" == out
     return process.returncode, re.sub(r"\d+ s\b", "0 s", errors).splitlines()
+
+
+def run(project: Path, packages: Path, *groups: str) -> tuple[int, list[str]]:
+    """Run the set-up to its end; return the status and the lines on standard error."""
+    with started(project, packages, *groups) as process:
+        return ended(process)
 
 
 def steps(*, environment: bool) -> list[str]:
@@ -109,43 +132,40 @@ def said(lines: list[str]) -> list[str]:
 
 def test_it_says_what_it_does_and_then_nothing(project: Path, packages: Path) -> None:
     """Each step is a line, the time it took the last; a second one at a time waits, says so, and finds all done."""
-    first = started(project, packages)
-    assert first.stderr is not None
-    begun = first.stderr.readline()
-    second = started(project, packages)
-
-    assert (0, ["another set-up is at work here: waiting for it to end ..."]) == ended(second)
-    status, lines = ended(first)
+    with started(project, packages) as first:
+        assert first.stderr is not None
+        begun = first.stderr.readline()
+        assert (0, ["another set-up is at work here: waiting for it to end ..."]) == run(project, packages)
+        status, lines = ended(first)
     assert (0, steps(environment=True)) == (status, said([begun.rstrip("\n"), *lines]))
     assert (project / ".venv" / "bin" / "pip").exists()
-    assert (0, []) == ended(started(project, packages))
-    assert (0, steps(environment=False)) == ended(started(project, packages, "test"))
-    assert (0, []) == ended(started(project, packages, "test"))
-    assert (0, []) == ended(started(project, packages))
+    assert (0, []) == run(project, packages)
+    assert (0, steps(environment=False)) == run(project, packages, "test")
+    assert (0, []) == run(project, packages, "test")
+    assert (0, []) == run(project, packages)
 
 
-def killed_at(step: str, process: subprocess.Popen[str]) -> None:
+def killed_at(step: str, project: Path, packages: Path) -> None:
     """Kill a set-up, and all that it has started, once it has begun a step."""
-    assert process.stderr is not None
-    while not (line := process.stderr.readline()).startswith(step):
-        assert line
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=DEADLINE_S)
+    with started(project, packages) as process:
+        assert process.stderr is not None
+        while not (line := process.stderr.readline()).startswith(step):
+            assert line
 
 
 def test_it_goes_on_where_it_ended(project: Path, packages: Path) -> None:
     """Whatever was killed half-way or failed is done again; a failure is told with what pip said."""
-    killed_at("making .venv", started(project, packages))
+    killed_at("making .venv", project, packages)
     (project / "backend.py").write_text("raise OSError('no disk')")
-    status, lines = ended(started(project, packages))
+    status, lines = run(project, packages)
     assert 1 == status
     assert any("no disk" in line for line in lines)
     assert lines[-1].startswith("installing spanscore and what it needs: failed after 0 s; ")
 
     (project / "backend.py").write_text(BACKEND)
-    killed_at("installing spanscore", started(project, packages))
-    assert (0, steps(environment=False)) == ended(started(project, packages))
-    assert (0, []) == ended(started(project, packages))
+    killed_at("installing spanscore", project, packages)
+    assert (0, steps(environment=False)) == run(project, packages)
+    assert (0, []) == run(project, packages)
 
 
 def test_an_old_python_is_refused(project: Path, packages: Path, tmp_path: Path) -> None:
@@ -155,7 +175,13 @@ def test_an_old_python_is_refused(project: Path, packages: Path, tmp_path: Path)
     old.chmod(0o755)
     environment = {**os.environ, "PYTHON": str(old)}
     done = subprocess.run(
-        ["sh", "scripts/setup"], cwd=project, env=environment, capture_output=True, text=True, check=False
+        ["sh", "scripts/setup"],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
     )
 
     assert (2, f"spanscore needs Python 3.11 or later; {old} is Python 3.10.1\n") == (done.returncode, done.stderr)

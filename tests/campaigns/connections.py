@@ -79,8 +79,9 @@ class Outcome:
         return f"answers {dict(self.answers)}, kept {self.open}; {good}; {grown}; afterwards {dict(self.answers_again)}"
 
 
-def allow_files(count: int) -> None:
-    """Let this process have so many files open.
+@contextmanager
+def allowed_files(count: int) -> Iterator[None]:
+    """Let this process have so many files open meanwhile.
 
     Raises:
         TooFewFiles: it may not.
@@ -92,6 +93,10 @@ def allow_files(count: int) -> None:
         raise TooFewFiles(message)
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def run(directory: Path, connections: int) -> Outcome:
@@ -100,9 +105,8 @@ def run(directory: Path, connections: int) -> Outcome:
     Raises:
         TooFewFiles: this process may not.
     """
-    allow_files(connections)
     outcome = Outcome()
-    with process(directory, _CONFIGURATION) as running, running.peak() as peak:
+    with allowed_files(connections), process(directory, _CONFIGURATION) as running, running.peak() as peak:
         opened: list[socket.socket] = []
         try:
             with _good_client(running, outcome):

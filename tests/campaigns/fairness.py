@@ -22,8 +22,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -31,9 +31,10 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
 from campaigns import fairness_attacks as attacks
-from campaigns.fairness_honest import TOOLS, Prober
+from campaigns.fairness_honest import RUNNING, TOOLS, Prober
+from commands import SPANSCORE
 from conformance.processes import Process, process
-from serving import DEADLINE_S
+from deadline import DEADLINE_S
 
 LARGEST_RSS: Final = (256 + 400) * 2**20
 SLOWEST_S: Final = 1.0
@@ -110,6 +111,13 @@ def _loop(running: Process) -> None:
         attacks.post(running, make((1 << 70) + number * 10**6))
 
 
+def _json(running: Process) -> None:
+    odd = attacks.json_attributes(2 << 72, more='"new":1,')
+    for body, times in ((attacks.json_spans(1 << 72), 1), (attacks.json_attributes(1 << 73), 4), (odd, 4)):
+        attacks.at_once(running, body, times)
+        attacks.held_for(1.0)
+
+
 def _expiry(running: Process) -> None:
     attacks.post(running, attacks.rootless(1 << 71))
     attacks.held_for(4.0)  # they are due two seconds after they came
@@ -128,6 +136,7 @@ ATTACKS: Final = {
     "none": Attack(run=lambda _: attacks.held_for(5.0)),
     "memory": Attack(run=_memory),
     "loop": Attack(run=_loop),
+    "json": Attack(run=_json),
     "expiry": Attack(run=_expiry, timeout="2s"),
     "slow bodies": Attack(run=_slow_bodies),
     "idle": Attack(run=lambda _: attacks.held_for(8.0), beforehand=attacks.idle_connections),
@@ -141,14 +150,18 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     configuration = _configuration(directory, attack)
     with process(directory, configuration) as running, running.peak() as peak:
         prober = Prober(f"http://127.0.0.1:{running.pages[1]}/livez")
-        with attack.beforehand(running):
-            agents = [_agent(protocol, running) for protocol in _PROTOCOLS]
-            attacks.held_for(beforehand_s)
-            attack.run(running)
-            attacks.held_for(beforehand_s)
-        for agent in agents:
-            agent.send_signal(signal.SIGINT)
-        told = [json.loads(agent.communicate(timeout=DEADLINE_S)[0]) for agent in agents]
+        with ExitStack() as stack:
+            with attack.beforehand(running):
+                agents = [stack.enter_context(_agent(protocol, running)) for protocol in _PROTOCOLS]
+                for agent in agents:
+                    assert agent.stdout is not None
+                    assert f"{RUNNING}\n" == agent.stdout.readline()
+                attacks.held_for(beforehand_s)
+                attack.run(running)
+                attacks.held_for(beforehand_s)
+            for agent in agents:
+                agent.send_signal(signal.SIGINT)
+            told = [json.loads(agent.communicate(timeout=DEADLINE_S)[0]) for agent in agents]
         prober.end()
         traces = [trace_id for each in told for trace_id in each["traces"]]
         _wait_for_scores(directory, traces)
@@ -170,7 +183,7 @@ def restart(directory: Path, requests: int = 4) -> Outcome:
     with process(directory, configuration) as running:
         statuses = attacks.repeated(running, attacks.rootless_arrays, requests, apart=10**6)
         assert [200] * requests == statuses, statuses
-    command = [sys.executable, "-m", "spanscore", "serve", "--config", str(directory / "spanscore.yaml")]
+    command = [*SPANSCORE, "serve", "--config", str(directory / "spanscore.yaml")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as again:
         began = time.monotonic()
         attacks.until_answered(f"http://127.0.0.1:{pages}/livez")
@@ -189,14 +202,19 @@ def _configuration(directory: Path, attack: Attack) -> str:
     return _CONFIGURATION.format(directory=directory, timeout=attack.timeout, storage=attack.storage, grpc=0, http=0)
 
 
-def _agent(protocol: str, running: Process) -> subprocess.Popen[str]:
+@contextmanager
+def _agent(protocol: str, running: Process) -> Iterator[subprocess.Popen[str]]:
     endpoint = f"http://{running.grpc}" if protocol == "grpc" else running.http
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(_AGENT), protocol, endpoint],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
+    ) as agent:
+        try:
+            yield agent
+        finally:
+            agent.kill()
 
 
 def _scores(directory: Path) -> list[dict[str, object]]:
@@ -205,7 +223,7 @@ def _scores(directory: Path) -> list[dict[str, object]]:
 
 
 def _wait_for_scores(directory: Path, traces: list[str]) -> None:
-    deadline = time.monotonic() + DEADLINE_S / 4
+    deadline = time.monotonic() + DEADLINE_S
     wanted = set(traces)
     while time.monotonic() < deadline and not wanted <= {str(report["trace_id"]) for report in _scores(directory)}:
         time.sleep(0.1)

@@ -8,6 +8,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
@@ -24,12 +25,12 @@ _TIMEOUT_S: Final = 120.0
 _LONGEST_START_S: Final = 600.0
 
 
-def post(running: Process, body: bytes) -> int:
+def post(running: Process, body: bytes, content_type: str = "application/x-protobuf") -> int:
     """Send a request, gzipped, and return the status; 0 where the connection broke."""
     host, port = running.http_address
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
-        headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+        headers = {"Content-Type": content_type, "Content-Encoding": "gzip"}
         connection.request("POST", "/v1/traces", body, headers)
         return connection.getresponse().status
     except OSError:
@@ -91,6 +92,38 @@ def rootless_arrays(first: int, spans: int = 15_000, items: int = 1_000) -> byte
         for n in range(spans)
     ]
     return gzip.compress(request_of(*made).SerializeToString(), 9)
+
+
+# JSON is put together piece by piece: to write it in one step would stop those who ask for `/livez` in this process.
+_JSON_ATTRIBUTE: Final = '{"key":"gen_ai.k%d","value":{"stringValue":"some value %d"}}'
+_JSON_SPAN: Final = (
+    '{"traceId":"%032x","spanId":"%016x","name":"work","startTimeUnixNano":"1","endTimeUnixNano":"2",%s}'
+)
+
+
+def json_spans(first: int, traces: int = 2_500, spans: int = 20) -> bytes:
+    """Return a request in JSON of traces of some spans, as an honest sender would write it."""
+    pairs = ",".join(_JSON_ATTRIBUTE % (n, n) for n in range(8))
+    child = f'"parentSpanId":"{1:016x}","attributes":[{pairs}]'
+    pieces = ((first + trace, span, child) for trace in range(traces) for span in range(2, spans + 1))
+    roots = ((first + trace, 1, f'"attributes":[{pairs}]') for trace in range(traces))
+    return _in_json([_JSON_SPAN % piece for piece in (*pieces, *roots)])
+
+
+def json_attributes(first: int, attributes: int = 900_000, more: str = "") -> bytes:
+    """Return a request in JSON of one span with attributes, of which a thousand are kept."""
+    pairs = ",".join(['{"key":"a","value":{"intValue":1}}'] * attributes)
+    return _in_json([_JSON_SPAN % (first, 1, f'{more}"attributes":[{pairs}]')])
+
+
+def _in_json(spans: list[str]) -> bytes:
+    return gzip.compress(f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{",".join(spans)}]}}]}}]}}'.encode(), 9)
+
+
+def at_once(running: Process, body: bytes, times: int) -> list[int]:
+    """Send a request in JSON so many times at the same time, and return the statuses."""
+    with ThreadPoolExecutor(times) as senders:
+        return list(senders.map(lambda _: post(running, body, "application/json"), range(times)))
 
 
 def until_answered(url: str) -> None:

@@ -1,6 +1,7 @@
 """The honest ones of `fairness.py`: agents with stock exporters, and somebody who asks whether the receiver lives.
 
-Run as a program, it is one such agent: `fairness_honest.py PROTOCOL ENDPOINT`. On SIGINT it ends and prints JSON.
+Run as a program, it is one such agent: `fairness_honest.py PROTOCOL ENDPOINT`. Once it has run a few times it prints
+a line that says so, and on SIGINT it ends and prints another, of JSON.
 """
 
 from __future__ import annotations
@@ -15,13 +16,21 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Final
 
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+told_to_end = threading.Event()
+if __name__ == "__main__":  # before the libraries, whose import takes its time
+    signal.signal(signal.SIGINT, lambda *_: told_to_end.set())
+
+from opentelemetry.sdk.resources import Resource  # noqa: E402
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider  # noqa: E402
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult  # noqa: E402
 
 TOOLS: Final = 3
 """Tool calls of each run."""
 
+RUNNING: Final = "running"
+"""What an agent prints once it has run a few times."""
+
+_FEW: Final = 3
 _PAUSE_S: Final = 0.05
 _FLUSH_MS: Final = 60_000
 _LIVEZ_S: Final = 60.0
@@ -102,12 +111,12 @@ def run(protocol: str, endpoint: str, ending: threading.Event) -> dict[str, obje
                 with tracer.start_as_current_span("execute_tool", attributes=tool):
                     pass
         sent.append(f"{root.get_span_context().trace_id:032x}")
+        if len(sent) == _FEW:
+            print(RUNNING, flush=True)
     provider.force_flush(_FLUSH_MS)
     provider.shutdown()
     return {"traces": sent, "seconds": watched.seconds, "failed": watched.failed}
 
 
 if __name__ == "__main__":
-    told_to_end = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: told_to_end.set())
     print(json.dumps(run(sys.argv[1], sys.argv[2], told_to_end)))

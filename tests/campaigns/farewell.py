@@ -23,9 +23,9 @@ from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
-from conformance.lost_sockets import shut
 from deadline import DEADLINE_S
-from serving import Running, eventually, serving
+from own_sockets import shut
+from serving import eventually, serving
 from spanscore.service import listeners
 
 REFUSED_WITHIN_S: Final = 0.1
@@ -57,13 +57,13 @@ def _refused_after_s() -> float:
         live = http.client.HTTPConnection(address.host, address.port, timeout=DEADLINE_S)
         began = time.monotonic()
         assert 200 == _asked(live)
-        assert 200 == _readiness(running)
+        assert 200 == running.readiness()[0]
         socket.create_connection(address).close()
         yardstick_s = time.monotonic() - began
 
         began = time.monotonic()
         stopping = running.thread.start(running.service.stop(DEADLINE_S))
-        eventually(lambda: _readiness(running) == 503)
+        eventually(lambda: running.readiness()[0] == 503)
         with suppress(ConnectionError, http.client.HTTPException):  # it may be gone by now, which tells as much
             assert 503 == _asked(live)
         with suppress(ConnectionRefusedError):
@@ -79,11 +79,11 @@ def _refused_after_s() -> float:
 def _noticed_after_s() -> float:
     with serving() as running:
         began = time.monotonic()
-        assert 200 == _readiness(running)
+        assert 200 == running.readiness()[0]
         yardstick_s = time.monotonic() - began
         shut(running.service.addresses[listeners.HTTP][0].port)
         began = time.monotonic()
-        eventually(lambda: _readiness(running) == 503)
+        eventually(lambda: running.readiness()[0] == 503)
         return time.monotonic() - began - yardstick_s
 
 
@@ -92,14 +92,6 @@ def _asked(connection: http.client.HTTPConnection) -> int:
     answer = connection.getresponse()
     answer.read()
     return answer.status
-
-
-def _readiness(running: Running) -> int:
-    connection = http.client.HTTPConnection(running.pages.removeprefix("http://"), timeout=DEADLINE_S)
-    connection.request("GET", "/readyz")
-    status = connection.getresponse().status
-    connection.close()
-    return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

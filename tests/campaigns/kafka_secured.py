@@ -15,8 +15,6 @@ import logging
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,7 +92,7 @@ def run(brokers: str, traces: int) -> Outcome:
     outcome.written = traces
     with serving(_configuration(brokers, "right", settings())) as running:
         outcome.scored = len({report.trajectory.trace_id for report in running.reports.wait_for(traces)})
-        told.lines.append(_readiness(running)[1])
+        told.lines.append(running.page("/readyz")[1])
     for what, wrong in wrong_settings():
         with serving(_configuration(brokers, "wrong", wrong)) as running:
             outcome.troubles[what] = _trouble(running, what)
@@ -123,21 +121,12 @@ def _configuration(brokers: str, group: str, given: Settings) -> str:
 def _trouble(running: Running, expected: str) -> str:
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        status, text = _readiness(running)
-        trouble = str(json.loads(text)["kafka"])
+        status, states = running.readiness()
+        trouble = states["kafka"]
         if status != 200 and trouble not in _NOT_YET and expected in trouble.lower():
             return trouble
         time.sleep(0.1)
     return ""
-
-
-def _readiness(running: Running) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"{running.pages}/readyz", timeout=DEADLINE_S) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,8 @@ def repository(tmp_path: Path) -> Callable[[str], Path]:
         root = tmp_path / "repository"
         (root / "scripts").mkdir(parents=True)
         script = root / "scripts" / "test"
-        script.write_text(f'#!/bin/sh\nmkdir -p .venv\nexec {sys.executable} -m pytest -rfE -p no:randomly "$@"\n')
+        pytest_alone = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec {sys.executable} -m pytest -rfE"  # starts in less time
+        script.write_text(f'#!/bin/sh\nmkdir -p .venv\n{pytest_alone} "$@"\n')
         script.chmod(0o755)
         (root / "test_it.py").write_text(tests)
         author = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
@@ -116,25 +118,30 @@ sys.exit(busy.main(["--busy", "2"], pathlib.Path({str(root)!r})))
 """
     environment = os.environ | {"PYTHONPATH": str(Path(busy.__file__).parents[1]), "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as running:
-        eventually(hanging.exists)  # and by then all others run
-        *workers, scripts = (int(pid) for pid in children(running.pid))
-        running.send_signal(number)
+        started: list[int] = []
         try:
+            eventually(hanging.exists)  # and by then all others run
+            started += children(running.pid)
+            running.send_signal(number)
             assert 0 != running.wait(DEADLINE_S)
+            told = running.stdout.read().decode()  # type: ignore[union-attr]  # it is a pipe
+            *workers, scripts = started
+            eventually(lambda: not any(map(is_running, workers)))
+            assert is_running(scripts) == (number == signal.SIGKILL)
         finally:
+            started = started or children(running.pid)
             running.kill()
-        told = running.stdout.read().decode()  # type: ignore[union-attr]  # it is a pipe
-    if number == signal.SIGKILL:
-        os.killpg(scripts, signal.SIGKILL)
-    else:
+            for each in started:
+                with suppress(ProcessLookupError):  # it has ended, or is no group of its own
+                    os.killpg(each, signal.SIGKILL)
+    if number != signal.SIGKILL:
         assert told.startswith("interrupted in run 1\n0 of 5 runs green, 0 tests passed")
     assert 2 == len(workers)
-    eventually(lambda: not any(map(is_running, (*workers, scripts))))
 
 
-def children(pid: int) -> list[str]:
+def children(pid: int) -> list[int]:
     """Return the ids of the processes that a process has started, in that order."""
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def is_running(pid: int) -> bool:

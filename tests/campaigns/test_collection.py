@@ -72,6 +72,17 @@ def test_what_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "in order: 13 tests collected here, 13 elsewhere, 10 differences" == lines[10]
 
 
+def test_what_the_clone_came_with_is_there(tmp_path: Path) -> None:
+    """A test may read the steps of CI while it is collected; what runs leave behind is not copied."""
+    (tmp_path / "test_steps.py").write_text(
+        "import pathlib\nSTEPS = pathlib.Path('.ci/run').read_text()\ndef test_steps(): ...\n"
+    )
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_text("scripts/test\n")
+
+    assert 0 == collection.main([], tmp_path)
+
+
 def test_the_order_of_files_is_found(tmp_path: Path) -> None:
     """The same tests in another order are a difference too: each worker has its own numbers for them."""
     (tmp_path / "test_unordered.py").write_text(UNORDERED)

@@ -8,7 +8,7 @@ import pytest
 
 from campaigns import connections
 
-CONNECTIONS = 2_500
+CONNECTIONS = 1_500
 
 
 def test_connections_without_number_shut_nobody_out(tmp_path: Path) -> None:

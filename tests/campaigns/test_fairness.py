@@ -24,8 +24,15 @@ def expiry(running: Process) -> None:
     attacks.held_for(1.0)
 
 
+def large_json(running: Process) -> None:
+    """Send a large span in JSON, twice at the same time."""
+    assert [200, 200] == attacks.at_once(running, attacks.json_attributes(1 << 73, 100_000), 2)
+
+
 @pytest.mark.parametrize(
-    "attack", [Attack(run=slow_bodies), Attack(run=expiry, timeout="500ms")], ids=["slow bodies", "expiry"]
+    "attack",
+    [Attack(run=slow_bodies), Attack(run=expiry, timeout="500ms"), Attack(run=large_json)],
+    ids=["slow bodies", "expiry", "json"],
 )
 def test_honest_agents_lose_nothing(tmp_path: Path, attack: Attack) -> None:
     """Beside an attack every trace of agents with stock exporters is scored, once and whole, and `/livez` answers."""

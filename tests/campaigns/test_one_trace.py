@@ -8,7 +8,7 @@ import pytest
 
 from campaigns import one_trace
 
-SPANS = 20_000
+SPANS = 12_000
 
 
 @pytest.mark.parametrize(

@@ -182,9 +182,11 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "spanscore.service"
     text = (DEPLOY / "systemd" / "spanscore.service").read_text(encoding="utf-8")
     unit.write_text(text.replace("/opt/spanscore/bin/spanscore", "/bin/true"), encoding="utf-8")
-    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", unit]
-    secure = subprocess.run(command, capture_output=True, text=True, check=False)
+    secure = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert (0, "") == (verified.returncode, verified.stderr)
     assert 0 == secure.returncode, secure.stdout

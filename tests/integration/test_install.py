@@ -10,6 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 NEEDED = ("pyproject.toml", "README.md", "LICENSE", "src", "config")
 TIMEOUT_S = 600.0
+PAGE = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+PRINTED = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
 def test_the_installation_works_as_it_is_printed(tmp_path: Path) -> None:
@@ -17,11 +19,9 @@ def test_the_installation_works_as_it_is_printed(tmp_path: Path) -> None:
     for name in NEEDED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
-    printed = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[0]
-    assert "pip install ." in printed
+    assert "pip install ." in PRINTED
 
-    subprocess.run(["sh", "-ec", printed], cwd=tmp_path, check=True, timeout=TIMEOUT_S, capture_output=True)
+    subprocess.run(["sh", "-ec", PRINTED], cwd=tmp_path, check=True, timeout=TIMEOUT_S, capture_output=True)
     shown = subprocess.run(
         [".venv/bin/spanscore", "list"], cwd=tmp_path, check=True, timeout=TIMEOUT_S, capture_output=True, text=True
     )
