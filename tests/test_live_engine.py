@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 
 import pytest
@@ -15,7 +16,7 @@ from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine, Measure
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.instruments import Instrument
-from spanscore.model import Outcome, Report, Score, Trace
+from spanscore.model import Outcome, Report, Score, Span, Trace
 from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
 from spanscore.service.live_engine import LiveEngine
 
@@ -164,24 +165,36 @@ def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
     assert [one, two, "turn", three, four, "turn", "turn"] == seen  # the last report goes out after a slice is over
 
 
-def test_it_is_behind_while_too_much_waits() -> None:
-    """More spans of closed traces than one request may have are reason to take no more until they are scored."""
+def test_large_requests_have_no_room_while_much_waits() -> None:
+    """With more spans than one request may have, taken or not, small requests are still let in until it is too much."""
     table = TraceTable(TraceSettings(num_traces=1, span_limit=70_000, max_trace_bytes=2**30), lambda _: False)
+    largest = 65_536
 
-    async def scenario() -> list[bool]:
+    async def scenario() -> list[tuple[bool, bool, bool]]:
         pipeline = Slow([])
         live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
-        live.rest()
-        live.take([decoded_span(1, number) for number in range(1, 65_537)], [1] * 65_536)
-        found = [live.is_behind]
-        live.take([decoded_span(2)], [100])
-        found.append(live.is_behind)
-        live.wake()
-        found.append(live.is_behind)
-        live.stop()
-        return found
 
-    assert [False, True, False] == asyncio.run(scenario())
+        def found() -> tuple[bool, bool, bool]:
+            return live.has_room(largest), live.has_room(512), live.has_room(1)
+
+        live.rest()
+        seen = [found()]
+        for trace in (1, 2, 3):
+            live.take([decoded_span(trace, number) for number in range(1, largest)], [1] * (largest - 1))
+            seen.append(found())
+        live.take([decoded_span(4)], [1])
+        live.take([decoded_span(5)] * 2, [1] * 2)
+        seen.append(found())
+        live.wake()
+        while live.engine.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
+            await asyncio.sleep(0)
+        seen.append(found())
+        live.stop()
+        return seen
+
+    before, one, two, three, full, after = asyncio.run(scenario())
+    assert [(True, True, True)] * 3 == [before, one, after]
+    assert [(False, True, True), (False, False, False), (False, False, False)] == [two, three, full]
 
 
 def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
@@ -193,7 +206,7 @@ def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
 
     async def scenario() -> list[bool]:
         live = LiveEngine(Engine(table, Pipeline([entry], built_in_reader()), {}, time.monotonic))
-        live.take([decoded_span(1, number) for number in range(1, 65_537)], [1] * 65_536)
+        live.take_whole([decoded_span(1, number) for number in range(1, 65_537)], [1] * 65_536)
         live.take([decoded_span(2)], [100])
         found = [live.is_behind]
         answer.set_result(Score(1.0, passed=True))
@@ -205,6 +218,88 @@ def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
         return found
 
     assert [True, False] == asyncio.run(scenario())
+
+
+class Ticking(TraceTable):
+    """A table that takes 15 ms for a part of a request, and notes how much it was."""
+
+    def __init__(self, pipeline: Slow, seen: list[str], **settings: float) -> None:
+        super().__init__(TraceSettings(**settings), lambda _: False)  # type: ignore[arg-type]
+        self._pipeline = pipeline
+        self._seen = seen
+
+    def add(
+        self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
+    ) -> list[Trace]:
+        """Note the spans."""
+        self._pipeline.now += 0.015
+        self._seen.append(f"{len(spans)} spans")
+        return super().add(spans, now, sizes, close_due=close_due)
+
+
+def test_a_large_request_is_taken_in_slices() -> None:
+    """Others have their turn meanwhile; what comes behind it waits, and nothing is scored before all of it is there."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = Ticking(pipeline, seen, trace_timeout_s=0.01)
+    told: list[tuple[int, int, bool]] = []
+
+    def taken(spans: Sequence[Span], sizes: Sequence[int], is_last: bool) -> None:  # noqa: FBT001 - it is a callback
+        told.append((len(spans), sum(sizes), is_last))
+
+    async def scenario() -> None:
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.take([decoded_span(1, number) for number in range(1, 1_301)], [2] * 1_300, taken)
+        seen.append("turn")
+        live.take([decoded_span(2)], [100], taken)
+        while sum(table.counts().closed.values()) < 2:
+            await asyncio.sleep(0)
+            seen.append("turn")
+        live.stop()
+
+    asyncio.run(scenario())
+    arriving = ["512 spans", "512 spans", "turn", "276 spans", "1 spans", "turn"]
+    assert [*arriving, "trace 1 of 1300", "trace 2 of 1", "turn"] == seen
+    assert [(512, 1_024, False), (512, 1_024, False), (276, 552, True), (1, 100, True)] == told
+
+
+def test_what_has_arrived_is_taken_before_it_stops() -> None:
+    """Another thread has the engine then, and scores everything: no span is left behind in a half taken request."""
+    pipeline = Slow([])
+    table = Ticking(pipeline, [], trace_timeout_s=60.0)
+
+    async def scenario() -> None:
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        for trace in (1, 2):
+            live.take([decoded_span(trace, number) for number in range(1, 2_001)], [2] * 2_000)
+        live.stop()
+
+    asyncio.run(scenario())
+    assert 4_000 == table.counts().live
+
+
+def test_a_fault_in_a_part_costs_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """Where the spans of one part cannot be taken, those of the others are, and the request is told as taken."""
+    told: list[bool] = []
+
+    class Failing(Ticking):
+        def add(self, spans: Collection[Span], *args: float, **options: bool) -> list[Trace]:
+            if spans and next(iter(spans)).span_id == (513).to_bytes(8, "big"):
+                raise RuntimeError
+            return super().add(spans, *args, **options)  # type: ignore[arg-type]
+
+    pipeline = Slow([])
+    table = Failing(pipeline, [], trace_timeout_s=60.0)
+
+    async def scenario() -> None:
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        spans = [decoded_span(1, number) for number in range(1, 1_301)]
+        live.take(spans, [2] * 1_300, lambda _spans, _sizes, is_last: told.append(is_last))
+        live.stop()
+
+    asyncio.run(scenario())
+    assert (788, [False, False, True]) == (table.counts().live, told)
+    assert ["spans of a large request could not be taken"] == caplog.messages
 
 
 def test_catching_up_lets_others_have_their_turn() -> None:
@@ -222,8 +317,8 @@ def test_catching_up_lets_others_have_their_turn() -> None:
         pipeline.now = 10.0
         live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
         live.rest()
-        live.restore([decoded_span(number) for number in range(1, 5)], [100] * 4, 2.0)
-        live.restore([decoded_span(5)], [100], 2.5)
+        await live.restore([decoded_span(number) for number in range(1, 5)], [100] * 4, 2.0, lambda *_: None)
+        await live.restore([decoded_span(5)], [100], 2.5, lambda *_: None)
         running = asyncio.ensure_future(others())
         await live.catch_up(3.0)
         await running

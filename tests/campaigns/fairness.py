@@ -31,7 +31,8 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
 from campaigns import fairness_attacks as attacks
-from campaigns.fairness_honest import RUNNING, TOOLS, Prober
+from campaigns.fairness_honest import RUNNING, TOOLS
+from campaigns.fairness_prober import asked_for
 from commands import SPANSCORE
 from conformance.processes import Process, process
 from deadline import DEADLINE_S
@@ -111,6 +112,11 @@ def _loop(running: Process) -> None:
         attacks.post(running, make((1 << 70) + number * 10**6))
 
 
+def _traces(running: Process) -> None:
+    for number in range(8):
+        attacks.post(running, attacks.one_span_each((1 << 74) + number * 10**6))
+
+
 def _json(running: Process) -> None:
     odd = attacks.json_attributes(2 << 72, more='"new":1,')
     for body, times in ((attacks.json_spans(1 << 72), 1), (attacks.json_attributes(1 << 73), 4), (odd, 4)):
@@ -136,6 +142,7 @@ ATTACKS: Final = {
     "none": Attack(run=lambda _: attacks.held_for(5.0)),
     "memory": Attack(run=_memory),
     "loop": Attack(run=_loop),
+    "traces": Attack(run=_traces),
     "json": Attack(run=_json),
     "expiry": Attack(run=_expiry, timeout="2s"),
     "slow bodies": Attack(run=_slow_bodies),
@@ -149,8 +156,8 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     outcome = Outcome()
     configuration = _configuration(directory, attack)
     with process(directory, configuration) as running, running.peak() as peak:
-        prober = Prober(f"http://127.0.0.1:{running.pages[1]}/livez")
         with ExitStack() as stack:
+            answers = stack.enter_context(asked_for(f"http://127.0.0.1:{running.pages[1]}/livez"))
             with attack.beforehand(running):
                 agents = [stack.enter_context(_agent(protocol, running)) for protocol in _PROTOCOLS]
                 for agent in agents:
@@ -162,13 +169,12 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
             for agent in agents:
                 agent.send_signal(signal.SIGINT)
             told = [json.loads(agent.communicate(timeout=DEADLINE_S)[0]) for agent in agents]
-        prober.end()
         traces = [trace_id for each in told for trace_id in each["traces"]]
         _wait_for_scores(directory, traces)
     _judge(outcome, directory, traces)
     outcome.peak_rss = peak.highest
     outcome.export_s = [seconds for each in told for seconds in each["seconds"]]
-    outcome.livez_s, outcome.unanswered = prober.seconds, prober.unanswered
+    outcome.livez_s, outcome.unanswered = answers.seconds, answers.unanswered
     return outcome
 
 
@@ -188,14 +194,13 @@ def restart(directory: Path, requests: int = 4) -> Outcome:
         began = time.monotonic()
         attacks.until_answered(f"http://127.0.0.1:{pages}/livez")
         first_s = time.monotonic() - began
-        prober = Prober(f"http://127.0.0.1:{pages}/livez")
-        attacks.until_answered(f"http://127.0.0.1:{pages}/readyz")
-        ready_s = time.monotonic() - began
-        prober.end()
+        with asked_for(f"http://127.0.0.1:{pages}/livez") as answers:
+            attacks.until_answered(f"http://127.0.0.1:{pages}/readyz")
+            ready_s = time.monotonic() - began
         peak = int(re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{again.pid}/status").read_text())[0]) * 1024
         again.kill()
     print(f"{'restart':12} first answer of /livez after {first_s:.1f} s, ready after {ready_s:.1f} s")
-    return Outcome(sent=requests, livez_s=prober.seconds, unanswered=prober.unanswered, peak_rss=peak)
+    return Outcome(sent=requests, livez_s=answers.seconds, unanswered=answers.unanswered, peak_rss=peak)
 
 
 def _configuration(directory: Path, attack: Attack) -> str:

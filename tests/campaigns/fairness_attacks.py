@@ -70,6 +70,11 @@ def many_attributes(first: int, spans: int = 65_000, attributes: int = 24) -> by
     )
 
 
+def one_span_each(first: int, traces: int = 65_000) -> bytes:
+    """Return a request of as many spans as there may be, each the root of a trace and as small as it can be."""
+    return gzip.compress(request_of(*(simple_span(first + n) for n in range(traces))).SerializeToString(), 9)
+
+
 def many_events(first: int, spans: int = 60, events: int = 128, attributes: int = 100) -> bytes:
     """Return a request of spans with as many events as are kept, each with attributes."""
     pairs = [text(f"k{n}", "v") for n in range(attributes)]

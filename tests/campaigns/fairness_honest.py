@@ -1,6 +1,6 @@
-"""The honest ones of `fairness.py`: agents with stock exporters, and somebody who asks whether the receiver lives.
+"""The honest ones of `fairness.py`: agents with stock exporters.
 
-Run as a program, it is one such agent: `fairness_honest.py PROTOCOL ENDPOINT`. Once it has run a few times it prints
+Run as a program, it is one of them: `fairness_honest.py PROTOCOL ENDPOINT`. Once it has run a few times it prints
 a line that says so, and on SIGINT it ends and prints another, of JSON.
 """
 
@@ -11,8 +11,6 @@ import signal
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from typing import Final
 
@@ -33,7 +31,6 @@ RUNNING: Final = "running"
 _FEW: Final = 3
 _PAUSE_S: Final = 0.05
 _FLUSH_MS: Final = 60_000
-_LIVEZ_S: Final = 60.0
 
 
 class Watched(SpanExporter):
@@ -57,32 +54,6 @@ class Watched(SpanExporter):
     def shutdown(self) -> None:
         """Shut the exporter down."""
         self._exporter.shutdown()
-
-
-class Prober:
-    """Asks for `/livez` again and again, and notes how long the answers take."""
-
-    def __init__(self, url: str) -> None:
-        self.seconds: Final[list[float]] = []
-        self.unanswered = 0
-        self._url: Final = url
-        self._ending: Final = threading.Event()
-        self._thread: Final = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Ask no more."""
-        self._ending.set()
-        self._thread.join(2 * _LIVEZ_S)
-
-    def _run(self) -> None:
-        while not self._ending.wait(_PAUSE_S):
-            began = time.monotonic()
-            try:
-                urllib.request.urlopen(self._url, timeout=_LIVEZ_S).close()
-            except (OSError, urllib.error.URLError):
-                self.unanswered += 1
-            self.seconds.append(time.monotonic() - began)
 
 
 def stock_exporter(protocol: str, endpoint: str) -> SpanExporter:

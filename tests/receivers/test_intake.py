@@ -51,6 +51,31 @@ def test_metrics_are_not_looked_at_where_there_is_no_room(core: Core, monkeypatc
         asyncio.run(intake.other("metrics", METRICS, Encoding.PROTOBUF))
 
 
+def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large request is refused by its size before it is decoded, and any by its spans before it is written down."""
+    asked = []
+
+    def admit(spans: int) -> None:
+        asked.append(spans)
+        if spans > 1:
+            raise NotNowError
+
+    intake = Intake(refuse)
+    intake.admit = admit
+    small, large = (request_of(*[simple_span(1)] * count).SerializeToString() for count in (3, 1_000))
+    request = asyncio.run(intake.decode(small, Encoding.PROTOBUF))
+    monkeypatch.setattr(_intake, "in_slices", refuse)
+    with pytest.raises(NotNowError):
+        intake.accept(request)
+    with pytest.raises(NotNowError):
+        asyncio.run(intake.decode(large, Encoding.PROTOBUF))
+    assert [1, 3, len(large) // 256] == asked
+
+
+class NotNowError(Exception):
+    """What a sender is told to whom the door is closed."""
+
+
 def metrics() -> ExportMetricsServiceRequest:
     """Return a request with some data points in two metrics, in two scopes."""
     request = ExportMetricsServiceRequest()

@@ -116,18 +116,20 @@ def test_a_trace_without_a_root_is_scored_after_the_timeout() -> None:
 
 
 def test_senders_come_again_while_too_much_waits_to_be_scored() -> None:
-    """Where closed traces pile up, requests are refused until they are scored, and nothing is lost."""
+    """Where closed traces pile up, large requests are refused until they are scored; small ones are not, nor lost."""
+    large = request_of(*(simple_span(1, span) for span in range(1, 8_001))).SerializeToString()
     flood = [decoded_span(trace, span) for trace in range(2, 10) for span in range(1, 10_001)]
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s, num_traces: 1}}") as running:
         engine = running.service.engine
         running.thread.call(lambda: engine.take(flood, [1] * len(flood)))
         with pytest.raises(urllib.error.HTTPError) as refused:
-            post(running, ONE)
+            post(running, large)
         assert (503, True) == (refused.value.code, int(refused.value.headers["Retry-After"]) > 0)
         refused.value.close()
-        running.thread.call(lambda: engine.work(math.inf))
         post(running, ONE)
+        running.thread.call(lambda: engine.work(math.inf))
         assert list(range(2, 10)) == [report.trajectory.trace_id[-1] for report in running.reports.wait_for(9)][:8]
+        post(running, large)
 
 
 EXPORTERS = {

@@ -454,3 +454,48 @@ def _no_thread_is_left() -> Iterator[None]:
     before = threading.active_count()
     yield
     assert threading.active_count() <= before + 1
+
+
+def test_a_request_stays_until_all_of_it_is_taken() -> None:
+    """Its file is kept and not written anew, and what closes meanwhile is closed without what is still to come."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        place = storing.storage.append(Kind.PROTOBUF, request(*range(1, 500)))
+        storing.storage.hold(place, {}, 499, is_last=False)
+        storing.storage.hold(place, {trace_id(1): 1}, 499, is_last=False)
+        storing.close(1)
+        assert (False, 1) == (storing.compact(), len(names(disk, ".requests")))
+        with kept(disk.after_kill(), IMPATIENT) as killed:
+            assert [tuple(range(1, 500))] == killed.restored
+        storing.storage.hold(place, {trace_id(2): 1}, 499)
+        storing.close(2)
+    assert [] == names(disk, ".requests")
+
+
+def test_a_trace_in_two_parts_of_a_request_keeps_it_once() -> None:
+    """What both parts have of it counts, and the request is written anew with its spans."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        place = storing.storage.append(Kind.PROTOBUF, request(1, *range(100, 500), 1))
+        storing.open.add(1)
+        for is_last in (False, True):
+            storing.storage.hold(place, {trace_id(1): 1}, 402, is_last=is_last)
+        assert storing.compact()
+        with kept(disk.after_kill(), IMPATIENT) as killed:
+            assert [(1, 1)] == killed.restored
+
+
+def test_a_file_that_is_removed_under_an_arriving_request_is_counted() -> None:
+    """The request is lost to the next start, and so are its traces, before and behind the moment."""
+    disk = MemoryDisk()
+    with kept(disk) as storing:
+        place = storing.storage.append(Kind.PROTOBUF, request(1, 2))
+        storing.storage.hold(place, {trace_id(1): 1}, 2, is_last=False)
+        for name in names(disk, ".requests"):
+            disk.delete(name)
+        storing.storage.look_after()
+        storing.storage.hold(place, {trace_id(2): 1}, 2)
+        assert (1, {trace_id(1), trace_id(2)}) == (storing.storage.lost, storing.storage.only_in_memory())
+        assert storing.put(3)
+        storing.close(1, 2)
+        assert not storing.storage.only_in_memory()

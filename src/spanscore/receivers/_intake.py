@@ -29,6 +29,8 @@ Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
 
 _IN_THREAD: Final = 256 * 1024
 """Bytes. To write JSON as protobuf takes many times as long as to decode it, and has no steps."""
+_USUAL_SPAN: Final = 256
+"""Bytes. What a span takes about, as senders write it."""
 _MESSAGE_CHARS: Final = 2_000
 _EXAMPLE_CHARS: Final = 200
 
@@ -132,6 +134,8 @@ class Intake:
         """May be replaced at any time; what was decoded stays as it is."""
         self.keep: Keep | None = None
         """Keeps requests with spans; without it nothing outlives the process. To be set before the first request."""
+        self.admit: Callable[[int], None] = lambda _spans: None
+        """Raises Unavailable where a request with so many spans cannot be taken now. May be replaced like `keep`."""
         self._take = take
         self._refused: Counter[str] = Counter() if refused is None else refused
         self._spans_onward = spans_onward
@@ -150,7 +154,7 @@ class Intake:
         Raises:
             MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
             NoRoom: it cannot be sent on now.
-            Unavailable: it cannot be kept now.
+            Unavailable: it cannot be taken or kept now.
             TooLarge: it can never be kept.
         """
         return self.accept(await self.decode(body, encoding))
@@ -161,12 +165,14 @@ class Intake:
         Raises:
             MalformedRequest: it cannot be decoded.
             NoRoom: it cannot be sent on now.
+            Unavailable: it cannot be taken now.
         """
+        self.admit(len(body) // _USUAL_SPAN)  # before what may take long, and for nothing
         async with self._lanes.of(len(body)):
             decoded = await in_slices(_decoding(body, encoding, self.wanted))
             onward = b""
             if decoded.spans and self._spans_onward is not None:
-                if not self._spans_onward.has_room(len(body)):  # before what may take long, and for nothing
+                if not self._spans_onward.has_room(len(body)):  # as above
                     raise NoRoom
                 onward = await _written(lambda: _forwardable(body, encoding, decoded), body)
         return Request(body, encoding, decoded, onward)
@@ -177,11 +183,12 @@ class Intake:
         Raises:
             MalformedRequest: every span in it was refused.
             NoRoom: it cannot be sent on now.
-            Unavailable: it cannot be kept now.
+            Unavailable: it cannot be taken or kept now.
             TooLarge: it can never be kept.
         """
         body, encoding, decoded, onward = request
         if decoded.spans:
+            self.admit(len(decoded.spans))
             if self._spans_onward is not None and not self._spans_onward.has_room(len(body)):
                 raise NoRoom
             if self.keep is not None:

@@ -22,7 +22,7 @@ from spanscore.receivers._narrowed import narrowed
 from spanscore.receivers._otlp import MalformedRequest
 from spanscore.receivers._requests import Busy
 from spanscore.receivers._slices import Steps, in_slices, in_thread
-from spanscore.service.live_engine import LiveEngine
+from spanscore.service.live_engine import LiveEngine, Taken
 from spanscore.service.pages import OK
 from spanscore.service.unsent import Unsent
 from spanscore.storage.files import Directory
@@ -152,7 +152,7 @@ class Durability:
             Unavailable: it is not written.
             TooLarge: it never will be.
         """
-        self._hold((), ())  # of a request that was written and not taken
+        self._let_go_untaken()
         with self._lock:
             try:
                 self._place = self._opened.append(_KINDS[encoding], body)
@@ -168,10 +168,9 @@ class Durability:
 
     def take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         """Hand on the spans of the request written last."""
-        try:
-            self._live.take(spans, sizes)
-        finally:
-            self._hold(spans, sizes)
+        place, self._place = self._place, None
+        assert place is not None  # noqa: S101 - it was put before
+        self._live.take(spans, sizes, self._holding(place, sum(sizes)))
 
     async def stored(self) -> None:
         """Return when all that was written before is safe enough to be acknowledged.
@@ -226,19 +225,15 @@ class Durability:
             return closed.get(trace_id, 0) < request.sequence
 
         spans: Sequence[Span] = ()
-        sizes: Sequence[int] = ()
-        all_sizes = 0
         try:
             spans, sizes, all_sizes = await intake.take_again(request.body, _ENCODINGS[Kind(request.kind)], is_wanted)
             if spans:
                 self._expect_repeats({span.trace_id for span in spans})
-                self._live.restore(spans, sizes, now - request.age_s)
+                await self._live.restore(spans, sizes, now - request.age_s, self._holding(request.place, all_sizes))
         except MalformedRequest:
             _log.error("storage: a request cannot be read any more")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again
             _log.exception("a request that was stored could not be taken in again")
-        with self._lock:
-            self._opened.hold(request.place, self._needed(spans, sizes), all_sizes)
         return len(spans)
 
     def _closed_before(self, storage: Storage) -> dict[bytes, int]:
@@ -261,10 +256,20 @@ class Durability:
             if isinstance(emitter, KnowsWhatItWrote):
                 emitter.expect_repeats(trace_ids)
 
-    def _hold(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
+    def _holding(self, place: Place, all_sizes: int) -> Taken:
+        """Return what keeps a request for the traces that have spans in it, as these are taken."""
+
+        def hold(spans: Sequence[Span], sizes: Sequence[int], is_last: bool) -> None:  # noqa: FBT001 - it is a callback
+            with self._lock:
+                self._opened.hold(place, self._needed(spans, sizes), all_sizes, is_last=is_last)
+
+        return hold
+
+    def _let_go_untaken(self) -> None:
+        """Keep no request that was written and then not taken."""
         if self._place is not None:
             with self._lock:
-                self._opened.hold(self._place, self._needed(spans, sizes), sum(sizes))
+                self._opened.hold(self._place, {}, 0)
             self._place = None
 
     def _needed(self, spans: Iterable[Span], sizes: Iterable[int]) -> dict[bytes, int]:

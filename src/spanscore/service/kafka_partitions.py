@@ -189,7 +189,7 @@ class KafkaPartitions:
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}
         self._recall(self._reading)
-        self._live.take(spans, sizes)
+        self._live.take_whole(spans, sizes)
 
     def _recall(self, partition: _Partition) -> None:
         """Know again the traces that an owner before has scored: what comes of them is late."""

@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 from spanscore.engine import Engine
 from spanscore.model import Span
+from spanscore.receivers._slices import Steps, at_once, in_slices
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02
 """So long is scored before others in the loop have their turn: however many traces are due, nobody waits for all."""
-_MOST_WAITING: Final = 65_536
-"""With so many spans in closed traces that wait, no more are taken: as many as one request may have."""
+_MUCH: Final = 65_536
+"""Spans, of closed traces and of requests, that wait: as many as one request may have. With so many, large requests are
+not let in."""
+_MOST: Final = 3 * _MUCH
+"""There are never more: of what is left up to here a request may take a share, so that there is room for small ones."""
+_SHARE: Final = 16
+_PART: Final = 512
+"""So many spans are taken in one step, which lasts a few milliseconds where each is of another trace."""
+
+Taken: TypeAlias = Callable[[Sequence[Span], Sequence[int], bool], None]
+"""Told of the spans that were taken, of their sizes, and whether these were the last of their request."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,21 +52,41 @@ class LiveEngine:
         self._is_going_on = False
         self._rests = False
         self._stopped = False
+        self._arriving: Final[deque[Steps[None]]] = deque()
+        self._arriving_spans = 0
         engine.on_answer = self._tell_answer
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits to be scored that senders should come again later."""
-        return self.engine.backlog >= _MOST_WAITING
+        """Whether much waits to be taken or scored."""
+        return self._waiting >= _MUCH
 
-    def take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
-        """Take in the spans of one request, each of which keeps that many bytes."""
+    def has_room(self, spans: int) -> bool:
+        """Return whether a request with so many spans may come in now."""
+        return not self.is_behind or spans * _SHARE <= _MOST - self._waiting
+
+    def take(self, spans: Sequence[Span], sizes: Sequence[int], taken: Taken | None = None) -> None:
+        """Take in the spans of one request, each of which keeps that many bytes.
+
+        A large one is taken in slices, and those that come meanwhile wait for it: between two slices no trace is closed
+        that is due, and none is scored.
+        """
+        if self._arriving or len(spans) > _PART:
+            self._arriving.append(self._taking(spans, sizes, self._clock(), taken))
+            self._arriving_spans += len(spans)
+        else:
+            self._take(spans, sizes, self._clock(), taken, is_last=True)
+        self._work()
+
+    def take_whole(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
+        """Take in the spans of one request before this returns."""
         self.engine.take(spans, sizes)
         self._work()
 
-    def restore(self, spans: Sequence[Span], sizes: Sequence[int], received_at: float) -> None:
+    async def restore(self, spans: Sequence[Span], sizes: Sequence[int], received_at: float, taken: Taken) -> None:
         """Take in spans that came before a restart, at that time on the clock of now; then call `catch_up`."""
-        self.engine.take(spans, sizes, received_at)
+        self._arriving_spans += len(spans)
+        await in_slices(self._taking(spans, sizes, received_at, taken))
 
     def evict(self, trace_id: bytes) -> None:
         """Close a trace, if it is open, because there is no room for it elsewhere."""
@@ -82,10 +113,47 @@ class LiveEngine:
         self._work()
 
     def stop(self) -> None:
-        """Look at the clock no more."""
+        """Take in what has arrived, and look at the clock no more."""
         self._stopped = True
+        while self._arriving:
+            at_once(self._arriving.popleft())
         if self._timer is not None:
             self._timer.cancel()
+
+    def _taking(
+        self, spans: Sequence[Span], sizes: Sequence[int], received_at: float, taken: Taken | None
+    ) -> Steps[None]:
+        for begin in range(0, len(spans), _PART):
+            end = begin + _PART
+            part = spans[begin:end]
+            try:
+                self._take(part, sizes[begin:end], received_at, taken, is_last=end >= len(spans))
+            except Exception:  # noqa: BLE001 - one part must not cost the others
+                _log.exception("spans of a large request could not be taken")
+            self._arriving_spans -= len(part)
+            yield
+
+    def _take(
+        self, spans: Sequence[Span], sizes: Sequence[int], received_at: float, taken: Taken | None, *, is_last: bool
+    ) -> None:
+        try:
+            self.engine.take(spans, sizes, received_at)
+        finally:
+            if taken is not None:
+                taken(spans, sizes, is_last)
+
+    def _take_arriving(self, until: float) -> bool:
+        """Go on with what has arrived, and return whether all of it is taken."""
+        while self._arriving:
+            if next(self._arriving[0], self) is self:
+                self._arriving.popleft()
+            if self._clock() >= until:
+                break
+        return not self._arriving
+
+    @property
+    def _waiting(self) -> int:
+        return self.engine.backlog + self._arriving_spans
 
     def _tell_answer(self) -> None:
         with suppress(RuntimeError):  # the loop is closed
@@ -101,7 +169,8 @@ class LiveEngine:
         if self._stopped or self._rests:  # once it is stopped, another thread has the engine
             return
         try:
-            is_done = self.engine.work(self._clock() + _SLICE_S)
+            until = self._clock() + _SLICE_S
+            is_done = self._take_arriving(until) and self.engine.work(until)
         except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
             _log.exception("traces that were due could not be scored")
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)

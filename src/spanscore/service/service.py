@@ -106,6 +106,7 @@ class Service:
         )
         self._intake = new_intake(self._live.take if self._durability is None else self._durability.take)
         self._intake.keep = self._durability
+        self._intake.admit = self._admit
         self._kafka: FromKafka | None = None
         if config.receivers is not None and config.receivers.kafka is not None:
             self._kafka = FromKafka(config, self._live, new_intake, telemetry)
@@ -266,9 +267,13 @@ class Service:
         """Return why no request is let in now, if there is a reason."""
         if self._durability is not None and self._durability.is_replaying:
             return Busy.STARTING
-        if self._live.is_behind:
+        if not self._live.has_room(1):
             return Busy.REQUESTS
         return None if onward is None or onward.has_room(0) else Busy.DOWNSTREAM
+
+    def _admit(self, spans: int) -> None:
+        if not self._live.has_room(spans):
+            raise self._admission.refusal(Busy.REQUESTS)
 
     def _states(self, onward: Forward | None) -> Mapping[str, State]:
         states: dict[str, State] = {"otlp": lambda: "shutting down" if self._admission.closed else OK}

@@ -12,8 +12,6 @@ from spanscore.storage.syncer import Synced
 
 REQUESTS: Final = ".requests"
 
-_PENDING: Final = b""
-"""Stands for the traces of a request that was just written: it is not known yet which of them are open."""
 _READING: Final = b"\0"
 """Stands for the requests of a file that were not looked at yet."""
 _GARBAGE: Final = 2**20
@@ -51,6 +49,8 @@ class Segment:
     """None for a file of an earlier process, and for one that is synced and will not grow."""
     full: bool = True
     """Nothing is appended any more."""
+    removed: bool = False
+    """Somebody removed the file."""
 
 
 class Place(NamedTuple):
@@ -61,6 +61,8 @@ class Place(NamedTuple):
     size: int
     write: int = 0
     """The number of the write, as the syncer counts."""
+    sequence: int = 0
+    """The number of the request, if it was written by this process."""
 
 
 class RequestLog:
@@ -86,6 +88,13 @@ class RequestLog:
         self._disk: Final = disk
         self._segment_size: Final = segment_size
         self._current: Segment | None = None
+        self._arriving: Final[dict[int, Place]] = {}
+        """The requests of which it is not known yet what is to be held, by their number."""
+
+    @property
+    def last_held(self) -> int:
+        """The number of the last request of which it is known what is to be held, as of all before it."""
+        return next(iter(self._arriving), self.sequence + 1) - 1
 
     def append(self, kind: int, body: bytes) -> Place:
         """Write a request.
@@ -101,10 +110,11 @@ class RequestLog:
             self._retire(segment)
             raise
         self._resize(segment, file.size)
-        segment.held[_PENDING] = _Held()
+        place = Place(segment, offset, file.size - offset, file.writes, self.sequence)
+        self._arriving[self.sequence] = place
         if segment.size >= self._segment_size:  # also where nothing follows, it may have to be written anew
             self._retire(segment)
-        return Place(segment, offset, file.size - offset, file.writes)
+        return place
 
     def adopt(self, segment: Segment) -> None:
         """Take over a file of an earlier process; it stays until `read_through`, whatever is held."""
@@ -117,27 +127,33 @@ class RequestLog:
         segment.held.pop(_READING, None)
         self.let_go(segment)
 
-    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int) -> None:
-        """Keep a request until traces are released. To be called once for each request, maybe with no traces.
+    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
+        """Keep a request until traces are released. To be called for each request, maybe with no traces.
 
         Args:
             place: where it lies.
             sizes: how large its spans of which trace are together, in any unit.
             all_sizes: how large all of its spans are.
+            is_last: whether nothing else is to be held of it; until then it is kept in any case.
         """
         segment = place.segment
+        if segment.removed:
+            self.forgotten.update(sizes)
+            sizes = {}
         for trace_id, part in sizes.items():
             held = segment.held.get(trace_id)
             if held is None:
                 held = segment.held[trace_id] = _Held()
             size = place.size * part // max(1, all_sizes)
-            held.offsets.append(place.offset)
+            if place.offset not in held.offsets[-1:]:
+                held.offsets.append(place.offset)
             held.size += size
             segment.needed += size
             self.open[trace_id] = self.open.get(trace_id, 0) + size
             self.open_size += size
-        segment.held.pop(_PENDING, None)
-        self.let_go(segment)
+        if is_last:
+            self._arriving.pop(place.sequence, None)
+            self.let_go(segment)
 
     def scored(self, trace_id: bytes) -> None:
         """Learn that a trace is no longer open, though what is kept for it is still needed."""
@@ -155,7 +171,7 @@ class RequestLog:
 
     def let_go(self, segment: Segment) -> None:
         """Delete a segment, if nothing in it is needed and it is worth it."""
-        if not segment.held and (segment.full or segment.size >= min(_GARBAGE, self._segment_size)):
+        if self._is_needless(segment) and (segment.full or segment.size >= min(_GARBAGE, self._segment_size)):
             self._retire(segment)
 
     def synced(self, result: Synced) -> None:
@@ -179,7 +195,8 @@ class RequestLog:
             began_before: segments that were begun later are not old enough.
             most_needed: the share of a segment that may be needed at most.
         """
-        full = [segment for segment in self.segments if segment.full and segment.held]
+        arriving = [place.segment for place in self._arriving.values()]
+        full = [segment for segment in self.segments if segment.full and segment.held and segment not in arriving]
         suspect = next((segment for segment in full if segment.suspect), None)
         if suspect is not None:
             return suspect
@@ -214,13 +231,18 @@ class RequestLog:
         """
         lost = 0
         for segment in [segment for segment in self.segments if segment.name not in there]:
-            lost += len({offset for held in segment.held.values() for offset in held.offsets})
+            arriving = [place for place in self._arriving.values() if place.segment is segment]
+            needed = {offset for held in segment.held.values() for offset in held.offsets}
+            lost += len(needed.union(place.offset for place in arriving))
+            for place in arriving:
+                del self._arriving[place.sequence]
             for trace_id, held in segment.held.items():
                 if trace_id in self.open:
                     self.open[trace_id] -= held.size
                     self.open_size -= held.size
                     self.forgotten.add(trace_id)
             segment.held.clear()
+            segment.removed = True
             self._retire(segment)
         return lost
 
@@ -255,10 +277,13 @@ class RequestLog:
         segment.full = True
         if segment is self._current:
             self._current = None
-        if not segment.held and segment in self.segments:
+        if self._is_needless(segment) and segment in self.segments:
             self.segments.remove(segment)
             self.size -= segment.size
             self._disk.syncer.delete(segment.name)
+
+    def _is_needless(self, segment: Segment) -> bool:
+        return not segment.held and all(place.segment is not segment for place in self._arriving.values())
 
     def _resize(self, segment: Segment, size: int) -> None:
         self.size += size - segment.size

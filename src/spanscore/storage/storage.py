@@ -171,7 +171,7 @@ class Storage:
             self._log.read_through(segment)
 
     def append(self, kind: int, body: bytes) -> Place:
-        """Write a request down. Call `hold` for it before anything else is appended.
+        """Write a request down. Call `hold` for it, and for all requests in the order in which they were appended.
 
         Raises:
             NotKept: it is not written.
@@ -201,26 +201,28 @@ class Storage:
             self._trouble.end()
         return place
 
-    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int) -> None:
+    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
         """Keep a request until traces are closed; where there are none, it is not needed any more.
 
         Args:
             place: where it lies.
             sizes: how large its spans of which trace that is open are together, in any unit.
             all_sizes: how large all of its spans are.
+            is_last: whether these are the last of its spans; until then it is kept in any case, and a trace that is
+                closed is closed without them.
         """
-        self._log.hold(place, sizes, all_sizes)
+        self._log.hold(place, sizes, all_sizes, is_last=is_last)
 
     def score_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored, but keep it: its reports are on their way."""
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.SCORED, trace_id, self._log.sequence)
+            self._closed.append(Kind.SCORED, trace_id, self._log.last_held)
         self._log.scored(trace_id)
 
     def close_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored and sent, and free what is only kept for it."""
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.CLOSED, trace_id, self._log.sequence)
+            self._closed.append(Kind.CLOSED, trace_id, self._log.last_held)
         self._log.release(trace_id)
 
     def synced(self, result: Synced) -> None:
