@@ -15,6 +15,7 @@ NESTING: Final = 1_000
 _PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
 """From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
 
+_LARGE: Final = 2**20
 _MOST_OPENINGS: Final = 2_000_000
 _MOST_COMMAS: Final = 4_000_000
 
@@ -35,7 +36,7 @@ def parse(body: bytes | str) -> Any:
     if SURROGATE.search(source):
         source = ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
     try:
-        document = _PARSER.decode(source)
+        document = _decoded(source)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg} (column {error.colno})"
         raise MalformedRequest(message, line=error.lineno) from error
@@ -47,6 +48,19 @@ def parse(body: bytes | str) -> Any:
     if not _PARSER_KEEPS_TO_NESTING and _nests_too_deeply(document):
         raise too_deep()
     return document
+
+
+def _decoded(source: str) -> Any:
+    # The parser lets no other thread run, and what it makes can be no garbage yet: to look for some again and again
+    # takes three times as long as to parse.
+    pauses = len(source) > _LARGE and gc.isenabled()
+    if pauses:
+        gc.disable()
+    try:
+        return _PARSER.decode(source)
+    finally:
+        if pauses:
+            gc.enable()
 
 
 def has_too_many_values(body: bytes | str) -> bool:
