@@ -69,7 +69,7 @@ class Table:
         if label == "fail":
             for evaluation in report.evaluations:
                 self._tell(report, evaluation)
-            self._console.print(_indented(_calls(report)))
+            self._print_indented(_calls(report))
 
     def finish(self, summary: Summary) -> None:
         """Print what was left out and the counts."""
@@ -105,15 +105,20 @@ class Table:
                 return
             case Score(value) as score:
                 told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
-                self._console.print(_indented(Text(told)))
+                self._print_indented(Text(told))
                 if aligned := score.details.get("alignment"):
                     deviations = score.details.get("deviations", ()) if report.tool_content else ()
                     self._console.print(Padding(_alignment(aligned, deviations), (0, 0, 0, 4), expand=False))
             case Failed() as failed:
                 told = printable(f"{evaluation.name}  {failure_text(report, failed)}", _SENTENCE_WIDTH)
-                self._console.print(_indented(Text(told, style="red")))
+                self._print_indented(Text(told, style="red"))
             case _:
                 assert_never(evaluation.outcome)
+
+    def _print_indented(self, text: Text) -> None:
+        for line in text.wrap(self._console, self._console.width - 2):  # a Padding would fill lines up with blanks
+            line.rstrip()
+            self._console.print(Text("  ").append_text(line))
 
 
 def _headline(report: Report, case: str | None) -> Text:
@@ -215,10 +220,6 @@ def _counted(tally: Tally) -> tuple[str, ...]:
 
 def _style(tally: Tally) -> str:
     return "red" if tally.not_passed or tally.failed else ""
-
-
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2), expand=False)
 
 
 def _trajectories(count: int) -> str:
