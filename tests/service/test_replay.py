@@ -16,7 +16,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from receivers.otlp_requests import request_of, simple_span
+from receivers.otlp_requests import request_of, simple_span, trace_id
 from service.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, configuration, killed, post
 from serving import DEADLINE_S, Running, serving
 from spanscore import config, wiring
@@ -31,6 +31,7 @@ from spanscore.storage.files import Directory, StorageError
 from spanscore.storage.records import FILE_HEADER_SIZE
 
 HEALTH = "/grpc.health.v1.Health/Check"
+ORPHAN = request_of(simple_span(3, 2, parent_span_id=PARENT)).SerializeToString()
 OTHER_ROOT = request_of(simple_span(2)).SerializeToString()
 
 
@@ -127,6 +128,24 @@ def test_a_port_in_use_is_told_before_the_replay(tmp_path: Path) -> None:
         assert not gate.reached.is_set()
         with serving(text) as running:
             assert 1 == running.service.engine.counts().live
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_came_again_is_not_scored_again_after_a_restart(tmp_path: Path, *, is_killed: bool) -> None:
+    """Not even where an open trace keeps the file in which it stands, and a process in between was killed."""
+    text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}")
+    with serving(text) as running:
+        post(running, ROOT)
+        running.reports.wait_for(1)
+        post(running, ROOT)
+        post(running, ORPHAN)
+    if is_killed:
+        with killed(tmp_path, text, (ORPHAN, PROTOBUF)):
+            pass
+    for _ in range(2):
+        with serving(text) as running:
+            assert [] == running.reports.emitted
+            assert {3} == {trace for trace in range(1, 9) if running.service.engine.is_open(trace_id(trace))}
 
 
 class Onward:

@@ -257,11 +257,17 @@ class Durability:
                 emitter.expect_repeats(trace_ids)
 
     def _holding(self, place: Place, all_sizes: int) -> Taken:
-        """Return what keeps a request for the traces that have spans in it, as these are taken."""
+        """Return what is to be told of a request's spans as they are taken: it is kept for their traces."""
 
         def hold(spans: Sequence[Span], sizes: Sequence[int], is_last: bool) -> None:  # noqa: FBT001 - it is a callback
+            found: Counter[bytes] = Counter()
+            for span, size in zip(spans, sizes, strict=True):
+                found[span.trace_id] += size
+            needed = {trace_id: size for trace_id, size in found.items() if self._is_needed(trace_id)}
             with self._lock:
-                self._opened.hold(place, self._needed(spans, sizes), all_sizes, is_last=is_last)
+                for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
+                    self._opened.close_trace(trace_id, place.sequence)
+                self._opened.hold(place, needed, all_sizes, is_last=is_last)
 
         return hold
 
@@ -271,13 +277,6 @@ class Durability:
             with self._lock:
                 self._opened.hold(self._place, {}, 0)
             self._place = None
-
-    def _needed(self, spans: Iterable[Span], sizes: Iterable[int]) -> dict[bytes, int]:
-        """Return how large the spans are together of each trace that is needed."""
-        found: Counter[bytes] = Counter()
-        for span, size in zip(spans, sizes, strict=True):
-            found[span.trace_id] += size
-        return {trace_id: size for trace_id, size in found.items() if self._is_needed(trace_id)}
 
     def _scored(self, trace: Trace) -> None:
         with self._lock:

@@ -149,7 +149,7 @@ class ClosedLog:
         except OSError:
             self._retire()
             raise
-        closed.last_sequence = sequence
+        closed.last_sequence = max(closed.last_sequence, sequence)
         self.size += file.size - closed.size
         closed.size = file.size
         if closed.ids >= self._remember // _FILES:

@@ -62,7 +62,7 @@ class Place(NamedTuple):
     write: int = 0
     """The number of the write, as the syncer counts."""
     sequence: int = 0
-    """The number of the request, if it was written by this process."""
+    """The number of the request."""
 
 
 class RequestLog:

@@ -165,7 +165,7 @@ class Storage:
                 if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON}:
                     body = content[record.start : record.end]
                     age_s = ages.of(found.header.run, record.entry.monotonic_ns)
-                    place = Place(segment, record.offset, record.end - record.offset)
+                    place = Place(segment, record.offset, record.end - record.offset, sequence=record.entry.sequence)
                     yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place)
             self._log.sequence = max(self._log.sequence, segment.number)
             self._log.read_through(segment)
@@ -219,10 +219,15 @@ class Storage:
             self._closed.append(Kind.SCORED, trace_id, self._log.last_held)
         self._log.scored(trace_id)
 
-    def close_trace(self, trace_id: bytes) -> None:
-        """Write down that a trace is scored and sent, and free what is only kept for it."""
+    def close_trace(self, trace_id: bytes, sequence: int | None = None) -> None:
+        """Write down that a trace is scored and sent, and free what is only kept for it.
+
+        Args:
+            trace_id: of the trace.
+            sequence: the last request that this concerns, where that is not the last of which all is held.
+        """
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.CLOSED, trace_id, self._log.last_held)
+            self._closed.append(Kind.CLOSED, trace_id, self._log.last_held if sequence is None else sequence)
         self._log.release(trace_id)
 
     def synced(self, result: Synced) -> None:
