@@ -6,7 +6,7 @@ import logging
 import sys
 import traceback
 from types import TracebackType
-from typing import Final, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
 LOGGER: Final = "spanscore"
 
@@ -51,9 +51,18 @@ class OneLine(logging.Formatter):
         return "\n".join(lines)
 
 
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to standard error as it is by then: a live table takes it over, so that lines come above the table."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def log_to_standard_error(level: str, *, tool_content: bool = False) -> None:
     """Log from this level on; of other libraries warnings only."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StandardError()
     handler.setFormatter(OneLine(tool_content=tool_content))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(LOGGER).setLevel(level.upper())

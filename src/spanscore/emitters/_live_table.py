@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
@@ -40,7 +41,11 @@ class LiveTable:
         self._failing: Final[deque[str]] = deque(maxlen=_FAILING_SHOWN)
         self._trajectories = 0
         self._lock: Final = Lock()  # guards the numbers while they are drawn
-        self._live: Final = Live(console=Terminal(file=out, highlight=False), get_renderable=self._drawn)
+        self._live: Final = Live(
+            console=Terminal(file=out, highlight=False),
+            get_renderable=self._drawn,
+            redirect_stderr=sys.stderr.isatty(),  # else it is no part of what is drawn over
+        )
         self._live.start()
 
     def emit(self, report: Report) -> None:
