@@ -101,3 +101,13 @@ def test_without_code_and_without_metrics_and_logs(traces: str, expected: str) -
     )
 
     assert (0, expected) == (found.status, found.errors)
+
+
+@pytest.mark.parametrize(("more", "is_told"), [("", True), (RUNS, False)])
+def test_spans_of_no_agent_are_told_at_the_end(run: Callable[[str], Ended], more: str, *, is_told: bool) -> None:
+    """Where no trace at all was scored, one line says so, with the instrumentations whose spans were seen."""
+    plain = "provider.get_tracer('billing').start_span('work').end()\n" * 2
+    found = run(AGENT + SDK + GLOBAL + OURS + METERS + THEIRS + plain + more)
+
+    told = "spanscore: no trace was scored, of 2: no span of a known instrumentation; scopes seen: 'billing'\n"
+    assert (told if is_told else "") == found.errors

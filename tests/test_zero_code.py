@@ -88,3 +88,12 @@ def test_another_provider_is_scored_once(traces: str) -> None:
     found = instrumented(LATER, OTEL_TRACES_EXPORTER=traces)
 
     assert (0, 1, 1) == (found.status, found.scored, found.events)
+
+
+def test_receivers_in_an_application_are_told(configuration: Path) -> None:
+    """Nothing is listened to there, and one line says so; all else goes on."""
+    configuration.write_text("receivers: {otlp: {}}\n", encoding="utf-8")
+    found = instrumented(RUN, SPANSCORE_CONFIG=str(configuration))
+
+    told = "spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to\n"
+    assert (told, 0, 1) == (found.errors, found.status, found.scored)

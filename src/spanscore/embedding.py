@@ -60,6 +60,8 @@ def for_process(config: Config, *, root_takes_events: bool, delays: bool = True)
         root_takes_events: the front door passes the root span on and can put events on it.
         delays: whether the front door can wait after a root's end.
     """
+    if config.receivers is not None and (config.receivers.otlp or config.receivers.kafka):
+        _LOGGER.warning("spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to")
     annotate = config.annotate or ("root_event" if root_takes_events else "child_span")
     if annotate == "root_event" and not root_takes_events:
         annotate = "child_span"  # a span that has ended takes no events

@@ -14,9 +14,10 @@ from spanscore.collect.table import Counts, TraceTable
 from spanscore.contracts import Emitter
 from spanscore.faults import fault
 from spanscore.instruments import Instrument
-from spanscore.model import Failed, Report, Span, Trace
+from spanscore.model import Failed, Report, Span, Trace, Trajectory
 from spanscore.own_instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.pipeline import Pipeline, Scoring
+from spanscore.printable import printable
 from spanscore.tallies import Tallies
 
 Clock: TypeAlias = Callable[[], float]
@@ -77,6 +78,9 @@ class Engine:
         self._under_way: Final[deque[_UnderWay]] = deque()
         self._unscored: Final[Counter[bytes]] = Counter()
         self._told: Final[set[str]] = set()
+        self._has_known = False
+        self._unknown: str | None = None
+        """Why the first trace was not scored in which no agent is known."""
         self._measure: Final = measure or _unmeasured
 
     def add(self, spans: Collection[Span], sizes: Iterable[int] | None = None) -> tuple[Report, ...]:
@@ -176,6 +180,8 @@ class Engine:
         """Close every emitter; True when all that was queued went out within the timeout."""
         deadline = self._clock() + timeout_s
         self.settle_all(timeout_s)
+        if self._unknown is not None and not self._has_known:
+            _log.warning("spanscore: no trace was scored, of %d: %s", self.tallies.unrecognised, self._unknown)
         in_time = not self._under_way
         while self._under_way:
             self._emitted(self._under_way.popleft())
@@ -254,12 +260,22 @@ class Engine:
         self._measure(EVALUATION_DURATION, self._clock() - began)
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:
-            self.tallies.unrecognised += not report.trajectory.recognised and not report.revision
+            if not report.revision:
+                self._note_recognised(report.trajectory)
             self._emit(report)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
         self.on_scored(trace)
         return reports
+
+    def _note_recognised(self, trajectory: Trajectory) -> None:
+        if trajectory.recognised:
+            self._has_known = True
+            return
+        self.tallies.unrecognised += 1
+        if self._unknown is None:
+            self._unknown = printable(trajectory.unread or "")
+            _log.info("a trace is not scored: %s; further ones are only counted", self._unknown)
 
     def _emit(self, report: Report) -> None:
         for evaluation in report.evaluations:

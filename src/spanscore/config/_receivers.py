@@ -108,7 +108,7 @@ class ServerAuth(Section):
     """Who may send spans."""
 
     bearer_token_file: FilePath = Field(examples=["tokens.txt"])
-    """Accepted bearer tokens, one a line; read again when it changes."""
+    """Accepted bearer tokens, one a line; read again when it changes. Emptied or removed, it revokes nothing."""
 
 
 class OtlpReceiver(Section):
