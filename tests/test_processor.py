@@ -27,6 +27,7 @@ from spanscore.receivers.files import Recording
 from spanscore.serialization import report_line
 
 EVENT = "gen_ai.evaluation.result"
+LABEL = "gen_ai.evaluation.score.label"
 RECORDINGS = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
 EVALUATORS = """
 evaluators:
@@ -125,7 +126,7 @@ def test_the_scores_are_events_of_a_child_span(scores: Path) -> None:
 
 
 def test_an_exporter_behind_gets_the_root_with_its_events(scores: Path) -> None:
-    """ScoringSpanExporter passes every span on once; the root carries the scores, and nothing else is changed."""
+    """ScoringSpanExporter passes every span on once; the root carries its scores, and nothing else is changed."""
     memory = InMemorySpanExporter()
     exporter = ScoringSpanExporter(memory, settings(scores))
     spans = sdk_spans(recorded_spans("strands"))
@@ -137,7 +138,10 @@ def test_an_exporter_behind_gets_the_root_with_its_events(scores: Path) -> None:
         added = [event for event in got.events if event.name == EVENT]
         assert (2 if sent.parent is None else 0) == len(added)
         assert [event.name for event in sent.events] == [event.name for event in got.events if event.name != EVENT]
-        assert (sent.attributes, sent.links, sent.status.status_code) == (
+        scored = [(event.attributes["gen_ai.evaluation.name"], event.attributes[LABEL]) for event in added]
+        failing = ",".join(name for name, label in scored if label == "fail")
+        told = {"spanscore.verdict": "fail", "spanscore.failing": failing} if failing else {}
+        assert ({**sent.attributes, **told}, sent.links, sent.status.status_code) == (
             got.attributes,
             got.links,
             got.status.status_code,

@@ -14,6 +14,7 @@ SCHEMA_VERSION: Final = "1"
 MAX_EXPLANATION_CHARS: Final = 1024
 MAX_TOOL_CALLS_CHARS: Final = 32 * 1024
 
+_MICROSECOND: Final = 1_000
 _EVALUATOR_TYPE: Final = "deterministic"
 
 
@@ -30,14 +31,15 @@ def evaluation_id(report: Report, evaluation: Evaluation) -> str:
 def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     """Return the attributes of the event.
 
-    They hold names, ids and numbers. A tool's arguments and results are among them only where the report says that they
-    may be, and so is the message of an evaluator that went wrong: exceptions quote what they stumble over.
+    First what a person looks for: viewers show them in order. They hold names, ids and numbers. A tool's arguments
+    and results are among them only where the report says that they may be, and so is the message of an evaluator that
+    went wrong: exceptions quote what they stumble over.
     """
     attributes: dict[str, Any] = {
         "gen_ai.evaluation.name": evaluation.name,
+        **_outcome(report, evaluation),
         "gen_ai.evaluation.evaluator.id": evaluation.type,
         "gen_ai.evaluation.evaluator.type": _EVALUATOR_TYPE,
-        **_outcome(report, evaluation),
         "spanscore.evaluator.type": evaluation.type,
         "spanscore.evaluation.id": evaluation_id(report, evaluation),
         "spanscore.close_reason": report.close_reason.value,
@@ -55,6 +57,26 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     if report.tool_content:
         attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
     return attributes
+
+
+def span_attributes(report: Report) -> dict[str, str]:
+    """Return what the evaluated span itself says where the run failed, so that searches find it; else nothing.
+
+    `spanscore.verdict` is `fail`, and `spanscore.failing` has the names of what failed, with commas between them:
+    viewers search for a text, and not in lists.
+    """
+    failing = ",".join(report.failing)
+    return {"spanscore.verdict": report.verdict, "spanscore.failing": failing} if failing else {}
+
+
+def event_time_ns(start_ns: int, end_ns: int) -> int:
+    """Return the end of a span as those see it who keep its start and its duration in whole microseconds.
+
+    They hide an event behind it, were it by a nanosecond.
+    """
+    if end_ns < start_ns:
+        return start_ns
+    return max(start_ns, (start_ns // _MICROSECOND + (end_ns - start_ns) // _MICROSECOND) * _MICROSECOND)
 
 
 def label(evaluation: Evaluation) -> str:
@@ -84,16 +106,16 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     told: dict[str, Any] = {"gen_ai.evaluation.score.label": label(evaluation)}
     match outcome:
         case Score(value):
-            told["gen_ai.evaluation.score.value"] = float(value)
             told["gen_ai.evaluation.explanation"] = report.told(outcome)[:MAX_EXPLANATION_CHARS]
+            told["gen_ai.evaluation.score.value"] = float(value)
             if call := _deviating_call(outcome):
                 told["spanscore.call.span_id"] = call
         case Skipped(reason):
             told["gen_ai.evaluation.explanation"] = reason[:MAX_EXPLANATION_CHARS]
         case Failed(error_type, message):
-            told["error.type"] = error_type
             explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
             told["gen_ai.evaluation.explanation"] = explanation[:MAX_EXPLANATION_CHARS]
+            told["error.type"] = error_type
         case _:
             assert_never(outcome)
     return told

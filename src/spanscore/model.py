@@ -346,11 +346,25 @@ class Report:
         return score.without_content
 
     @property
+    def failing(self) -> tuple[str, ...]:
+        """The names of the evaluations that failed or were not passed."""
+        return tuple(
+            evaluation.name
+            for evaluation in self.evaluations
+            if isinstance(evaluation.outcome, Failed)
+            or (isinstance(evaluation.outcome, Score) and not evaluation.outcome.passed)
+        )
+
+    @property
     def label(self) -> Literal["pass", "fail", "not_evaluated"]:
         """`fail` when an evaluation failed or was not passed, `not_evaluated` when none has a score."""
-        outcomes = [evaluation.outcome for evaluation in self.evaluations]
-        if any(
-            isinstance(outcome, Failed) or (isinstance(outcome, Score) and not outcome.passed) for outcome in outcomes
-        ):
+        if self.failing:
             return "fail"
-        return "pass" if any(isinstance(outcome, Score) for outcome in outcomes) else "not_evaluated"
+        is_scored = any(isinstance(evaluation.outcome, Score) for evaluation in self.evaluations)
+        return "pass" if is_scored else "not_evaluated"
+
+    @property
+    def verdict(self) -> Literal["pass", "fail", "none"]:
+        """The same as metrics and spans say it, in which what was not evaluated is `none`."""
+        label = self.label
+        return "none" if label == "not_evaluated" else label

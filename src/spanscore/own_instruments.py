@@ -13,11 +13,32 @@ from spanscore.instruments import (
     EVALUATION,
     QUEUE,
     REASON,
-    SECONDS,
     Instrument,
     InstrumentKind,
 )
 
+_DELAYED_SECONDS: Final = (
+    0.001,
+    0.005,
+    0.01,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.0,
+    2.05,
+    2.1,
+    2.25,
+    2.5,
+    3.0,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
+"""Fine behind the two seconds that traces wait by default: what comes on top of them is what there is to see."""
 _MICROSECONDS: Final = (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
 
 REQUESTS_ACCEPTED: Final = Instrument(
@@ -142,7 +163,7 @@ SCORE_LATENCY: Final = Instrument(
     kind=InstrumentKind.HISTOGRAM,
     unit="s",
     description="From the root span's arrival to its scores going out, the configured delay included.",
-    boundaries=SECONDS,
+    boundaries=_DELAYED_SECONDS,
 )
 QUEUE_SIZE: Final = Instrument(
     name="spanscore.queue.size",

@@ -63,14 +63,14 @@ class Converter:
         )
 
 
-def with_events(span: ReadableSpan, events: Sequence[Event]) -> ReadableSpan:
-    """Return a copy of a finished span with more events: a span that has ended takes none."""
+def with_more(span: ReadableSpan, attributes: Mapping[str, str], events: Sequence[Event]) -> ReadableSpan:
+    """Return a copy of a finished span with more attributes and events: a span that has ended takes none."""
     return ReadableSpan(
         name=span.name,
         context=span.context,
         parent=span.parent,
         resource=span.resource,
-        attributes=span.attributes,
+        attributes={**(span.attributes or {}), **attributes},
         events=(*span.events, *events),
         links=span.links,
         kind=span.kind,

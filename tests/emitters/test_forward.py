@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ from spanscore.emitters._otlp import Destination
 from spanscore.emitters._send_queue import Timing
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.errors import ConfigError
-from spanscore.evaluation_event import event_attributes
+from spanscore.evaluation_event import event_attributes, event_time_ns, span_attributes
 from spanscore.model import Report
 
 IN_ORDER = QueueLimits(batch_bytes=0, linger_s=0)
@@ -106,10 +107,15 @@ def scored(trace: int, span: int = 1, *outcomes: model.Outcome) -> Report:
 
 
 def with_scores(span: Span, about: Report) -> Span:
-    """Return the span with the events of the report."""
+    """Return the span with the verdict and the events of the report."""
     annotated = Span.FromString(span.SerializeToString())
+    for key, value in span_attributes(about).items():
+        annotated.attributes.add(key=key).value.string_value = value
     for evaluation in about.evaluations:
-        event = annotated.events.add(name="gen_ai.evaluation.result", time_unix_nano=span.end_time_unix_nano)
+        event = annotated.events.add(
+            name="gen_ai.evaluation.result",
+            time_unix_nano=event_time_ns(span.start_time_unix_nano, span.end_time_unix_nano),
+        )
         for key, value in event_attributes(about, evaluation).items():
             kind = {str: "string_value", bool: "bool_value", int: "int_value", float: "double_value"}[type(value)]
             setattr(event.attributes.add(key=key).value, kind, value)
@@ -412,3 +418,26 @@ def test_scores_in_a_span_of_their_own() -> None:
     assert child.span_id == again.span_id
     assert ForwardCounts(received=1, sent=1) == behind.forward.counts()
     behind.forward.close(DEADLINE_S)
+
+
+def test_no_event_lies_outside_of_its_root(behind: Behind) -> None:
+    """Of a thousand traces, whose roots start and end at any nanosecond, also after rounding to microseconds."""
+    random = Random(13)
+    roots = []
+    for number in range(1, 1_001):
+        start = 1_790_000_000_000_000_000 + random.randrange(10**12)
+        roots.append(root(number, start_time_unix_nano=start, end_time_unix_nano=start + random.randrange(10**7)))
+    behind.take(*roots)
+    for number in range(1, 1_001):
+        behind.forward.emit(scored(number, 1, PASSED, NOT_PASSED))
+
+    sent = behind.sent()
+    assert (1_000, 2_000) == (len(sent), sum(len(span.events) for span in sent))
+    for span in sent:
+        start, duration = (
+            nanoseconds // 1_000
+            for nanoseconds in (span.start_time_unix_nano, span.end_time_unix_nano - span.start_time_unix_nano)
+        )
+        for event in span.events:
+            assert span.start_time_unix_nano <= event.time_unix_nano <= span.end_time_unix_nano
+            assert start <= event.time_unix_nano // 1_000 <= start + duration

@@ -75,8 +75,15 @@ def test_counter() -> None:
     exposition.record(EVALUATIONS, 1, values, ORIGIN)
     exposition.record(EVALUATIONS, 2, values)
 
-    (found,) = [sample for (name, _), sample in samples(exposition).items() if name == "spanscore_evaluations_total"]
-    assert (3, ORIGIN.labels) == (found.value, found.exemplar.labels)
+    found = {
+        dict(key)["spanscore_outcome"]: sample
+        for (name, key), sample in samples(exposition).items()
+        if name == "spanscore_evaluations_total"
+    }
+    assert (3, ORIGIN.labels) == (found["fail"].value, found["fail"].exemplar.labels)
+    # What never passed has a series of zero: the increase from there on is all of it.
+    assert (0, None) == (found["pass"].value, found["pass"].exemplar)
+    assert {"fail", "pass"} == set(found)
 
 
 @pytest.mark.parametrize(("accept", "parsed"), [(OPENMETRICS, parsed_openmetrics), ("", parsed_classic)])

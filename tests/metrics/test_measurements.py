@@ -12,6 +12,7 @@ from spanscore.instruments import (
     EVALUATIONS,
     LATENCY_P50,
     LATENCY_P95,
+    RUNS,
     SCORE,
     SEQUENCE_GAPS,
     TOOL_CALLS,
@@ -32,6 +33,7 @@ def test_outcomes_and_scores() -> None:
         (SCORE, 0.25, ("e2", "refund", "shop")),
         (EVALUATIONS, 1, ("e3", "skipped", "refund", "shop")),
         (EVALUATIONS, 1, ("e4", "failed", "refund", "shop")),
+        (RUNS, 1, ("fail", "refund", "shop")),
         (AGENT_TOOL_CALLS, 0, ("refund", "shop")),
     ] == list(measurements(report(PASSED, NOT_PASSED, SKIPPED, BROKEN)))
 
@@ -47,6 +49,7 @@ def test_tool_calls() -> None:
     )
 
     assert [
+        (RUNS, 1, ("none", "refund", "shop")),
         (AGENT_TOOL_CALLS, 5, ("refund", "shop")),
         (TOOL_DURATION, 1.5, ("search", None, "refund", "shop")),
         (TOOL_DURATION, 0.02, ("book", "TimeoutError", "booker", "shop")),

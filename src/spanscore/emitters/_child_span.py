@@ -10,7 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyVa
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from spanscore.emitters._encoded_events import any_value, encoded_events
+from spanscore.emitters._encoded_events import any_value, encoded_scores
 from spanscore.emitters.span_events import child_span_name
 from spanscore.identity import SCOPE, resource, scope_version
 from spanscore.model import Report
@@ -42,7 +42,7 @@ def child_span_request(report: Report, time_ns: int) -> bytes:
         end_time_unix_nano=time_ns,
     ).SerializeToString()
     around_spans, around_scopes = _around()
-    spans = length_delimited(_SPANS, span + encoded_events(report, time_ns))
+    spans = length_delimited(_SPANS, span + encoded_scores(report, time_ns))
     scopes = length_delimited(_SCOPE_SPANS, around_spans + spans)
     return length_delimited(_RESOURCE_SPANS, around_scopes + scopes)
 

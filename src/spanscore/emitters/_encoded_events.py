@@ -1,4 +1,4 @@
-"""Scores as span events in protobuf, to be written behind the span that they belong to."""
+"""Scores as attributes and events in protobuf, to be written behind the span that they belong to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spanscore.evaluation_event import NAME, event_attributes
+from spanscore.evaluation_event import NAME, event_attributes, span_attributes
 from spanscore.model import Report
 from spanscore.printable import encodable
 from spanscore.wire import length_delimited
@@ -17,10 +17,11 @@ _EVENTS: Final = 11
 _ATTRIBUTES_REMEMBERED: Final = 2_048
 
 
-def encoded_events(report: Report, time_ns: int) -> bytes:
-    """Return an event for each evaluation, each as a field of the span."""
+def encoded_scores(report: Report, time_ns: int) -> bytes:
+    """Return the verdict where the run failed, and an event for each evaluation, all as fields of the span."""
+    verdict = Span(attributes=[_pair(*each) for each in span_attributes(report).items()])
     begin = Span.Event(time_unix_nano=time_ns, name=NAME).SerializeToString()
-    return b"".join(
+    return verdict.SerializeToString() + b"".join(
         length_delimited(
             _EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
         )
@@ -30,7 +31,11 @@ def encoded_events(report: Report, time_ns: int) -> bytes:
 
 @lru_cache(_ATTRIBUTES_REMEMBERED, typed=True)  # most are those of the event before
 def _attribute(key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - one of the kinds of value
-    return Span.Event(attributes=[KeyValue(key=key, value=any_value(value))]).SerializeToString()
+    return Span.Event(attributes=[_pair(key, value)]).SerializeToString()
+
+
+def _pair(key: str, value: str | bool | float) -> KeyValue:  # noqa: FBT001 - as above
+    return KeyValue(key=key, value=any_value(value))
 
 
 def any_value(value: str | bool | float) -> AnyValue:  # noqa: FBT001 - as above

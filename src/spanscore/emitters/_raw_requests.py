@@ -46,6 +46,7 @@ class RootSpan(NamedTuple):
 
     trace_id: bytes
     span_id: bytes
+    start_ns: int
     end_ns: int
     content: bytes
     envelope: Envelope
@@ -81,7 +82,14 @@ def split(request: bytes, roots: Roots) -> Split:
 
     part = _around(request, (0, len(request)), _RESOURCE_SPANS, resource_spans)
     found = [
-        RootSpan(root.trace_id, root.span_id, root.end_time_unix_nano, content, Envelope(*heads))
+        RootSpan(
+            trace_id=root.trace_id,
+            span_id=root.span_id,
+            start_ns=root.start_time_unix_nano,
+            end_ns=root.end_time_unix_nano,
+            content=content,
+            envelope=Envelope(*heads),
+        )
         for root, content, heads in part.roots
     ]
     if part.size == len(request):

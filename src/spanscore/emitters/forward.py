@@ -12,11 +12,12 @@ from typing import Final, Literal, Self
 from spanscore.collect.settings import TraceSettings
 from spanscore.emitters._backlog import Outgoing, QueueLimits
 from spanscore.emitters._child_span import child_span_request
-from spanscore.emitters._encoded_events import encoded_events
+from spanscore.emitters._encoded_events import encoded_scores
 from spanscore.emitters._held_roots import HeldRoots, HoldLimits
 from spanscore.emitters._otlp import Destination
 from spanscore.emitters._raw_requests import Roots, RootSpan, split
 from spanscore.emitters._send_queue import SendQueue, Timing
+from spanscore.evaluation_event import event_time_ns
 from spanscore.model import Report
 from spanscore.otlp_client import Client, Retries, connect
 
@@ -66,10 +67,10 @@ class ForwardSettings:
 class Forward:
     """Passes every received span on exactly once and byte for byte as it came.
 
-    A finished root span is held back until its trace is scored, and then passed on with an event
-    `gen_ai.evaluation.result` for each evaluation of it, at the time of its end: backends keep the first version of a
-    span, so that the event cannot be sent behind. All other spans go on at once. A root whose scores do not come is
-    passed on without: because its trace was closed before it came, because too many are held, or at the end.
+    A finished root span is held back until its trace is scored, and then passed on with its verdict as attributes, and
+    with an event `gen_ai.evaluation.result` for each evaluation of it, at the time of its end: backends keep the first
+    version of a span, so that these cannot be sent behind. All other spans go on at once. A root whose scores do not
+    come is passed on without: because its trace was closed before it came, because too many are held, or at the end.
 
     Only roots are held back. An agent's span below the root is not: evaluations of it, which `unit: agent` makes, show
     as events where the agent's span is the root, and as log events everywhere. The same goes for `root: agent`.
@@ -180,7 +181,7 @@ class Forward:
                 self._release(roots, "not_evaluated")
                 return
             for root in roots:
-                content = root.content + encoded_events(report, root.end_ns)
+                content = root.content + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
                 self._queue.put(Outgoing("traces", content, 1, root.envelope))
                 self._annotated += 1
 

@@ -11,11 +11,11 @@ from opentelemetry.trace import TracerProvider, get_tracer
 
 from spanscore.emitters._event import attributes
 from spanscore.emitters._scored_span import scored_context
-from spanscore.evaluation_event import NAME
+from spanscore.evaluation_event import NAME, event_time_ns, span_attributes
 from spanscore.identity import SCOPE, scope_version
 from spanscore.model import Report
-from spanscore.printable import printable
-from spanscore.sdk_spans import with_events
+from spanscore.printable import encodable, printable
+from spanscore.sdk_spans import with_more
 
 
 class SpanEvents:
@@ -40,7 +40,7 @@ class SpanEvents:
         if not report.evaluations or not context:
             return
         now_ns = self._clock()
-        span = self._tracer.start_span(child_span_name(report), context, start_time=now_ns)
+        span = self._tracer.start_span(child_span_name(report), context, attributes=verdict(report), start_time=now_ns)
         for event in span_events(report, now_ns):
             span.add_event(event.name, event.attributes, event.timestamp)
         span.end(now_ns)
@@ -65,13 +65,19 @@ def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:
     return tuple(Event(NAME, attributes(report, evaluation), time_ns) for evaluation in report.evaluations)
 
 
+def verdict(report: Report) -> dict[str, str]:
+    """Return the attributes that tell the verdict, as the SDK's exporters can encode them."""
+    return {key: encodable(value) for key, value in span_attributes(report).items()}
+
+
 def annotated(span: ReadableSpan, reports: Iterable[Report]) -> ReadableSpan:
-    """Return a finished span with the events of the reports that are about it."""
+    """Return a finished span with the verdict and the events of the reports that are about it."""
     span_id = span.context.span_id.to_bytes(8, "big")
-    events = [
-        event
-        for report in reports
-        if report.trajectory.root_span_id == span_id
-        for event in span_events(report, span.end_time or 0)
-    ]
-    return with_events(span, events) if events else span
+    time_ns = event_time_ns(span.start_time or 0, span.end_time or 0)
+    attributes: dict[str, str] = {}
+    events: list[Event] = []
+    for report in reports:
+        if report.evaluations and report.trajectory.root_span_id == span_id:
+            attributes |= verdict(report)
+            events += span_events(report, time_ns)
+    return with_more(span, attributes, events) if events else span

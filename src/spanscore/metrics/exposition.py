@@ -23,11 +23,13 @@ from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from spanscore.identity import resource
-from spanscore.instruments import Instrument, InstrumentKind
+from spanscore.instruments import OUTCOME, Instrument, InstrumentKind
 from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
+from spanscore.metrics.series import MAX_SERIES, Labels
 
 CONTENT_TYPE_CLASSIC: Final = "text/plain; version=0.0.4; charset=utf-8"
 
+_VERDICTS: Final = ("pass", "fail")
 _UNITS: Final = {"s": "seconds", "By": "bytes"}
 _IDENTITY: Final = (SERVICE_NAMESPACE, SERVICE_NAME, SERVICE_INSTANCE_ID, SERVICE_VERSION)
 
@@ -130,12 +132,29 @@ def _histogram(collected: Collected) -> Metric:
 def _counter(collected: Collected) -> Metric:
     name, description, labels, unit = _head(collected.instrument)
     metric = CounterMetricFamily(name, description, labels=labels, unit=unit)
+    for values in _not_begun(collected):
+        metric.add_metric(values, 0)
     for values, snapshot in collected.series.items():
         origin = snapshot.origins[0]
         metric.add_metric(values, snapshot.total, exemplar=None if origin is None else _exemplar(origin))
     for values, number in collected.numbers.items():
         metric.add_metric(values, number)
     return metric
+
+
+def _not_begun(collected: Collected) -> Iterator[Labels]:
+    """Yield the series of verdicts that there were none of, beside those of the other verdict.
+
+    Prometheus does not see what a series had counted when it first came: it would miss the first failing run of each.
+    """
+    attributes = collected.instrument.attributes
+    if OUTCOME not in attributes or len(collected.series) > MAX_SERIES // len(_VERDICTS):
+        return
+    place = attributes.index(OUTCOME)
+    begun = [
+        {(*labels[:place], verdict, *labels[place + 1 :]): None for labels in collected.series} for verdict in _VERDICTS
+    ]
+    yield from (labels for each in begun for labels in each if labels not in collected.series)
 
 
 def _gauge(collected: Collected) -> Metric:

@@ -13,6 +13,7 @@ from spanscore.instruments import (
     EVALUATIONS,
     LATENCY_P50,
     LATENCY_P95,
+    RUNS,
     SCORE,
     SEQUENCE_GAPS,
     TOOL_CALLS,
@@ -61,6 +62,7 @@ def measurements(report: Report) -> Iterator[Measurement]:
             yield SCORE, outcome.value, (name, agent, service)
             if evaluation.type == _MEASURING_TYPE:
                 yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
+    yield RUNS, 1, (report.verdict, agent, service)
     yield AGENT_TOOL_CALLS, len(trajectory.calls), (agent, service)
     for call in timed:
         yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, _error_type(call), call.agent or agent, service)
