@@ -64,6 +64,13 @@ EVALUATIONS: Final = Instrument(
     description="Evaluations by outcome: pass, fail, skipped (too little was recorded) or failed (the evaluator did).",
     attributes=(EVALUATION, OUTCOME, AGENT, SERVICE),
 )
+RUNS: Final = Instrument(
+    name="spanscore.runs",
+    kind=InstrumentKind.COUNTER,
+    unit="{run}",
+    description="Runs by verdict: pass (an evaluation passed and none failed), fail, or none.",
+    attributes=(OUTCOME, AGENT, SERVICE),
+)
 AGENT_TOOL_CALLS: Final = Instrument(
     name="gen_ai.invoke_agent.tool_calls",
     kind=InstrumentKind.HISTOGRAM,
@@ -144,6 +151,7 @@ LATENCY_P95: Final = Instrument(
 SCORE_INSTRUMENTS: Final = (
     SCORE,
     EVALUATIONS,
+    RUNS,
     AGENT_TOOL_CALLS,
     TOOL_DURATION,
     TOOL_CALLS,
