@@ -7,7 +7,7 @@ from typing import Final
 from grafana_foundation_sdk.builders import dashboard
 
 from boards import EVALUATOR, OVERVIEW, board, link
-from looks import ALL, SHARE, Says
+from looks import ALL, OUTCOME, SHARE, Says
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
     DECIDED,
@@ -19,9 +19,11 @@ from promql import (
     WHOLE,
     increase,
     mean,
+    nth,
     of,
     or_none,
     quantile,
+    rate,
     share,
     step,
 )
@@ -72,11 +74,12 @@ def _numbers(made: dashboard.Dashboard) -> None:
 
 
 def _outcomes(made: dashboard.Dashboard) -> None:
-    worst = f"bottomk(5, {_passing(_AGENT, RANKED)})"
-    of_worst: Query = (_LEGEND, of(_passing(_AGENT, MOVING), _AGENT, worst))
-    said = Says("Pass rate", "Of all agents, and of the five worst of the time range.", _NOTHING)
-    made.with_panel(lines(said, (ALL, _passing("", MOVING)), of_worst, unit=SHARE))
-    outcomes: Query = ("{{spanscore_outcome}}", step(_COUNT, EVALUATION, "spanscore_outcome"))
+    by_agent = _passing(_AGENT, MOVING)
+    ranked = share(rate(_COUNT, _PASSED, _AGENT, RANKED), rate(_COUNT, _DECIDED, _AGENT, RANKED))
+    worst = [(_LEGEND, of(by_agent, _AGENT, nth(which, "bottomk", ranked))) for which in (1, 2, 3, 4)]
+    said = Says("Pass rate", "Of all agents, and of the four worst of the time range.", _NOTHING)
+    made.with_panel(lines(said, (ALL, _passing("", MOVING)), *worst, unit=SHARE))
+    outcomes: Query = (OUTCOME, step(_COUNT, EVALUATION, "spanscore_outcome"))
     said = Says("Outcomes", "skipped: too little was recorded. failed: the evaluator went wrong.", _NOTHING)
     made.with_panel(bars(said, outcomes))
     most = f"topk(10, {increase(_COUNT, _FAILED, _AGENT, RANKED)} > 0)"

@@ -6,7 +6,7 @@ from typing import Final
 
 from grafana_foundation_sdk.builders import dashboard
 
-from looks import BYTES, SECONDS, SHARE, SPANS_PER_SECOND, Says
+from looks import BLUE, BYTES, SECONDS, SHARE, SPANS_PER_SECOND, Says
 from panels import Query, bars, lines
 from promql import EVERYTHING, RANKED, increase, of, quantile, rate, step
 
@@ -101,8 +101,9 @@ def _resources(made: dashboard.Dashboard) -> None:
         lines(
             Says("Queues and storage", "How full they are.", _NO_METRICS),
             ("{{spanscore_queue}}", of(full, "spanscore_queue", fullest)),
-            ("storage", "max(spanscore_storage_size_bytes / spanscore_storage_capacity_bytes)"),
+            ("storage", "max(spanscore_storage_size_bytes / spanscore_storage_capacity_bytes) or on () vector(0)"),
             unit=SHARE,
+            shade=BLUE,
         )
     )
     largest = "topk(10, spanscore_memory_held_bytes @ end())"
@@ -111,6 +112,7 @@ def _resources(made: dashboard.Dashboard) -> None:
             Says("Memory of spans", "Of the ten processes that hold the most.", _NO_METRICS),
             ("{{instance}}", of("spanscore_memory_held_bytes", "instance", largest)),
             unit=BYTES,
+            shade=BLUE,
         )
     )
 

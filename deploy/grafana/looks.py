@@ -25,11 +25,12 @@ RED: Final = "red"
 BLUE: Final = "blue"
 MEANING: Final = {"pass": "green", "fail": RED, "skipped": "#8e8e8e", "none": "#8e8e8e", "failed": "orange"}
 """Colours mean the same on every panel; nothing else is red, green, grey or orange."""
+OUTCOME: Final = "{{spanscore_outcome}}"
 ALL: Final = "all"
 """What the series of everybody together is called."""
 
 _QUALITY: Final = ((None, RED), (0.8, "yellow"), (0.95, "green"))
-_OTHERS: Final = (BLUE, "purple", "super-light-blue")
+_OTHERS: Final = (BLUE, "purple", "#00a3a3", "#d16ba5", "#7a6a58")
 
 AnyPanel = TypeVar("AnyPanel", stat.Panel, timeseries.Panel, heatmap.Panel, statushistory.Panel, table.Panel)
 
@@ -67,20 +68,19 @@ def coloured(panel: AnyPanel, *, judged: bool) -> AnyPanel:
 
 
 def coloured_series(panel: timeseries.Panel, legends: dict[str, str], shade: str) -> None:
-    """Give the series of each query their colours: by the query's letter, shades where it has several."""
-    for name, colour in MEANING.items():
-        panel.override_by_name(name, [_colour("fixed", colour)])
+    """Give the series of each query, by its letter, their colour: shades of one where the only query has several."""
     others = iter(_OTHERS * len(legends))
-    for letter, legend in legends.items():
-        if legend == ALL:
+    for letter, name in legends.items():
+        if name == OUTCOME:
+            for word, colour in MEANING.items():
+                panel.override_by_name(word, [_colour("fixed", colour)])
+        elif name == ALL:
             wide = model.DynamicConfigValue(id_val="custom.lineWidth", value=3)
-            panel.override_by_name(legend, [_colour("fixed", NEUTRAL), wide])
-        elif legend in MEANING or legend == "{{spanscore_outcome}}":
-            continue
-        elif "{{" in legend:
+            panel.override_by_query(letter, [_colour("fixed", NEUTRAL), wide])
+        elif shade:
             panel.override_by_query(letter, [_colour("shades", shade)])
         else:
-            panel.override_by_name(legend, [_colour("fixed", next(others))])
+            panel.override_by_query(letter, [_colour("fixed", next(others))])
 
 
 def legend(*calculations: str) -> common.VizLegendOptions:

@@ -9,7 +9,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 import itself
 import tools
 from boards import EVALUATOR, FIRING, OVERVIEW, board, link
-from looks import ALL, SHARE, Says
+from looks import ALL, OUTCOME, RED, SHARE, Says
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
     DECIDED,
@@ -21,8 +21,10 @@ from promql import (
     WHOLE,
     increase,
     mean,
+    nth,
     of,
     or_none,
+    rate,
     share,
     step,
 )
@@ -75,11 +77,12 @@ def _numbers(made: dashboard.Dashboard) -> None:
 def _runs(made: dashboard.Dashboard) -> None:
     decided, passed = f"{RUN},{DECIDED}", f"{RUN},{PASSED}"
     by_agent = share(increase(_RUNS, passed, _AGENT, "$window"), increase(_RUNS, decided, _AGENT, "$window"))
-    worst = f"bottomk(5, {share(increase(_RUNS, passed, _AGENT, RANKED), increase(_RUNS, decided, _AGENT, RANKED))})"
+    ranked = share(rate(_RUNS, passed, _AGENT, RANKED), rate(_RUNS, decided, _AGENT, RANKED))
+    worst = [("{{gen_ai_agent_name}}", of(by_agent, _AGENT, nth(which, "bottomk", ranked))) for which in (1, 2, 3, 4)]
     together = share(increase(_RUNS, passed, window="$window"), increase(_RUNS, decided, window="$window"))
-    said = Says("Run pass rate", "Of all agents, and of the five worst of the time range.", _NO_RUNS)
-    made.with_panel(lines(said, (ALL, together), ("{{gen_ai_agent_name}}", of(by_agent, _AGENT, worst)), unit=SHARE))
-    verdicts: Query = ("{{spanscore_outcome}}", step(_RUNS, RUN, "spanscore_outcome"))
+    said = Says("Run pass rate", "Of all agents, and of the four worst of the time range.", _NO_RUNS)
+    made.with_panel(lines(said, (ALL, together), *worst, unit=SHARE))
+    verdicts: Query = (OUTCOME, step(_RUNS, RUN, "spanscore_outcome"))
     made.with_panel(bars(Says("Runs by verdict", "none: no evaluation passed or failed.", _NO_RUNS), verdicts))
     failed = f"{RUN},{FAILED}"
     most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
@@ -118,15 +121,17 @@ def _worst(made: dashboard.Dashboard) -> None:
         "By evaluator. A run that fails two evaluators counts twice.",
         "None: no evaluation failed.",
     )
-    made.with_panel(bars(said, ("{{gen_ai_evaluation_name}}", of(step(_COUNT, failed, evaluator), evaluator, most))))
+    made.with_panel(
+        bars(said, ("{{gen_ai_evaluation_name}}", of(step(_COUNT, failed, evaluator), evaluator, most)), shade=RED)
+    )
     said = Says("Firing alerts", "Their history is drawn on the graphs by the switch Alerts.", "None: no alert fires.")
     made.with_panel(ranking(said, ("firing", FIRING)))
 
 
 def _agents() -> table.Panel:
     agent = {"service": "${__data.fields.service}", "agent": "${__data.fields.agent}"}
-    rate = share(increase(_RUNS, f"{RUN},{PASSED}", _IN_SERVICE), increase(_RUNS, f"{RUN},{DECIDED}", _IN_SERVICE))
-    worst = f"bottomk(10, {rate})"
+    passing = share(increase(_RUNS, f"{RUN},{PASSED}", _IN_SERVICE), increase(_RUNS, f"{RUN},{DECIDED}", _IN_SERVICE))
+    worst = f"bottomk(10, {passing})"
     runs, failing = increase(_RUNS, RUN, _IN_SERVICE), increase(_RUNS, f"{RUN},{FAILED}", _IN_SERVICE)
     return ranking(
         Says("Worst agents", "The ten lowest pass rates of runs. A click leads on.", _NO_RUNS),

@@ -31,24 +31,23 @@ def number(says: Says, query: str, *, unit: str = COUNT, judged: bool = False) -
     return coloured(panel, judged=judged)
 
 
-def lines(says: Says, *queries: Query, unit: str = COUNT) -> timeseries.Panel:
-    """Make a panel of lines over time."""
-    panel = _graph(says, queries, unit, BLUE).fill_opacity(0).legend(legend("mean", "lastNotNull"))
+def lines(says: Says, *queries: Query, unit: str = COUNT, shade: str = "") -> timeseries.Panel:
+    """Make a panel of lines over time, each query in a colour; with a shade, its series in shades of that."""
+    panel = _graph(says, queries, unit, shade).fill_opacity(0).legend(legend("mean", "lastNotNull"))
     if unit == SHARE:
         panel.max(1)
     return panel.show_points(looks.VisibilityMode.AUTO)
 
 
-def bars(says: Says, *queries: Query) -> timeseries.Panel:
+def bars(says: Says, *queries: Query, shade: str = BLUE) -> timeseries.Panel:
     """Make a panel of bars over time that add up; each stands for the time since the one before."""
-    return _bars(_graph(says, queries, COUNT, BLUE))
+    return _bars(_graph(says, queries, COUNT, shade))
 
 
 def failures(says: Says, query: Query) -> timeseries.Panel:
     """Make a panel of red bars over time, with a point for each failing run that leads to its trace."""
-    panel = _bars(_graph(says, (), COUNT, RED)).span(24)
-    coloured_series(panel, {"A": query[0]}, RED)
-    return panel.with_target(asked(query[1], query[0]).range().exemplar(exemplar=True))
+    panel = _bars(_graph(says, (query,), COUNT, RED)).span(24)
+    return panel.targets([asked(query[1], query[0]).range().exemplar(exemplar=True)])
 
 
 def distribution(says: Says, buckets: str, *, unit: str = COUNT) -> heatmap.Panel:
@@ -84,4 +83,4 @@ def _graph(says: Says, queries: tuple[Query, ...], unit: str, shade: str) -> tim
 
 def _bars(panel: timeseries.Panel) -> timeseries.Panel:
     panel.draw_style(looks.GraphDrawStyle.BARS).bar_alignment(looks.BarAlignment.BEFORE).legend(legend("sum"))
-    return panel.fill_opacity(80).stacking(common.StackingConfig().mode(looks.StackingMode.NORMAL))
+    return panel.fill_opacity(80).stacking(common.StackingConfig().mode(looks.StackingMode.NORMAL).group("A"))

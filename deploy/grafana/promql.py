@@ -51,7 +51,7 @@ def step(metric: str, scope: str, by: str = "") -> str:
 
 
 def rate(metric: str, scope: str, by: str = "", window: str = MOVING) -> str:
-    """Return the growth of a counter in each second."""
+    """Return the growth of a counter in each second; good enough to rank by, and short."""
     return f"{_sum(by)}({_over('rate', f'{metric}{{{scope}}}', window)})"
 
 
@@ -80,6 +80,16 @@ def mean(histogram: str, scope: str, by: str = "", window: str = MOVING) -> str:
 def of(query: str, labels: str, chosen: str) -> str:
     """Return the series of a query whose labels are among those chosen."""
     return f"{query} and on ({labels}) {chosen}"
+
+
+def nth(which: int, worst: str, ranking: str) -> str:
+    """Return the series of a ranking that is the first, second, ... by `topk` or `bottomk`.
+
+    Each is a query of its own, and so has a colour of its own: Grafana's palette would give it that of failing runs.
+    """
+    if which == 1:
+        return f"{worst}(1, {ranking})"
+    return f"({worst}({which}, {ranking}) unless {worst}({which - 1}, {ranking}))"
 
 
 def _over(function: str, series: str, window: str) -> str:

@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from looks import ALL, COUNT, SECONDS, SHARE, Says
 from panels import Query, distribution, lines
-from promql import MOVING, RANKED, RUN, increase, of, quantile, share, step
+from promql import MOVING, RANKED, RUN, increase, nth, of, quantile, rate, share, step
 from tables import ranking
 
 _TOOL: Final = "gen_ai_execute_tool_duration_seconds"
@@ -36,23 +36,22 @@ def add(made: dashboard.Dashboard) -> None:
 
 def _failures(made: dashboard.Dashboard) -> None:
     def failing(by: str, window: str) -> str:
-        calls = f"{_TOOL}_count"
-        return share(increase(calls, _FAILED, by, window), increase(calls, RUN, by, window))
+        calls, growth = f"{_TOOL}_count", rate if window == RANKED else increase
+        return share(growth(calls, _FAILED, by, window), growth(calls, RUN, by, window))
 
-    worst = f"topk(5, {failing(_NAME, RANKED)})"
-    said = Says("Tool failures", "Calls that failed: of all tools, and of the five worst of the range.", _NO_CALLS)
-    of_worst: Query = ("{{gen_ai_tool_name}}", of(failing(_NAME, MOVING), _NAME, worst))
-    made.with_panel(lines(said, (ALL, failing("", MOVING)), of_worst, unit=SHARE))
+    said = Says("Tool failures", "Calls that failed: of all tools, and of the four worst of the range.", _NO_CALLS)
+    worst = _worst(4, "{{gen_ai_tool_name}}", failing(_NAME, MOVING), _NAME, failing(_NAME, RANKED))
+    made.with_panel(lines(said, (ALL, failing("", MOVING)), *worst, unit=SHARE))
     errors = increase(f"{_TOOL}_count", _FAILED, f"{_NAME}, error_type")
     said = Says("Errors of tools", "The ten that happened most often.", "None: no call of a tool failed.")
     made.with_panel(ranking(said, ("calls", f"sort_desc(topk(10, round({errors}) > 0))")))
 
 
 def _latency(made: dashboard.Dashboard) -> None:
-    slowest = f"topk(5, {quantile(0.95, _TOOL, RUN, _NAME, RANKED)})"
+    ranked = quantile(0.95, _TOOL, RUN, _NAME, RANKED)
     said = Says(
         "Latency of tools",
-        "Of all tools, and of the five slowest of the range. Half of the calls were faster than p50, 95 % than p95.",
+        "Of all tools, and of the three slowest of the range. Half of the calls were faster than p50, 95 % than p95.",
         _NO_CALLS,
     )
     made.with_panel(
@@ -60,18 +59,18 @@ def _latency(made: dashboard.Dashboard) -> None:
             said,
             ("all p50", quantile(0.5, _TOOL, RUN)),
             ("all p95", quantile(0.95, _TOOL, RUN)),
-            ("{{gen_ai_tool_name}} p95", of(quantile(0.95, _TOOL, RUN, _NAME), _NAME, slowest)),
+            *_worst(3, "{{gen_ai_tool_name}} p95", quantile(0.95, _TOOL, RUN, _NAME), _NAME, ranked),
             unit=SECONDS,
         )
     )
-    longest = f"topk(5, {quantile(0.95, _CALLS, RUN, _AGENT, RANKED)})"
-    said = Says("Tool calls of a run", "Of all agents, and of the five with the longest runs.", _NO_CALLS)
+    ranked = quantile(0.95, _CALLS, RUN, _AGENT, RANKED)
+    said = Says("Tool calls of a run", "Of all agents, and of the three with the longest runs.", _NO_CALLS)
     made.with_panel(
         lines(
             said,
             ("all p50", quantile(0.5, _CALLS, RUN)),
             ("all p95", quantile(0.95, _CALLS, RUN)),
-            ("{{gen_ai_agent_name}} p95", of(quantile(0.95, _CALLS, RUN, _AGENT), _AGENT, longest)),
+            *_worst(3, "{{gen_ai_agent_name}} p95", quantile(0.95, _CALLS, RUN, _AGENT), _AGENT, ranked),
             unit=COUNT,
         )
     )
@@ -79,12 +78,20 @@ def _latency(made: dashboard.Dashboard) -> None:
 
 def _trajectories(made: dashboard.Dashboard) -> None:
     def looping(by: str, window: str) -> str:
-        runs, calm = (increase(f"{_REPEATS}_{end}", scope, by, window) for end, scope in _OF_REPEATS)
+        growth = rate if window == RANKED else increase
+        runs, calm = (growth(f"{_REPEATS}_{end}", scope, by, window) for end, scope in _OF_REPEATS)
         return f"({runs} - {calm}) / ({runs} > 0)"
 
-    worst = f"topk(5, {looping(_AGENT, RANKED)})"
-    said = Says("Loops", "Runs in which one tool was called more than four times in a row.", _NO_REPEATS)
-    of_worst: Query = ("{{gen_ai_agent_name}}", of(looping(_AGENT, MOVING), _AGENT, worst))
-    made.with_panel(lines(said, (ALL, looping("", MOVING)), of_worst, unit=SHARE))
+    said = Says(
+        "Loops",
+        "Runs in which one tool was called more than four times in a row: of all agents, and of the four worst.",
+        _NO_REPEATS,
+    )
+    worst = _worst(4, "{{gen_ai_agent_name}}", looping(_AGENT, MOVING), _AGENT, looping(_AGENT, RANKED))
+    made.with_panel(lines(said, (ALL, looping("", MOVING)), *worst, unit=SHARE))
     said = Says("Repeated calls", "How often, in a run, a call followed one of the same tool.", _NO_REPEATS)
     made.with_panel(distribution(said, step(f"{_REPEATS}_bucket", RUN, "le")))
+
+
+def _worst(many: int, legend: str, query: str, by: str, ranked: str) -> list[Query]:
+    return [(legend, of(query, by, nth(which, "topk", ranked))) for which in range(1, many + 1)]

@@ -97,13 +97,12 @@ class History:
         self._page.record(RUNS, 1, (word, agent, service))
         guilty = self._random.sample(EVALUATORS, k=self._random.choice((1, 1, 2))) if failing else ()
         for name in EVALUATORS:
-            self._evaluate(name, agent, service, "fail" if name in guilty else word)
+            self._evaluate(name, agent, service, "fail" if name in guilty else "skipped" if word == "none" else "pass")
         self._call(agent, service, trouble)
 
-    def _evaluate(self, name: str, agent: str, service: str, word: str) -> None:
-        outcome = {"none": "skipped", "fail": "fail" if word == "fail" else "pass"}.get(word, word)
-        if outcome == "pass" and self._random.random() < 1 / 40:
-            outcome = self._random.choice(("skipped", "failed"))
+    def _evaluate(self, name: str, agent: str, service: str, outcome: str) -> None:
+        odd = outcome == "pass" and self._random.random() < 1 / 40
+        outcome = self._random.choice(("skipped", "failed")) if odd else outcome
         self._page.record(EVALUATIONS, 1, (name, outcome, agent, service))
         if outcome in {"pass", "fail"}:
             value = self._random.uniform(0, 0.7) if outcome == "fail" else self._random.choice((0.85, 0.93, 1.0, 1.0))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from deadline import DEADLINE_S
 from spanscore.instruments import SCORE_INSTRUMENTS, Instrument, InstrumentKind
@@ -127,3 +128,15 @@ def test_every_metric_of_scores_is_on_a_board() -> None:
     }
 
     assert measured <= shown
+
+
+def test_kubectl_can_apply_each_board() -> None:
+    """A config map fits into the annotation in which `kubectl apply` keeps what it applied."""
+    generated = yaml.safe_load((GRAFANA / "dashboards" / "kustomization.yaml").read_text(encoding="utf-8"))
+    for config_map in generated["configMapGenerator"]:
+        data = {name: (GRAFANA / "dashboards" / name).read_text(encoding="utf-8") for name in config_map["files"]}
+
+        assert len(json.dumps({"data": data})) < 250_000
+    assert sorted(path.name for path in (GRAFANA / "dashboards").glob("*.json")) == sorted(
+        name for config_map in generated["configMapGenerator"] for name in config_map["files"]
+    )
