@@ -30,10 +30,12 @@ def increase(metric: str, scope: str, by: str = "", window: str = WHOLE) -> str:
     """Return the growth of a counter in a window, its first event included.
 
     Prometheus' `increase` misses the event with which a series appears. A series that was there in fewer scrapes of
-    its process than there were is new, and all that it counts has grown in the window.
+    its process than there were is new, and all that it counts has grown in the window. Two processes may have had one
+    address in turn, hence `max by`.
     """
     now = f"{metric}{{{scope}}}"
-    seen, scraped = _over("count_over_time", now, window), _over("sum_over_time", "up", window)
+    seen = _over("count_over_time", now, window)
+    scraped = f"max by (job, instance) ({_over('sum_over_time', 'up', window)})"
     at = " @ end()" if window == RANKED else ""
     new = f"{now}{at} and {_over('resets', now, window)} == 0 and {seen} < {_SCRAPED} group_left () {scraped}"
     return f"{_sum(by)}({new} or {_over('increase', now, window)})"

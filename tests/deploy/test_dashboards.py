@@ -25,6 +25,7 @@ SELECTOR = re.compile(r"(?<![\w$])([a-z]\w*)\{(.*?)\}(?=[\[\s),]|$)")
 LABEL = re.compile(r'(\w+)(?:=~|!~|!=|=)"')
 GROUPING = re.compile(r"\bby \(([^)]*)\)")
 NAME = re.compile(r"\b(?:spanscore|gen_ai)_\w+")
+TARGET = {"job", "instance"}  # which Prometheus adds to every series that it scrapes
 GRAFANAS_OWN = {"__range", "__interval", "__auto_interval_window"}
 
 
@@ -83,7 +84,7 @@ def test_queries_name_metrics_and_labels_that_exist(expression: str) -> None:
 
     assert found <= INSTRUMENTS.keys()
     for grouping in GROUPING.findall(expression):
-        assert {label.strip() for label in grouping.split(",")} <= LABELS | {"le"}
+        assert {label.strip() for label in grouping.split(",")} <= LABELS | TARGET | {"le"}
 
 
 def test_every_board_variable_that_is_used_is_there() -> None:
