@@ -56,7 +56,7 @@ def prove(results: Results, programs: Programs, directory: Path, picture_directo
         results.check("each score in Prometheus leads to the trace in Jaeger that has this score", proof.exemplars)
         results.check("every rule is loaded and evaluated without error", proof.rules)
         results.check("every variable of the boards has values", proof.variables)
-        results.check("every query of the boards returns data", proof.queries)
+        results.check("every query of the boards is answered, and every panel has data", proof.queries)
         results.check("every link of the boards resolves", proof.links)
         if picture_directory is None:
             results.not_run("pictures", "--pictures DIR was not given")
@@ -134,7 +134,8 @@ class _Proof:
                 for panel in panels(board):
                     answers = [self._answer(panel, target, values) for target in panel.targets]
                     count += len(answers)
-                    if not all(answers) and not panel.may_be_empty:
+                    # The second worst of one agent is nobody.
+                    if not any(answers) and not panel.may_be_empty:
                         empty.append(f"{board['uid']}: {panel.title}: {values}")
         assert not empty, "no data: " + "; ".join(empty)
         return f"{count} queries, with everything chosen and with each value by itself"
