@@ -14,7 +14,13 @@ OVERVIEW: Final = "spanscore-overview"
 EVALUATOR: Final = "spanscore-evaluator"
 FIRING: Final = 'ALERTS{alertstate="firing",alertname=~"Agent.*|Tool.*|Spanscore.*"}'
 
+JAEGER_PAGE: Final = "http://localhost:16686"
+"""Where a viewer's browser finds Jaeger, unless the board is told otherwise."""
+
 _TAG: Final = "spanscore"
+_WINDOWS: Final = "5m,15m,1h,6h"
+_AUTO: Final = "$__auto_interval_window"
+_PARTS: Final = 24
 
 
 def board(uid: str, title: str, description: str, *, one_evaluator: bool = False) -> dashboard.Dashboard:
@@ -28,7 +34,11 @@ def board(uid: str, title: str, description: str, *, one_evaluator: bool = False
     made.with_variable(_choice("agent", "Agent", agents))
     evaluators = f"label_values(spanscore_evaluations_total{{{RUN}}}, gen_ai_evaluation_name)"
     made.with_variable(_choice("evaluator", "Evaluator", evaluators, several=not one_evaluator))
-    alerts = dashboard.AnnotationQuery().name("Alerts").datasource(PROMETHEUS).enable(enable=True)
+    made.with_variable(_window()).with_variable(
+        dashboard.TextBoxVariable("jaeger_url").label("Jaeger's page").default_value(JAEGER_PAGE)
+    )
+    # Off until it is switched on above the board: an alert that fires for hours would tint every graph.
+    alerts = dashboard.AnnotationQuery().name("Alerts").datasource(PROMETHEUS).enable(enable=False)
     made.annotation(alerts.icon_color("red").expr(FIRING))
     others = dashboard.DashboardLink("Boards").type(model.DashboardLinkType.DASHBOARDS).tags([_TAG])
     return made.link(others.include_vars(include_vars=True).keep_time(keep_time=True))
@@ -38,6 +48,15 @@ def link(title: str, uid: str, **variables: str) -> dashboard.DashboardLink:
     """Return a link to a board that sets variables and keeps the time range."""
     chosen = "".join(f"&var-{name}={value}" for name, value in variables.items())
     return dashboard.DashboardLink(title).url(f"/d/{uid}?${{__url_time_range}}{chosen}")
+
+
+def _window() -> dashboard.IntervalVariable:
+    """Return how long shares and latencies are averaged: a part of the time range, and five minutes at least."""
+    variable = dashboard.IntervalVariable("window").label("Averaged over").values(_WINDOWS)
+    variable.auto(auto=True).min_interval("5m").step_count(_PARTS)
+    variable.current(model.VariableOption(selected=True, text="auto", value=_AUTO))
+    variable.build().refresh = model.VariableRefresh.ON_TIME_RANGE_CHANGED
+    return variable
 
 
 def _choice(name: str, label: str, query: str, *, several: bool = True) -> dashboard.QueryVariable:

@@ -1,4 +1,4 @@
-"""The board `spanscore: one evaluator`: who passes it, how its scores are spread, and the runs that fail it."""
+"""The board `spanscore: one evaluator`: who passes it, the runs that fail it, and how its scores are spread."""
 
 from __future__ import annotations
 
@@ -7,89 +7,126 @@ from typing import Final
 from grafana_foundation_sdk.builders import dashboard
 
 from boards import EVALUATOR, OVERVIEW, board, link
-from panels import SHARE, bars, distribution, found_traces, lines, number, ranking
-from promql import EVALUATION, WHOLE, increase, mean, or_zero, quantile, rate, share
+from looks import ALL, OUTCOME, SHARE, Says
+from panels import Query, bars, distribution, failures, history, lines, number
+from promql import (
+    DECIDED,
+    EVALUATION,
+    FAILED,
+    MOVING,
+    PASSED,
+    RANKED,
+    WHOLE,
+    increase,
+    mean,
+    nth,
+    of,
+    or_none,
+    quantile,
+    rate,
+    share,
+    step,
+)
+from tables import found_traces, ranking
 
 _SCORE: Final = "gen_ai_evaluation_score"
 _COUNT: Final = "spanscore_evaluations_total"
-_PASSED: Final = f'{EVALUATION},spanscore_outcome="pass"'
-_FAILED: Final = f'{EVALUATION},spanscore_outcome="fail"'
-_DECIDED: Final = f'{EVALUATION},spanscore_outcome=~"pass|fail"'
-_SKIPPED: Final = f'{EVALUATION},spanscore_outcome="skipped"'
-_AGENT: Final = "service_name, gen_ai_agent_name"
-_LEGEND: Final = "{{service_name}} · {{gen_ai_agent_name}}"
+_PASSED: Final = f"{EVALUATION},{PASSED}"
+_FAILED: Final = f"{EVALUATION},{FAILED}"
+_DECIDED: Final = f"{EVALUATION},{DECIDED}"
+_AGENT: Final = "gen_ai_agent_name"
+_IN_SERVICE: Final = f"service_name, {_AGENT}"
+_RANKINGS: Final = ((_AGENT, RANKED), (_IN_SERVICE, WHOLE))
+_LEGEND: Final = "{{gen_ai_agent_name}}"
+_NOTHING: Final = "This evaluator scored nothing in this time range. Choose another one, or widen the range."
 
 
 def evaluator() -> dashboard.Dashboard:
     """Return the board."""
     made = board(EVALUATOR, "spanscore: one evaluator", "One evaluator in detail.", one_evaluator=True)
+    made.with_row(dashboard.Row("Evaluations"))
     _numbers(made)
+    _outcomes(made)
+    _traces(made)
+    _agents(made)
     _scores(made)
-    _failing_runs(made)
     return made
 
 
+def _passing(by: str, window: str) -> str:
+    return share(increase(_COUNT, _PASSED, by, window), increase(_COUNT, _DECIDED, by, window))
+
+
 def _numbers(made: dashboard.Dashboard) -> None:
-    passing = share(increase(_COUNT, _PASSED, window=WHOLE), increase(_COUNT, _DECIDED, window=WHOLE))
-    skipped = share(increase(_COUNT, _SKIPPED, window=WHOLE), increase(_COUNT, EVALUATION, window=WHOLE))
-    made.with_panel(number("Pass rate", "", passing, unit=SHARE, judged=True))
-    made.with_panel(number("Mean score", "", mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True))
-    made.with_panel(number("Evaluations", "", increase(_COUNT, EVALUATION, window=WHOLE)))
-    made.with_panel(number("Skipped", "Too little was recorded to evaluate.", skipped, unit=SHARE))
+    everything = increase(_COUNT, EVALUATION)
+    skipped, broken = (increase(_COUNT, f'{EVALUATION},spanscore_outcome="{word}"') for word in ("skipped", "failed"))
+    said = Says("Pass rate", "Evaluations that passed, of those that passed or failed.", _NOTHING)
+    made.with_panel(number(said, _passing("", WHOLE), unit=SHARE, judged=True))
+    failing = f"round({or_none(increase(_COUNT, _FAILED), everything)})"
+    made.with_panel(number(Says("Failing runs", "", _NOTHING), failing))
+    made.with_panel(number(Says("Evaluations", "", _NOTHING), f"round({everything})"))
+    average = mean(_SCORE, EVALUATION, window=WHOLE)
+    made.with_panel(number(Says("Mean score", "", _NOTHING), average, unit=SHARE, judged=True))
+    said = Says("Skipped", "Too little was recorded to evaluate.", _NOTHING)
+    made.with_panel(number(said, share(skipped, everything), unit=SHARE))
+    said = Says("Went wrong itself", "Evaluations with the outcome failed.", _NOTHING)
+    made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
-def _scores(made: dashboard.Dashboard) -> None:
-    buckets = increase(f"{_SCORE}_bucket", EVALUATION, "le")
-    passing = share(increase(_COUNT, _PASSED, _AGENT, WHOLE), increase(_COUNT, _DECIDED, _AGENT, WHOLE))
-    agent = {"service": "${__data.fields.service}", "agent": "${__data.fields.agent}"}
-    made.with_panel(
-        distribution("Scores", "How many runs had which score. A point is one run and leads to its trace.", buckets)
-    )
-    made.with_panel(
-        lines(
-            "How low the scores go",
-            "A tenth of the runs scored below p10, and half of them below p50.",
-            ("p10", quantile(0.1, _SCORE, EVALUATION)),
-            ("p50", quantile(0.5, _SCORE, EVALUATION)),
-            unit=SHARE,
-            exemplars=True,
-        )
-    )
-    made.with_panel(lines("Mean score by agent", "", (_LEGEND, mean(_SCORE, EVALUATION, _AGENT)), unit=SHARE))
-    made.with_panel(
-        lines(
-            "Pass rate by agent",
-            "",
-            (_LEGEND, share(rate(_COUNT, _PASSED, _AGENT), rate(_COUNT, _DECIDED, _AGENT))),
-            unit=SHARE,
-        )
-    )
-    made.with_panel(
-        ranking(
-            "Agents",
-            "",
-            ("mean score", f"sort({mean(_SCORE, EVALUATION, _AGENT, WHOLE)})"),
-            ("pass rate", passing),
-            ("evaluations", increase(_COUNT, EVALUATION, _AGENT, WHOLE)),
-            links=[link("Only this agent", OVERVIEW, **agent)],
-        )
-    )
-    errors = increase("spanscore_evaluation_errors_total", 'gen_ai_evaluation_name=~"$evaluator"', "error_type", WHOLE)
-    made.with_panel(ranking("Errors of the evaluator", "It went wrong itself.", ("errors", or_zero(errors))))
+def _outcomes(made: dashboard.Dashboard) -> None:
+    by_agent = _passing(_AGENT, MOVING)
+    ranked = share(rate(_COUNT, _PASSED, _AGENT, RANKED), rate(_COUNT, _DECIDED, _AGENT, RANKED))
+    worst = [(_LEGEND, of(by_agent, _AGENT, nth(which, "bottomk", ranked))) for which in (1, 2, 3, 4)]
+    said = Says("Pass rate", "Of all agents, and of the four worst of the time range.", _NOTHING)
+    made.with_panel(lines(said, (ALL, _passing("", MOVING)), *worst, unit=SHARE))
+    outcomes: Query = (OUTCOME, step(_COUNT, EVALUATION, "spanscore_outcome"))
+    said = Says("Outcomes", "skipped: too little was recorded. failed: the evaluator went wrong.", _NOTHING)
+    made.with_panel(bars(said, outcomes))
+    most = f"topk(10, {increase(_COUNT, _FAILED, _AGENT, RANKED)} > 0)"
+    leads = "A point on top is one failing run: click it, and its link opens the trace in Jaeger."
+    said = Says("Failing runs", f"Of the ten agents with the most of them. {leads}", "None: no run failed.")
+    made.with_panel(failures(said, (_LEGEND, of(step(_COUNT, _FAILED, _AGENT), _AGENT, most))))
 
 
-def _failing_runs(made: dashboard.Dashboard) -> None:
-    outcomes = increase(_COUNT, EVALUATION, "spanscore_outcome")
-    made.with_panel(bars("Outcomes", "", ("{{spanscore_outcome}}", outcomes)))
-    failing = increase(_COUNT, _FAILED, _AGENT)
-    made.with_panel(
-        bars("Failing runs", "A point is one run and leads to its trace.", (_LEGEND, failing), exemplars=True)
-    )
+def _traces(made: dashboard.Dashboard) -> None:
+    made.with_row(dashboard.Row("Traces of failing runs"))
     made.with_panel(
         found_traces(
-            "Traces of failing runs: $service",
-            "The newest traces in Jaeger with a score of this evaluator and a failing one, which may be another's. A "
-            "trace id opens the trace. Needs spanscore in line (annotate: root_event).",
+            Says(
+                "Traces of failing runs: $service",
+                "The newest traces in Jaeger with a score of this evaluator and a failing one, which may be another's. "
+                "A trace id opens the trace. Needs spanscore in line (annotate: root_event).",
+                "Jaeger has no such trace. Runs fail all the same? Put spanscore in line.",
+            ),
             "gen_ai.evaluation.score.label=fail gen_ai.evaluation.name=$evaluator",
         )
     )
+
+
+def _agents(made: dashboard.Dashboard) -> None:
+    agent = {"service": "${__data.fields.service}", "agent": "${__data.fields.agent}"}
+    by_agent, by_service = (f"bottomk(10, {mean(_SCORE, EVALUATION, *how)})" for how in _RANKINGS)
+    made.with_row(dashboard.Row("Agents"))
+    said = Says("Mean score, worst ten agents", "Red below 80 %, green from 95 %.", _NOTHING)
+    made.with_panel(history(said, (_LEGEND, of(mean(_SCORE, EVALUATION, _AGENT), _AGENT, by_agent))))
+    made.with_panel(
+        ranking(
+            Says("Worst agents", "The ten lowest mean scores. A click leads on.", _NOTHING),
+            ("mean score", f"sort({by_service})"),
+            ("pass rate", of(_passing(_IN_SERVICE, WHOLE), _IN_SERVICE, by_service)),
+            ("evaluations", of(f"round({increase(_COUNT, EVALUATION, _IN_SERVICE)})", _IN_SERVICE, by_service)),
+            links=[link("Only this agent", OVERVIEW, **agent)],
+        )
+    )
+
+
+def _scores(made: dashboard.Dashboard) -> None:
+    made.with_row(dashboard.Row("Scores"))
+    said = Says("Scores", "How many runs had which score.", _NOTHING)
+    made.with_panel(distribution(said, step(f"{_SCORE}_bucket", EVALUATION, "le"), unit=SHARE))
+    said = Says("How low the scores go", "A tenth of the runs scored below p10, and half of them below p50.", _NOTHING)
+    low, middle = (quantile(which, _SCORE, EVALUATION) for which in (0.1, 0.5))
+    made.with_panel(lines(said, ("p10", low), ("p50", middle), unit=SHARE))
+    errors = increase("spanscore_evaluation_errors_total", 'gen_ai_evaluation_name=~"$evaluator"', "error_type")
+    said = Says("Errors of the evaluator", "It went wrong itself.", "None: this evaluator did not go wrong.")
+    made.with_panel(ranking(said, ("errors", f"topk(10, round({errors}) > 0)")).span(24).height(6))

@@ -1,215 +1,150 @@
-"""The board `spanscore`: how agents do, what goes wrong with their tools, which runs failed, and spanscore itself."""
+"""The board `spanscore`: how agents do, which runs failed, what goes wrong with their tools, and spanscore itself."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.builders import dashboard, table
 
+import itself
+import tools
 from boards import EVALUATOR, FIRING, OVERVIEW, board, link
-from panels import SHARE, Query, bars, distribution, found_traces, history, lines, number, ranking
-from promql import EVALUATION, EVERYTHING, RUN, WHOLE, increase, mean, or_zero, quantile, rate, share
+from looks import ALL, OUTCOME, RED, SHARE, Says
+from panels import Query, bars, distribution, failures, history, lines, number
+from promql import (
+    DECIDED,
+    EVALUATION,
+    FAILED,
+    PASSED,
+    RANKED,
+    RUN,
+    WHOLE,
+    increase,
+    mean,
+    nth,
+    of,
+    or_none,
+    rate,
+    share,
+    step,
+)
+from tables import found_traces, ranking
 
 _SCORE: Final = "gen_ai_evaluation_score"
+_RUNS: Final = "spanscore_runs_total"
 _COUNT: Final = "spanscore_evaluations_total"
-_TOOL: Final = "gen_ai_execute_tool_duration_seconds"
-_REPEATS: Final = "spanscore_trajectory_consecutive_same_tool_calls"
-_LATENCY: Final = "spanscore_score_latency_seconds"
 
-_PASSED: Final = f'{EVALUATION},spanscore_outcome="pass"'
-_FAILED: Final = f'{EVALUATION},spanscore_outcome="fail"'
-_DECIDED: Final = f'{EVALUATION},spanscore_outcome=~"pass|fail"'
-_UNDECIDED: Final = f'{EVALUATION},spanscore_outcome=~"skipped|failed"'
-_TOOL_FAILED: Final = f'{RUN},error_type!=""'
-_THREE: Final = f'{RUN},le=~"3|3.0"'  # a bound is written 3 or 3.0, depending on how it came to Prometheus
+_AGENT: Final = "gen_ai_agent_name"
+_IN_SERVICE: Final = f"service_name, {_AGENT}"
+_PAIR: Final = f"{_AGENT}, gen_ai_evaluation_name"
 
-_AGENT: Final = "service_name, gen_ai_agent_name"
-_EVALUATOR: Final = "gen_ai_agent_name, gen_ai_evaluation_name"
+_NO_RUNS: Final = "No run was scored in this time range. Send spans, or widen the range."
+_NO_EVALUATIONS: Final = "No evaluation of the chosen ones in this time range. Send spans, or widen the range."
+_LEADS: Final = "A point on top is one failing run: click it, and its link opens the trace in Jaeger."
 
 
 def overview() -> dashboard.Dashboard:
     """Return the board."""
     made = board(OVERVIEW, "spanscore", "Scores of agents' tool calls, from the spans they emit.")
-    _agents(made)
-    _tools(made)
-    _failing_runs(made)
-    _itself(made)
+    made.with_row(dashboard.Row("Runs"))
+    _numbers(made)
+    _runs(made)
+    _traces(made)
+    _worst(made)
+    _scores(made)
+    tools.add(made)
+    itself.add(made)
     return made
 
 
-def _agents(made: dashboard.Dashboard) -> None:
-    passing = share(increase(_COUNT, _PASSED, window=WHOLE), increase(_COUNT, _DECIDED, window=WHOLE))
-    undecided = share(increase(_COUNT, _UNDECIDED, window=WHOLE), increase(_COUNT, EVALUATION, window=WHOLE))
-    passing_now = share(rate(_COUNT, _PASSED, _EVALUATOR), rate(_COUNT, _DECIDED, _EVALUATOR))
-    mean_by_agent = f"sort(bottomk(10, {mean(_SCORE, EVALUATION, _AGENT, WHOLE)}))"
-    passing_by_agent = share(increase(_COUNT, _PASSED, _AGENT, WHOLE), increase(_COUNT, _DECIDED, _AGENT, WHOLE))
-    agent = {"service": "${__data.fields.service}", "agent": "${__data.fields.agent}"}
-    made.with_row(dashboard.Row("Agents"))
-    made.with_panel(number("Pass rate", "Evaluations that passed.", passing, unit=SHARE, judged=True))
-    made.with_panel(
-        number("Mean score", "From 0 to 1.", mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True)
-    )
-    made.with_panel(number("Evaluations", "How many there were.", increase(_COUNT, EVALUATION, window=WHOLE)))
-    made.with_panel(number("Not evaluated", "Too little was recorded, or the evaluator failed.", undecided, unit=SHARE))
-    made.with_panel(
-        lines("Pass rate", "", ("{{gen_ai_agent_name}} · {{gen_ai_evaluation_name}}", passing_now), unit=SHARE)
-    )
-    made.with_panel(
-        history(
-            "Mean score by agent and evaluator",
-            "Red below 80 %, green from 95 %.",
-            ("{{gen_ai_agent_name}} · {{gen_ai_evaluation_name}}", mean(_SCORE, EVALUATION, _EVALUATOR)),
-        )
-    )
-    scores = distribution(
-        "Scores: $evaluator",
-        "How many runs had which score. A point is one run and leads to its trace.",
-        increase(f"{_SCORE}_bucket", EVALUATION, "le"),
-    )
-    made.with_panel(scores.span(24).repeat("evaluator").repeat_direction("h").max_per_row(3))
-    made.with_panel(
-        ranking(
-            "Worst agents",
-            "The ten lowest mean scores.",
-            ("mean score", mean_by_agent),
-            ("pass rate", passing_by_agent),
-            ("evaluations", increase(_COUNT, _DECIDED, _AGENT, WHOLE)),
-            links=[link("Only this agent", OVERVIEW, **agent), link("By evaluator", EVALUATOR, **agent)],
-        )
-    )
-    made.with_panel(ranking("Firing alerts", "", ("firing", or_zero(FIRING))))
+def _numbers(made: dashboard.Dashboard) -> None:
+    runs, failing = increase(_RUNS, RUN), increase(_RUNS, f"{RUN},{FAILED}")
+    passing = share(increase(_RUNS, f"{RUN},{PASSED}"), increase(_RUNS, f"{RUN},{DECIDED}"))
+    everything = increase(_COUNT, EVALUATION)
+    skipped, broken = (increase(_COUNT, f'{EVALUATION},spanscore_outcome="{word}"') for word in ("skipped", "failed"))
+    verdict = "A run passes when an evaluation of it passed and none failed. Runs without either do not count."
+    made.with_panel(number(Says("Run pass rate", verdict, _NO_RUNS), passing, unit=SHARE, judged=True))
+    made.with_panel(number(Says("Failing runs", "An evaluation failed.", _NO_RUNS), f"round({or_none(failing, runs)})"))
+    made.with_panel(number(Says("Runs", "", _NO_RUNS), f"round({runs})"))
+    said = Says("Mean score", "Of all chosen evaluations.", _NO_EVALUATIONS)
+    made.with_panel(number(said, mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True))
+    said = Says("Skipped evaluations", "Too little was recorded to evaluate.", _NO_EVALUATIONS)
+    made.with_panel(number(said, share(skipped, everything), unit=SHARE))
+    said = Says("Failed evaluators", "Evaluations in which the evaluator itself went wrong.", _NO_EVALUATIONS)
+    made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
-def _tools(made: dashboard.Dashboard) -> None:
-    failing = share(
-        rate(f"{_TOOL}_count", _TOOL_FAILED, "gen_ai_tool_name"), rate(f"{_TOOL}_count", RUN, "gen_ai_tool_name")
-    )
-    errors = increase(f"{_TOOL}_count", _TOOL_FAILED, "gen_ai_tool_name, error_type", WHOLE)
-    runs = increase(f"{_REPEATS}_count", RUN, "gen_ai_agent_name")
-    calm = increase(f"{_REPEATS}_bucket", _THREE, "gen_ai_agent_name")
-    calls = "gen_ai_invoke_agent_tool_calls"
-    made.with_row(dashboard.Row("Tools and trajectories"))
-    made.with_panel(lines("Tool failures", "Calls that failed.", ("{{gen_ai_tool_name}}", failing), unit=SHARE))
-    made.with_panel(ranking("Errors", "", ("calls", or_zero(f"sort_desc({errors})"))))
-    made.with_panel(
-        lines(
-            "Latency of tools",
-            "Half of the calls were faster than p50, and 95 % faster than p95. A point leads to a trace.",
-            ("{{gen_ai_tool_name}} p50", quantile(0.5, _TOOL, RUN, "gen_ai_tool_name")),
-            ("{{gen_ai_tool_name}} p95", quantile(0.95, _TOOL, RUN, "gen_ai_tool_name")),
-            unit="s",
-            exemplars=True,
-        )
-    )
-    made.with_panel(
-        lines(
-            "Loops",
-            "Runs in which one tool was called more than four times in a row.",
-            ("{{gen_ai_agent_name}}", f"({runs} - {calm}) / {runs}"),
-            unit=SHARE,
-        )
-    )
-    made.with_panel(
-        distribution(
-            "Repeated calls",
-            "How often, in a run, a call followed one of the same tool. A point leads to a trace.",
-            increase(f"{_REPEATS}_bucket", RUN, "le"),
-        )
-    )
-    made.with_panel(
-        lines(
-            "Tool calls of a run",
-            "",
-            ("{{gen_ai_agent_name}} p50", quantile(0.5, calls, RUN, "gen_ai_agent_name")),
-            ("{{gen_ai_agent_name}} p95", quantile(0.95, calls, RUN, "gen_ai_agent_name")),
-        )
-    )
+def _runs(made: dashboard.Dashboard) -> None:
+    decided, passed = f"{RUN},{DECIDED}", f"{RUN},{PASSED}"
+    by_agent = share(increase(_RUNS, passed, _AGENT, "$window"), increase(_RUNS, decided, _AGENT, "$window"))
+    ranked = share(rate(_RUNS, passed, _AGENT, RANKED), rate(_RUNS, decided, _AGENT, RANKED))
+    worst = [("{{gen_ai_agent_name}}", of(by_agent, _AGENT, nth(which, "bottomk", ranked))) for which in (1, 2, 3, 4)]
+    together = share(increase(_RUNS, passed, window="$window"), increase(_RUNS, decided, window="$window"))
+    said = Says("Run pass rate", "Of all agents, and of the four worst of the time range.", _NO_RUNS)
+    made.with_panel(lines(said, (ALL, together), *worst, unit=SHARE))
+    verdicts: Query = (OUTCOME, step(_RUNS, RUN, "spanscore_outcome"))
+    made.with_panel(bars(Says("Runs by verdict", "none: no evaluation passed or failed.", _NO_RUNS), verdicts))
+    failed = f"{RUN},{FAILED}"
+    most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
+    said = Says("Failing runs", f"Of the ten agents with the most of them. {_LEADS}", "None: no run failed.")
+    made.with_panel(failures(said, ("{{gen_ai_agent_name}}", of(step(_RUNS, failed, _AGENT), _AGENT, most))))
 
 
-def _failing_runs(made: dashboard.Dashboard) -> None:
-    made.with_row(dashboard.Row("Failing runs"))
-    failing: Query = ("{{gen_ai_agent_name}} · {{gen_ai_evaluation_name}}", increase(_COUNT, _FAILED, _EVALUATOR))
-    made.with_panel(
-        bars("Failing evaluations", "A point is one run and leads to its trace.", failing, exemplars=True).span(24)
-    )
+def _traces(made: dashboard.Dashboard) -> None:
+    made.with_row(dashboard.Row("Traces of failing runs"))
     made.with_panel(
         found_traces(
-            "Traces of failing runs: $service",
-            "The newest traces in Jaeger that carry a failing score as an event. A trace id opens the trace. Needs "
-            "spanscore in line (annotate: root_event).",
+            Says(
+                "Traces of failing runs: $service",
+                "The newest traces in Jaeger that carry a failing score as an event. A trace id opens the trace. Needs "
+                "spanscore in line (annotate: root_event).",
+                "Jaeger has no trace with a failing score. Runs fail all the same? Put spanscore in line.",
+            ),
             "gen_ai.evaluation.score.label=fail",
         )
     )
 
 
-def _itself(made: dashboard.Dashboard) -> None:
-    spans = "spanscore_spans"
-    reason = "spanscore_reason"
-    made.with_row(dashboard.Row("spanscore itself"))
-    made.with_panel(
-        lines(
-            "Spans",
-            "Each second. Received = in closed traces + live + late + refused + dropped.",
-            ("received", rate(f"{spans}_received_total", EVERYTHING)),
-            ("in closed traces", rate(f"{spans}_closed_total", EVERYTHING)),
-        )
+def _worst(made: dashboard.Dashboard) -> None:
+    passed, decided = f"{EVALUATION},{PASSED}", f"{EVALUATION},{DECIDED}"
+    by_pair = share(increase(_COUNT, passed, _PAIR, "$window"), increase(_COUNT, decided, _PAIR, "$window"))
+    worst = f"bottomk(10, {share(increase(_COUNT, passed, _PAIR, RANKED), increase(_COUNT, decided, _PAIR, RANKED))})"
+    made.with_row(dashboard.Row("Worst agents and evaluators"))
+    said = Says("Pass rate, worst ten", "Of evaluations. Red below 80 %, green from 95 %.", _NO_EVALUATIONS)
+    legend = "{{gen_ai_agent_name}} · {{gen_ai_evaluation_name}}"
+    made.with_panel(history(said, (legend, of(by_pair, _PAIR, worst))))
+    made.with_panel(_agents())
+    evaluator, failed = "gen_ai_evaluation_name", f"{EVALUATION},{FAILED}"
+    most = f"topk(10, {increase(_COUNT, failed, evaluator, RANKED)} > 0)"
+    said = Says(
+        "Failing evaluations",
+        "By evaluator. A run that fails two evaluators counts twice.",
+        "None: no evaluation failed.",
     )
     made.with_panel(
-        lines(
-            "Open traces",
-            "They wait for their root span, or for late children.",
-            ("traces", "sum(spanscore_traces_open)"),
-            ("spans in them", "sum(spanscore_spans_live)"),
-        )
+        bars(said, ("{{gen_ai_evaluation_name}}", of(step(_COUNT, failed, evaluator), evaluator, most)), shade=RED)
     )
-    made.with_panel(
-        bars(
-            "Why traces were closed",
-            "All should be root_ended.",
-            (
-                "{{spanscore_close_reason}}",
-                increase("spanscore_traces_closed_total", EVERYTHING, "spanscore_close_reason"),
-            ),
-            ("scored again", increase("spanscore_traces_revised_total", EVERYTHING)),
-        )
+    said = Says("Firing alerts", "Their history is drawn on the graphs by the switch Alerts.", "None: no alert fires.")
+    made.with_panel(ranking(said, ("firing", FIRING)))
+
+
+def _agents() -> table.Panel:
+    agent = {"service": "${__data.fields.service}", "agent": "${__data.fields.agent}"}
+    passing = share(increase(_RUNS, f"{RUN},{PASSED}", _IN_SERVICE), increase(_RUNS, f"{RUN},{DECIDED}", _IN_SERVICE))
+    worst = f"bottomk(10, {passing})"
+    runs, failing = increase(_RUNS, RUN, _IN_SERVICE), increase(_RUNS, f"{RUN},{FAILED}", _IN_SERVICE)
+    return ranking(
+        Says("Worst agents", "The ten lowest pass rates of runs. A click leads on.", _NO_RUNS),
+        ("run pass rate", f"sort({worst})"),
+        ("failing runs", of(f"round({or_none(failing, runs)})", _IN_SERVICE, worst)),
+        ("runs", of(f"round({runs})", _IN_SERVICE, worst)),
+        ("mean score", of(mean(_SCORE, EVALUATION, _IN_SERVICE, WHOLE), _IN_SERVICE, worst)),
+        links=[link("Only this agent", OVERVIEW, **agent), link("By evaluator", EVALUATOR, **agent)],
     )
-    made.with_panel(
-        bars(
-            "Late, refused and dropped spans",
-            "",
-            ("late: {{spanscore_reason}}", increase(f"{spans}_late_total", EVERYTHING, reason)),
-            ("refused: {{spanscore_reason}}", or_zero(increase(f"{spans}_refused_total", EVERYTHING, reason))),
-            ("dropped: {{spanscore_reason}}", increase(f"{spans}_dropped_total", EVERYTHING, reason)),
-        )
-    )
-    made.with_panel(
-        lines(
-            "Latency",
-            "From a root span's arrival until its scores go out, the decision delay included; and how long it took "
-            "to read and evaluate a trace.",
-            ("score p50", quantile(0.5, _LATENCY, EVERYTHING)),
-            ("score p95", quantile(0.95, _LATENCY, EVERYTHING)),
-            ("evaluation p95", quantile(0.95, "spanscore_evaluation_duration_seconds", EVERYTHING)),
-            unit="s",
-        )
-    )
-    failures = increase("spanscore_export_failures_total", EVERYTHING, f"spanscore_emitter, {reason}")
-    errors = increase("spanscore_evaluation_errors_total", EVERYTHING, "gen_ai_evaluation_name, error_type")
-    made.with_panel(
-        bars(
-            "Failures of exporters and evaluators",
-            "",
-            ("export: {{spanscore_emitter}} {{spanscore_reason}}", or_zero(failures)),
-            ("evaluator: {{gen_ai_evaluation_name}} {{error_type}}", or_zero(errors)),
-        )
-    )
-    made.with_panel(
-        lines(
-            "Queues and storage",
-            "How full they are.",
-            ("{{spanscore_queue}}", "max by (spanscore_queue) (spanscore_queue_size / spanscore_queue_capacity)"),
-            ("storage", or_zero("max(spanscore_storage_size_bytes / spanscore_storage_capacity_bytes)")),
-            unit=SHARE,
-        )
-    )
-    made.with_panel(lines("Memory of spans", "", ("{{instance}}", "spanscore_memory_held_bytes"), unit="bytes"))
+
+
+def _scores(made: dashboard.Dashboard) -> None:
+    made.with_row(dashboard.Row("How scores are spread"))
+    said = Says("Scores: $evaluator", "How many runs had which score.", _NO_EVALUATIONS)
+    scores = distribution(said, step(f"{_SCORE}_bucket", EVALUATION, "le"), unit=SHARE)
+    made.with_panel(scores.span(24).repeat("evaluator").repeat_direction("h").max_per_row(3))

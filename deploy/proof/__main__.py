@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import board_pictures
 import compose_proof
 import files_proof
 import forms_proof
@@ -44,6 +45,8 @@ def main() -> int:
     files_proof.prove(results, programs)
     with tempfile.TemporaryDirectory(prefix="spanscore-proof-") as directory:
         compose_proof.prove(results, programs, _new(directory, "compose"), arguments.pictures)
+        if arguments.pictures is not None:
+            board_pictures.take(results, programs, _new(directory, "boards"), arguments.pictures)
         forms_proof.prove_collectors(results, programs, Path(directory))
         gateway_proof.prove(results, programs, _new(directory, "gateway"))
         forms_proof.prove_sidecar(results, programs, _new(directory, "sidecar"))

@@ -1,10 +1,10 @@
-"""The queries, variables and links of the Grafana boards, resolved as Grafana resolves them."""
+"""The Grafana boards as they ship: panels, variables and links, with texts resolved as Grafana resolves them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -14,21 +14,55 @@ from shipped import DEPLOY
 
 Board: TypeAlias = Mapping[str, Any]
 
+YOUNG: Final = {"__range": "10m", "__interval": "2s", "window": "10s"}
+"""Grafana's own variables for a stack that has run for seconds: nothing in it is a minute old."""
+FINE: Final = "None: "
+"""How a panel begins that says that there is nothing, and that this is well."""
+
 _LABEL_VALUES: Final = re.compile(r"label_values\((.+), (\w+)\)")
-_EVERY: Final = "$__all"
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::\w+)?\}|(\w+))")
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One query of a panel."""
+    """A panel, as the board's JSON has it."""
 
-    title: str
-    target: Mapping[str, Any]
+    body: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Return its title, in which variables may be."""
+        return str(self.body["title"])
+
+    @property
+    def kind(self) -> str:
+        """Return Grafana's word for the kind of panel."""
+        return str(self.body["type"])
+
+    @property
+    def targets(self) -> Sequence[Mapping[str, Any]]:
+        """Return its queries."""
+        return list(self.body["targets"])
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Return what holds for all of its series."""
+        return dict(self.body["fieldConfig"]["defaults"])
+
+    @property
+    def overrides(self) -> Sequence[Mapping[str, Any]]:
+        """Return what holds for some of its series."""
+        return list(self.body["fieldConfig"]["overrides"])
 
     @property
     def in_jaeger(self) -> bool:
         """Whether Jaeger is asked, and not Prometheus."""
-        return bool(self.target["datasource"]["type"] == "jaeger")
+        return bool(self.body["datasource"]["type"] == "jaeger")
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether it is well when there is nothing to show."""
+        return str(self.defaults["noValue"]).startswith(FINE)
 
 
 def boards() -> list[Board]:
@@ -39,10 +73,8 @@ def boards() -> list[Board]:
 
 
 def panels(board: Board) -> Iterator[Panel]:
-    """Yield every query of a board."""
-    for panel in board["panels"]:
-        for target in panel.get("targets", ()):
-            yield Panel(panel["title"], target)
+    """Yield every panel of a board; its rows are none."""
+    yield from (Panel(body) for body in board["panels"] if body["type"] != "row")
 
 
 def variables(board: Board) -> Iterator[tuple[str, str, str, bool]]:
@@ -53,17 +85,24 @@ def variables(board: Board) -> Iterator[tuple[str, str, str, bool]]:
             yield variable["name"], match[1], match[2], bool(variable.get("includeAll"))
 
 
+def text_boxes(board: Board) -> dict[str, str]:
+    """Return the variables that a viewer types, as they are at first."""
+    return {each["name"]: each["query"] for each in board["templating"]["list"] if each["type"] == "textbox"}
+
+
 def links(board: Board) -> Iterator[str]:
-    """Yield the address of every data link."""
-    for panel in board["panels"]:
-        for link in panel.get("fieldConfig", {}).get("defaults", {}).get("links", ()):
-            yield link["url"]
+    """Yield the address of every data link, to boards and to pages elsewhere."""
+    for panel in panels(board):
+        yield from (link["url"] for link in panel.defaults.get("links", ()))
+        for override in panel.overrides:
+            yield from (
+                link["url"] for each in override["properties"] if each["id"] == "links" for link in each["value"]
+            )
 
 
-def resolved(query: str, values: Mapping[str, str]) -> str:
-    """Return a query with values in place of the variables, Grafana's own included."""
-    own = {"__range": "10m", "__rate_interval": "10s", "__interval": "2s"}
-    return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda match: (own | dict(values))[match[1] or match[2]], query)
+def resolved(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with values in place of the variables."""
+    return _VARIABLE.sub(lambda match: values[match[1] or match[2]], text)
 
 
 def jaeger_tags(text: str, values: Mapping[str, str]) -> dict[str, str]:
@@ -74,15 +113,12 @@ def jaeger_tags(text: str, values: Mapping[str, str]) -> dict[str, str]:
 
 def exemplar_destinations() -> list[Mapping[str, str]]:
     """Return where the provisioned data source leads from an exemplar."""
-    (prometheus,) = (each for each in _data_sources() if each["type"] == "prometheus")
-    return list(prometheus["jsonData"]["exemplarTraceIdDestinations"])
+    return list(prometheus_source()["jsonData"]["exemplarTraceIdDestinations"])
 
 
-def data_source_types() -> dict[str, str]:
-    """Return the type of each provisioned data source, by its uid."""
-    return {each["uid"]: each["type"] for each in _data_sources()}
-
-
-def _data_sources() -> list[Mapping[str, Any]]:
+def prometheus_source() -> Mapping[str, Any]:
+    """Return the provisioned data source of Prometheus."""
     path = DEPLOY / "grafana/provisioning/datasources/spanscore.yaml"
-    return list(yaml.safe_load(path.read_text(encoding="utf-8"))["datasources"])
+    sources = yaml.safe_load(path.read_text(encoding="utf-8"))["datasources"]
+    (prometheus,) = (each for each in sources if each["type"] == "prometheus")
+    return dict(prometheus)

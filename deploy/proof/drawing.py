@@ -1,28 +1,66 @@
-"""Draws what the boards' queries answer. Plain, and not as Grafana draws it: it shows that the data is there."""
+"""Draws what the boards' queries answer. Plain, and not as Grafana draws it: it shows what there is to read."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-Series: TypeAlias = tuple[str, Sequence[tuple[float, float]]]
-"""What it is called, and its points: seconds and values."""
+Points: TypeAlias = Sequence[tuple[float, float]]
 
-_WIDTH: Final = 560
-_HEIGHT: Final = 170
-_COLOURS: Final = ("#2f7ed8", "#d8662f", "#3a9d5d", "#8b5cf6", "#c2255c", "#0c8599", "#e8a317", "#5c677d", "#74b816")
-_STYLE: Final = """
-body {font: 13px sans-serif; margin: 16px; width: 1180px; background: #f4f5f7; color: #1f2328}
-h1 {font-size: 18px; margin: 0 0 2px} h2 {font-size: 14px; margin: 0 0 6px} p {margin: 0 0 12px; color: #57606a}
-main {display: flex; flex-wrap: wrap; gap: 10px}
-section {background: white; border: 1px solid #d0d7de; padding: 10px; width: 562px; overflow: hidden}
-section.small {width: 265px} b {font-size: 30px; font-weight: 500}
-table {border-collapse: collapse; width: 100%} td, th {text-align: left; padding: 2px 8px 2px 0; font-size: 12px}
-small {color: #57606a; margin-right: 10px; white-space: nowrap}
-i {display: inline-block; width: 9px; height: 9px; margin-right: 4px}
+_PAGE: Final = 1440
+_GAP: Final = 8
+_COLUMNS: Final = 24
+_HEIGHT: Final = 150
+_LEFT: Final = 46
+_STYLE: Final = f"""
+body {{font: 13px sans-serif; margin: 14px; width: {_PAGE}px; background: #f4f5f7; color: #1f2328}}
+h1 {{font-size: 18px; margin: 0 0 2px}} h2 {{font-size: 13px; margin: 0 0 6px}} p {{margin: 0 0 12px; color: #57606a}}
+h3 {{font-size: 14px; margin: 6px 0 0; width: 100%}} main {{display: flex; flex-wrap: wrap; gap: {_GAP}px}}
+section {{background: white; border: 1px solid #d0d7de; padding: 8px; overflow: hidden; box-sizing: border-box}}
+b {{font-size: 30px; font-weight: 500}} table {{border-collapse: collapse; width: 100%}}
+td, th {{text-align: left; padding: 2px 8px 2px 0; font-size: 12px}}
+small {{color: #57606a; margin-right: 12px; white-space: nowrap}}
+i {{display: inline-block; width: 9px; height: 9px; margin-right: 4px}} em {{color: #57606a}}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A panel's title, and its width in columns of the board."""
+
+    title: str
+    columns: int
+
+    @property
+    def width(self) -> int:
+        """Return how wide the panel is, in pixels."""
+        return (_PAGE + _GAP) * self.columns // _COLUMNS - _GAP
+
+    def around(self, inside: str) -> str:
+        """Return the panel with something in it."""
+        return f'<section style="width:{self.width}px"><h2>{escape(self.title)}</h2>{inside}</section>'
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is drawn of a series: its name, its points, its colour, and numbers for the legend."""
+
+    name: str
+    points: Points
+    colour: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a graph spans: seconds, values from 0 on, and the unit of these."""
+
+    start_s: float
+    end_s: float
+    top: float
+    unit: str
 
 
 def page(title: str, note: str, sections: Iterable[str]) -> str:
@@ -31,78 +69,132 @@ def page(title: str, note: str, sections: Iterable[str]) -> str:
     return f"{head}<h1>{escape(title)}</h1><p>{escape(note)}</p><main>{''.join(sections)}</main>"
 
 
-def number(title: str, text: str) -> str:
+def heading(title: str) -> str:
+    """Return the title of a row of panels."""
+    return f"<h3>{escape(title)}</h3>"
+
+
+def number(frame: Frame, text: str, colour: str) -> str:
     """Return a panel that shows a number."""
-    return f"<section class=small><h2>{escape(title)}</h2><b>{escape(text)}</b></section>"
+    return frame.around(f'<b style="color:{colour}">{escape(text)}</b>')
 
 
-def rows(title: str, lines: Sequence[Mapping[str, str]]) -> str:
+def words(frame: Frame, text: str) -> str:
+    """Return a panel that has nothing to show, and says so."""
+    return frame.around(f"<em>{escape(text)}</em>")
+
+
+def rows(frame: Frame, lines: Sequence[Mapping[str, str]]) -> str:
     """Return a panel that shows a table."""
     columns = list(dict.fromkeys(name for line in lines for name in line))
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(line.get(name, str()))}</td>' for name in columns)}</tr>" for line in lines
     )
-    return f"<section><h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table></section>"
+    return frame.around(f"<table><tr>{head}</tr>{body}</table>")
 
 
-def graph(title: str, series: Sequence[Series], unit: str) -> str:
+def graph(frame: Frame, lines: Sequence[Line], scale: Scale) -> str:
     """Return a panel that shows lines over time."""
-    points = [point for _, line in series for point in line if not math.isnan(point[1])]
-    start, end = min(at for at, _ in points), max(at for at, _ in points)
-    top = max(value for _, value in points) or 1.0
-    across, up = _WIDTH / ((end - start) or 1.0), _HEIGHT / (top * 1.15)
-    drawn, legend = [], []
-    for index, (name, line) in enumerate(series):
-        colour = _COLOURS[index % len(_COLOURS)]
-        path = " ".join(
-            f"{(at - start) * across:.1f},{_HEIGHT - value * up:.1f}" for at, value in line if not math.isnan(value)
+    across, up = _along(frame, scale), _HEIGHT / scale.top
+    drawn = [
+        f'<polyline fill="none" stroke="{line.colour}" stroke-width="1.6" points="'
+        + " ".join(
+            f"{_LEFT + (at - scale.start_s) * across:.1f},{_HEIGHT - value * up:.1f}" for at, value in line.points
         )
-        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-        legend.append(f'<small><i style="background:{colour}"></i>{escape(name)}</small>')
-    axis = f'<text x="2" y="11" font-size="11" fill="#57606a">{escape(written(top, unit))}</text>'
-    return _svg(title, axis + "".join(drawn), "".join(legend))
+        + '"/>'
+        for line in lines
+    ]
+    return _svg(frame, _axis(scale) + "".join(drawn), lines)
 
 
-def heat_map(title: str, series: Sequence[Series]) -> str:
-    """Return a panel that shows how many were in which bucket; the series are cumulative, their names the bounds."""
-    ordered = sorted(series, key=lambda each: float(each[0]))
-    times = sorted({at for _, line in ordered for at, _ in line})
-    columns = [times[index] for index in range(0, len(times), max(1, len(times) // 60))]
-    width, height = _WIDTH / max(1, len(columns)), _HEIGHT / len(ordered)
-    below, cells, most = dict.fromkeys(columns, 0.0), [], 0.0
-    for row, (_, line) in enumerate(ordered):
-        values = dict(line)
-        for column, at in enumerate(columns):
-            here = values.get(at, math.nan)
-            count = here - below[at] if not math.isnan(here) else 0.0
-            below[at] = max(below[at], here) if not math.isnan(here) else below[at]
-            most = max(most, count)
-            cells.append((column * width, _HEIGHT - (row + 1) * height, count))
-    boxes = "".join(
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="#1d4ed8" '
-        f'fill-opacity="{count / (most or 1):.2f}"/>'
-        for x, y, count in cells
+def bars(frame: Frame, lines: Sequence[Line], scale: Scale, step_s: float) -> str:
+    """Return a panel that shows bars over time, one above the other, each for the step that ends at its moment."""
+    across, up, reached, drawn = _along(frame, scale), _HEIGHT / scale.top, dict[float, float](), []
+    for line in lines:
+        for at, value in line.points:
+            if value and at > scale.start_s:
+                x, base = _LEFT + (at - step_s - scale.start_s) * across, reached.get(at, 0.0)
+                reached[at] = base + value
+                size = f'width="{max(1, step_s * across - 2):.1f}" height="{value * up:.1f}"'
+                y = _HEIGHT - (base + value) * up
+                drawn.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{line.colour}"/>')
+    return _svg(frame, _axis(scale) + "".join(drawn), lines)
+
+
+def cells(frame: Frame, lines: Sequence[Line], colours: Mapping[float, str]) -> str:
+    """Return a panel that shows a row for each series; a moment has the colour of the highest bound it reaches."""
+    left, height = 190, _HEIGHT / max(1, len(lines))
+    moments = sorted({at for line in lines for at, _ in line.points})
+    width = (frame.width - left - 20) / max(1, len(moments))
+    drawn = []
+    for row, line in enumerate(lines):
+        y = row * height
+        drawn.append(f'<text x="0" y="{y + height * 0.7:.1f}" font-size="11">{escape(line.name)}</text>')
+        for at, value in line.points:
+            colour = colours[max(bound for bound in colours if value >= bound)]
+            x = left + moments.index(at) * width
+            size = f'width="{width - 1:.1f}" height="{height - 2:.1f}"'
+            drawn.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{colour}"/>')
+    return _svg(frame, "".join(drawn), ())
+
+
+def heat_map(frame: Frame, buckets: Sequence[Line], scale: Scale) -> str:
+    """Return a panel that shows how many were in which bucket; buckets are cumulative, their names the bounds."""
+    ordered = sorted(buckets, key=lambda each: float(each.name))
+    moments = sorted({at for line in ordered for at, _ in line.points})
+    width, height = (frame.width - _LEFT - 20) / max(1, len(moments)), _HEIGHT / len(ordered)
+    below, counted = dict.fromkeys(moments, 0.0), []
+    for row, line in enumerate(ordered):
+        for at, value in line.points:
+            counted.append((moments.index(at), row, value - below[at]))
+            below[at] = value
+    most = max((count for _, _, count in counted), default=1) or 1
+    boxes = [
+        f'<rect x="{_LEFT + column * width:.1f}" y="{_HEIGHT - (row + 1) * height:.1f}" width="{width:.1f}" '
+        f'height="{height:.1f}" fill="#1d4ed8" fill-opacity="{count / most:.2f}"/>'
+        for column, row, count in counted
         if count > 0
+    ]
+    axis = "".join(
+        f'<text x="0" y="{_HEIGHT - row * height - 2:.1f}" font-size="10" fill="#57606a">'
+        f"{escape(bound.name if bound.name == '+Inf' else written(float(bound.name), scale.unit))}</text>"
+        for row, bound in enumerate(ordered)
     )
-    bounds = f"<small>buckets from {escape(ordered[0][0])} to {escape(ordered[-1][0])}, bottom to top</small>"
-    return _svg(title, boxes, bounds)
+    return _svg(frame, axis + "".join(boxes), ())
 
 
 def written(value: float, unit: str) -> str:
     """Return a number as a person writes it."""
-    if unit == "percentunit":
-        return f"{100 * value:.1f} %"
-    if unit == "s":
-        return f"{1000 * value:.0f} ms" if value < 1 else f"{value:.1f} s"
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits are enough
+    match unit:
+        case "percentunit":
+            return f"{100 * value:.1f} %"
+        case "s":
+            return f"{1000 * value:.0f} ms" if value < 1 else f"{value:.1f} s"
+        case "bytes":
+            return f"{value / 2**20:.1f} MiB"
+        case "none":
+            return f"{value:,.0f}"
+    return f"{value:.2f} {unit.removeprefix('suffix:').strip()}"
 
 
-def points(found: Mapping[str, Any]) -> Sequence[tuple[float, float]]:
-    """Return the points of a series as Prometheus answers it."""
-    return [(float(at), float(value)) for at, value in found["values"]]
+def _along(frame: Frame, scale: Scale) -> float:
+    return (frame.width - _LEFT - 20) / ((scale.end_s - scale.start_s) or 1.0)
 
 
-def _svg(title: str, drawn: str, legend: str) -> str:
-    size = f'width="{_WIDTH}" height="{_HEIGHT}"'
-    return f"<section><h2>{escape(title)}</h2><svg {size}>{drawn}</svg><div>{legend}</div></section>"
+def _axis(scale: Scale) -> str:
+    return "".join(
+        f'<line x1="{_LEFT}" x2="{_PAGE}" y1="{_HEIGHT * (1 - part):.1f}" y2="{_HEIGHT * (1 - part):.1f}" '
+        f'stroke="#e3e6ea"/><text x="0" y="{_HEIGHT * (1 - part) + 4 + 6 * part:.1f}" font-size="10" fill="#57606a">'
+        f"{escape(written(part * scale.top, scale.unit))}</text>"
+        for part in (0, 0.5, 1)
+    )
+
+
+def _svg(frame: Frame, drawn: str, legend: Sequence[Line]) -> str:
+    names = "".join(
+        f'<small><i style="background:{line.colour}"></i>{escape(line.name)} {escape(line.note)}</small>'
+        for line in legend
+    )
+    size = f'width="{frame.width - 18}" height="{_HEIGHT + 4}"'
+    return frame.around(f"<svg {size}>{drawn}</svg><div>{names}</div>")

@@ -42,6 +42,18 @@ class Programs:
         found = shutil.which(name, path=self._path)
         return Path(found).resolve() if found else None
 
+    def path(self, name: str) -> Path:
+        """Return where a program is.
+
+        Raises:
+            AssertionError: it is not there.
+        """
+        found = self.find(name)
+        if found is None:
+            message = f"{name} is not there"
+            raise AssertionError(message)
+        return found
+
     def missing(self, *names: str) -> str | None:
         """Say what is missing and where to get it, or return None."""
         absent = [f"{name} is not there ({HOW_TO_GET[name]})" for name in names if self.find(name) is None]

@@ -23,11 +23,17 @@ class Prometheus:
 
     def series(self, query: str, *, instant: bool = True, minutes: float = 10) -> list[Mapping[str, Any]]:
         """Return the series of a query that have a number, now or at any moment of the last minutes."""
-        if instant:
-            found = self._ask("query", query=query)["result"]
-            return [each for each in found if not math.isnan(float(each["value"][1]))]
         now = time.time()
-        found = self._ask("query_range", query=query, start=now - 60 * minutes, end=now, step="2")["result"]
+        return self.moment(query, now) if instant else self.graph(query, now - 60 * minutes, now, 2)
+
+    def moment(self, query: str, at_s: float) -> list[Mapping[str, Any]]:
+        """Return the series of a query that have a number at a moment."""
+        found = self._ask("query", query=query, time=at_s)["result"]
+        return [each for each in found if not math.isnan(float(each["value"][1]))]
+
+    def graph(self, query: str, start_s: float, end_s: float, step_s: float) -> list[Mapping[str, Any]]:
+        """Return the series of a query that have a number at any step of a time range."""
+        found = self._ask("query_range", query=query, start=start_s, end=end_s, step=step_s)["result"]
         return [each for each in found if any(not math.isnan(float(value)) for _, value in each["values"])]
 
     def number(self, query: str) -> float:

@@ -58,7 +58,7 @@ class Stack:
         path = placed(
             "jaeger/jaeger.yaml", self.directory, {f"0.0.0.0:{port}": at[name] for port, name in ports.items()}
         )
-        self.running.start("jaeger", [self._program(JAEGER), "--config", path])
+        self.running.start("jaeger", [self._programs.path(JAEGER), "--config", path])
         self.running.wait_for("Jaeger is ready", lambda: get(f"http://{at['query']}/api/services"))
         self.running.wait_for("Jaeger's health check", lambda: get(f"http://{at['health']}/status"))
 
@@ -84,7 +84,7 @@ class Stack:
     ) -> None:
         """Start a Collector with a shipped configuration."""
         path = placed(shipped, self.directory, moved)
-        self.running.start("collector", [self._program(COLLECTOR), "--config", path], environment)
+        self.running.start("collector", [self._programs.path(COLLECTOR), "--config", path], environment)
         self.running.wait_for("the Collector is ready", lambda: "Everything is ready" in self.running.said("collector"))
 
     def start_prometheus(self) -> None:
@@ -95,7 +95,7 @@ class Stack:
         moved = {"spanscore:9464": at["metrics"], "interval: 5s": "interval: 1s", "rules.yaml": "prometheus-rules.yaml"}
         path = placed("prometheus/prometheus.yaml", self.directory, moved)
         command = [
-            self._program(PROMETHEUS),
+            self._programs.path(PROMETHEUS),
             f"--config.file={path}",
             f"--storage.tsdb.path={self.directory / 'prometheus'}",
             f"--web.listen-address={at['prometheus']}",
@@ -131,10 +131,3 @@ class Stack:
         if self._files == IN_LINE:
             moved["0.0.0.0:14317"] = at["scored"]
         return moved
-
-    def _program(self, name: str) -> Path:
-        path = self._programs.find(name)
-        if path is None:
-            message = f"{name} is not there"
-            raise AssertionError(message)
-        return path

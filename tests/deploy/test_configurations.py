@@ -162,7 +162,7 @@ def test_grafana_is_given_what_the_boards_ask() -> None:
 
     assert {"prometheus": "prometheus", "jaeger": "jaeger"} == {each["uid"]: each["type"] for each in sources}
     assert {"trace_id"} == {each["name"] for each in destinations}
-    assert "jaeger" in {each.get("datasourceUid") for each in destinations}
+    assert ["http://localhost:16686/trace/$${__value.raw}"] == [each.get("url") for each in destinations]
 
 
 def test_image_runs_without_rights() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from deadline import DEADLINE_S
 from spanscore.instruments import SCORE_INSTRUMENTS, Instrument, InstrumentKind
@@ -24,7 +25,8 @@ SELECTOR = re.compile(r"(?<![\w$])([a-z]\w*)\{(.*?)\}(?=[\[\s),]|$)")
 LABEL = re.compile(r'(\w+)(?:=~|!~|!=|=)"')
 GROUPING = re.compile(r"\bby \(([^)]*)\)")
 NAME = re.compile(r"\b(?:spanscore|gen_ai)_\w+")
-GRAFANAS_OWN = {"__range", "__rate_interval"}
+TARGET = {"job", "instance"}  # which Prometheus adds to every series that it scrapes
+GRAFANAS_OWN = {"__range", "__interval", "__auto_interval_window"}
 
 
 def names_of(instrument: Instrument) -> set[str]:
@@ -82,7 +84,7 @@ def test_queries_name_metrics_and_labels_that_exist(expression: str) -> None:
 
     assert found <= INSTRUMENTS.keys()
     for grouping in GROUPING.findall(expression):
-        assert {label.strip() for label in grouping.split(",")} <= LABELS | {"le"}
+        assert {label.strip() for label in grouping.split(",")} <= LABELS | TARGET | {"le"}
 
 
 def test_every_board_variable_that_is_used_is_there() -> None:
@@ -93,7 +95,7 @@ def test_every_board_variable_that_is_used_is_there() -> None:
         grafanas = {name for name in used if name.startswith("__")}
 
         assert used - grafanas <= defined
-        assert grafanas <= GRAFANAS_OWN | {"__all", "__data", "__url_time_range"}
+        assert grafanas <= GRAFANAS_OWN | {"__all", "__data", "__value", "__url_time_range"}
 
 
 def test_links_lead_to_boards_that_are_there() -> None:
@@ -127,3 +129,15 @@ def test_every_metric_of_scores_is_on_a_board() -> None:
     }
 
     assert measured <= shown
+
+
+def test_kubectl_can_apply_each_board() -> None:
+    """A config map fits into the annotation in which `kubectl apply` keeps what it applied."""
+    generated = yaml.safe_load((GRAFANA / "dashboards" / "kustomization.yaml").read_text(encoding="utf-8"))
+    for config_map in generated["configMapGenerator"]:
+        data = {name: (GRAFANA / "dashboards" / name).read_text(encoding="utf-8") for name in config_map["files"]}
+
+        assert len(json.dumps({"data": data})) < 250_000
+    assert sorted(path.name for path in (GRAFANA / "dashboards").glob("*.json")) == sorted(
+        name for config_map in generated["configMapGenerator"] for name in config_map["files"]
+    )

@@ -1,0 +1,123 @@
+"""The part of the board `spanscore` about spanscore itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from grafana_foundation_sdk.builders import dashboard
+
+from looks import BLUE, BYTES, SECONDS, SHARE, SPANS_PER_SECOND, Says
+from panels import Query, bars, lines
+from promql import EVERYTHING, RANKED, increase, of, quantile, rate, step
+
+_SPANS: Final = "spanscore_spans"
+_LATENCY: Final = "spanscore_score_latency_seconds"
+_NO_METRICS: Final = "Prometheus has nothing of spanscore. Does it scrape /metrics, and does spanscore run?"
+_NO_TRACES: Final = "No trace was closed in this time range. Send spans, or widen the range."
+
+
+def add(made: dashboard.Dashboard) -> None:
+    """Add the part."""
+    made.with_row(dashboard.Row("spanscore itself"))
+    _flow(made)
+    _losses(made)
+    _resources(made)
+
+
+def _flow(made: dashboard.Dashboard) -> None:
+    closed: Query = ("in closed traces", rate(f"{_SPANS}_closed_total", EVERYTHING))
+    made.with_panel(
+        lines(
+            Says("Spans", "Received = in closed traces + live + late + refused + dropped.", _NO_METRICS),
+            ("received", rate(f"{_SPANS}_received_total", EVERYTHING)),
+            closed,
+            unit=SPANS_PER_SECOND,
+        )
+    )
+    made.with_panel(
+        lines(
+            Says("Open traces", "They wait for their root span, or for late children.", _NO_METRICS),
+            ("traces", "sum(spanscore_traces_open)"),
+            ("spans in them", "sum(spanscore_spans_live)"),
+        )
+    )
+    made.with_panel(
+        bars(
+            Says("Why traces were closed", "All should be root_ended.", _NO_TRACES),
+            *_most("{{spanscore_close_reason}}", "spanscore_traces_closed_total", "spanscore_close_reason", 10),
+            ("scored again", step("spanscore_traces_revised_total", EVERYTHING)),
+        )
+    )
+    said = (
+        "From a root span's arrival until its scores go out, the decision delay included; and how long it took to read "
+        "and evaluate a trace."
+    )
+    made.with_panel(
+        lines(
+            Says("Latency", said, _NO_TRACES),
+            ("score p50", quantile(0.5, _LATENCY, EVERYTHING)),
+            ("score p95", quantile(0.95, _LATENCY, EVERYTHING)),
+            ("evaluation p95", quantile(0.95, "spanscore_evaluation_duration_seconds", EVERYTHING)),
+            unit=SECONDS,
+        )
+    )
+
+
+def _losses(made: dashboard.Dashboard) -> None:
+    reason = "spanscore_reason"
+    made.with_panel(
+        bars(
+            Says(
+                "Late, refused and dropped spans",
+                "Scores of their traces may be wrong.",
+                "None: no span was late, refused or dropped.",
+            ),
+            *_most("late: {{spanscore_reason}}", f"{_SPANS}_late_total", reason, 4),
+            *_most("refused: {{spanscore_reason}}", f"{_SPANS}_refused_total", reason, 4),
+            *_most("dropped: {{spanscore_reason}}", f"{_SPANS}_dropped_total", reason, 4),
+        )
+    )
+    failures, export = "spanscore_export_failures_total", "export: {{spanscore_emitter}} {{spanscore_reason}}"
+    errors = "spanscore_evaluation_errors_total"
+    evaluator = "evaluator: {{gen_ai_evaluation_name}} {{error_type}}"
+    made.with_panel(
+        bars(
+            Says(
+                "Failures of exporters and evaluators",
+                "What an exporter missed, and evaluations in which the evaluator went wrong.",
+                "None: no exporter and no evaluator failed.",
+            ),
+            *_most(export, failures, f"spanscore_emitter, {reason}", 6),
+            *_most(evaluator, errors, "gen_ai_evaluation_name, error_type", 6),
+        )
+    )
+
+
+def _resources(made: dashboard.Dashboard) -> None:
+    full = "max by (spanscore_queue) (spanscore_queue_size / spanscore_queue_capacity)"
+    at_end = "spanscore_queue_size @ end() / spanscore_queue_capacity @ end()"
+    fullest = f"topk(10, max by (spanscore_queue) ({at_end}))"
+    made.with_panel(
+        lines(
+            Says("Queues and storage", "How full they are.", _NO_METRICS),
+            ("{{spanscore_queue}}", of(full, "spanscore_queue", fullest)),
+            ("storage", "max(spanscore_storage_size_bytes / spanscore_storage_capacity_bytes) or on () vector(0)"),
+            unit=SHARE,
+            shade=BLUE,
+        )
+    )
+    largest = "topk(10, spanscore_memory_held_bytes @ end())"
+    made.with_panel(
+        lines(
+            Says("Memory of spans", "Of the ten processes that hold the most.", _NO_METRICS),
+            ("{{instance}}", of("spanscore_memory_held_bytes", "instance", largest)),
+            unit=BYTES,
+            shade=BLUE,
+        )
+    )
+
+
+def _most(legend: str, metric: str, by: str, many: int) -> tuple[Query]:
+    """Return what a counter grows by in each step, for the labels that it grew by most in the time range."""
+    most = f"topk({many}, {increase(metric, EVERYTHING, by, RANKED)} > 0)"
+    return ((legend, of(step(metric, EVERYTHING, by), by, most)),)

@@ -1,0 +1,156 @@
+"""An hour of made-up history, always the same: ten agents, six evaluators and fifteen tools, some of which fail.
+
+Written as spanscore's own page for Prometheus, scrape after scrape, so that names and labels are the product's.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spanscore.instruments import (
+    AGENT_TOOL_CALLS,
+    CONSECUTIVE_SAME,
+    EVALUATIONS,
+    RUNS,
+    SCORE,
+    TOOL_DURATION,
+    Instrument,
+)
+from spanscore.metrics.accumulation import Accumulation
+from spanscore.metrics.exposition import Exposition
+from spanscore.own_instruments import OWN_INSTRUMENTS
+
+END_S: Final = 1_767_267_600
+"""2026-01-01 11:40 UTC: where the history ends, and queries of it."""
+MINUTES: Final = 70
+"""Longer than the boards show: a window before their first moment is not empty."""
+SCRAPE_S: Final = 30
+
+AGENTS: Final = (
+    *("approvals", "billing", "catalogue", "disputes", "invoices"),
+    *("onboarding", "refunds", "search", "shipping", "support"),
+)
+EVALUATORS: Final = ("arguments", "budget", "health", "order", "policy", "trajectory")
+TOOLS: Final = tuple(
+    f"{verb}_{noun}" for noun in ("customer", "order", "parcel") for verb in ("find", "get", "set", "list", "close")
+)
+
+_OPENMETRICS: Final = "application/openmetrics-text"
+_SAMPLE: Final = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+_TARGET: Final = 'instance="spanscore:9464",job="spanscore"'
+_OWN: Final = {each.name: each for each in OWN_INSTRUMENTS}
+_TYPICAL_S: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that fails."""
+
+    agent: str
+    at_s: int
+
+
+class History:
+    """The hour: what a Prometheus has of it, and which runs fail in it."""
+
+    def __init__(self) -> None:
+        self.failures: Final[list[Failure]] = []
+        self._random = random.Random(5)  # noqa: S311 - a history, not a secret
+        self._page: Final = Exposition()
+        self._spans = 0
+
+    def write(self, path: Path) -> None:
+        """Write every scrape of it, for `promtool tsdb create-blocks-from openmetrics`."""
+        start_s = END_S - 60 * MINUTES
+        with path.open("w", encoding="utf-8") as file:
+            for at_s in range(start_s, END_S + 1, SCRAPE_S):
+                if at_s > start_s:
+                    self._pass(at_s)
+                file.writelines(f"{line} {at_s}\n" for line in self._scraped())
+            file.write("# EOF\n")
+
+    def _scraped(self) -> Iterator[str]:
+        yield f"up{{{_TARGET}}} 1"
+        _, body = self._page.page(_OPENMETRICS)
+        for name, labels, value in _SAMPLE.findall(body.decode()):
+            yield f"{name}{{{labels and labels + ','}{_TARGET}}} {value}"
+
+    def _pass(self, at_s: int) -> None:
+        """Let the seconds of one scrape pass: each agent has a run in every other one."""
+        for index, agent in enumerate(AGENTS):
+            if self._random.random() < 1 / 2:
+                self._run(agent, "shop" if index % 2 else "desk", at_s, trouble=0.03 + 0.07 * (index % 4 == 0))
+        self._own(at_s)
+
+    def _run(self, agent: str, service: str, at_s: int, trouble: float) -> None:
+        # An incident: for ten minutes, half of the runs of one agent fail.
+        trouble = 0.5 if agent == "refunds" and 1500 < END_S - at_s < 2100 else trouble  # noqa: PLR2004 - see above
+        failing = self._random.random() < trouble
+        if failing:
+            self.failures.append(Failure(agent, at_s))
+        word = "fail" if failing else "none" if self._random.random() < trouble / 4 else "pass"
+        self._page.record(RUNS, 1, (word, agent, service))
+        guilty = self._random.sample(EVALUATORS, k=self._random.choice((1, 1, 2))) if failing else ()
+        for name in EVALUATORS:
+            self._evaluate(name, agent, service, "fail" if name in guilty else "skipped" if word == "none" else "pass")
+        self._call(agent, service, trouble)
+
+    def _evaluate(self, name: str, agent: str, service: str, outcome: str) -> None:
+        odd = outcome == "pass" and self._random.random() < 1 / 40
+        outcome = self._random.choice(("skipped", "failed")) if odd else outcome
+        self._page.record(EVALUATIONS, 1, (name, outcome, agent, service))
+        if outcome in {"pass", "fail"}:
+            value = self._random.uniform(0, 0.7) if outcome == "fail" else self._random.choice((0.85, 0.93, 1.0, 1.0))
+            self._page.record(SCORE, value, (name, agent, service))
+        elif outcome == "failed":
+            self._page.record(_OWN["spanscore.evaluation.errors"], 1, (name, "ValueError"))
+
+    def _call(self, agent: str, service: str, trouble: float) -> None:
+        first, count = 3 * AGENTS.index(agent), self._random.randint(2, 6)
+        for _ in range(count):
+            tool = TOOLS[(first + self._random.randrange(3)) % len(TOOLS)]
+            error = self._random.choice(("timeout", "HTTPError")) if self._random.random() < trouble else None
+            self._page.record(TOOL_DURATION, self._random.expovariate(1 / _TYPICAL_S), (tool, error, agent, service))
+        self._page.record(AGENT_TOOL_CALLS, count, (agent, service))
+        repeated = self._random.choice((0, 0, 0, 1, 2)) if self._random.random() > trouble else 6
+        self._page.record(CONSECUTIVE_SAME, repeated, ("trajectory", agent, service))
+        self._spans += count + 1
+
+    def _own(self, at_s: int) -> None:
+        """Record what spanscore says of itself, some of it gone wrong."""
+        page, own = self._page, _OWN
+        page.record(own["spanscore.spans.received"], self._spans + 1)
+        page.record(own["spanscore.spans.closed"], self._spans)
+        page.record(own["spanscore.traces.closed"], 5, ("root_ended",))
+        page.record(own["spanscore.traces.revised"], at_s % 4 == 0)
+        page.record(own["spanscore.score.latency"], self._random.uniform(2, 4))
+        page.record(own["spanscore.evaluation.duration"], self._random.uniform(0.001, 0.02))
+        self._spans = 0
+        if self._random.random() < 1 / 15:
+            page.record(own["spanscore.traces.closed"], 1, ("timed_out",))
+            page.record(own["spanscore.spans.late"], 2, ("after_close",))
+            page.record(own["spanscore.spans.dropped"], 1, ("duplicate",))
+            page.record(own["spanscore.spans.refused"], 1, ("malformed",))
+            page.record(own["spanscore.export.failures"], 1, ("otlp", "unavailable"))
+        for name, values, number in _GAUGES:
+            _observe(page, own[name], values, number + self._random.randrange(5))
+
+
+_GAUGES: Final = (
+    ("spanscore.traces.open", (), 7),
+    ("spanscore.spans.live", (), 40),
+    ("spanscore.memory.held", (), 5_000_000),
+    ("spanscore.queue.size", ("requests",), 12),
+    ("spanscore.queue.capacity", ("requests",), 1000),
+    ("spanscore.storage.size", (), 3_000_000),
+    ("spanscore.storage.capacity", (), 1_000_000_000),
+)
+
+
+def _observe(page: Accumulation, instrument: Instrument, values: tuple[str, ...], number: float) -> None:
+    page.observe(instrument, lambda: {values: number})
