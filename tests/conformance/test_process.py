@@ -38,6 +38,9 @@ def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
+ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port by default may be another program's
+
+
 def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
     """Listeners are on localhost by default; other addresses need TLS and authentication, or the operator's word."""
     defaults = config.default().for_serve()
@@ -51,7 +54,7 @@ def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
     endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters.prometheus.endpoint)
     assert {"localhost"} == {endpoint.host for endpoint in endpoints}  # type: ignore[union-attr]  # single ones
     for key in ("grpc", "http"):
-        exposed = f'receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
+        exposed = f'{ELSEWHERE}receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
         with pytest.raises(ConfigError, match="can be reached from other machines: configure 'tls'"), serving(exposed):
             pass
         with serving(exposed, insecure=True):
