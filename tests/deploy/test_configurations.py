@@ -34,7 +34,7 @@ SCALED = ["load-balanced", "kafka"]
 
 needs_compose = pytest.mark.skipif(
     shutil.which("compose-go") is None,
-    reason="needs the program compose-go: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH",
+    reason="needs the program compose-go: `deploy/prove --build`, then add `deploy/prove --where` to the PATH",
 )
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None,
@@ -66,7 +66,7 @@ def test_spanscore_takes_its_configuration(path: Path, tmp_path: Path, monkeypat
 
 @pytest.mark.skipif(
     shutil.which("otelcol") is None,
-    reason="needs the program otelcol: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH",
+    reason="needs the program otelcol: `deploy/prove --build`, then add `deploy/prove --where` to the PATH",
 )
 @pytest.mark.parametrize("shipped", COLLECTOR)
 def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
