@@ -34,7 +34,7 @@ def build(programs: Programs, directory: Path, wanted: Collection[str], minutes:
     commands = _Commands(None if minutes is None else time.monotonic() + 60 * minutes)
     reasons = {}
     for name in (each for each in REQUIREMENTS if each in wanted and not programs.given_up(each)):
-        if programs.find(name) is not None:
+        if name not in _BUILT or programs.find(name) is not None:
             continue
         try:
             _BUILT[name](directory, commands)

@@ -11,7 +11,8 @@ import compose_proof
 import files_proof
 import forms_proof
 import gateway_proof
-from programs import COLLECTOR, COMPOSE, JAEGER, PHOENIX, PROMETHEUS, PROMTOOL, Programs
+import image_proof
+from programs import COLLECTOR, COMPOSE, JAEGER, PHOENIX, PROMETHEUS, PROMTOOL, ROOT, Programs
 from results import Results
 
 
@@ -75,6 +76,12 @@ PARTS: Final = (
         "an agent with the configuration of deploy/kubernetes/sidecar",
         (JAEGER,),
         lambda asked: forms_proof.prove_sidecar(asked.results, asked.programs, asked.directory),
+    ),
+    Part(
+        "image",
+        "the image's environment as each manifest runs it: its user, no rights, a root that cannot be written",
+        (ROOT,),
+        lambda asked: image_proof.prove(asked.results, asked.programs, asked.directory, asked.kept),
     ),
     Part(
         "phoenix",

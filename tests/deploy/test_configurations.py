@@ -154,6 +154,15 @@ def test_compose_asks_each_service_how_it_is() -> None:
     assert "HEALTHCHECK" in (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
 
 
+def test_compose_gives_no_rights() -> None:
+    """No service has a capability or can gain one, and spanscore's root cannot be written."""
+    for name, service in compose().items():
+        assert (["ALL"], ["no-new-privileges:true"]) == (service["cap_drop"], service["security_opt"]), name
+    for name in ("spanscore", "agent"):
+        assert compose()[name]["read_only"] is True
+        assert "user" not in compose()[name]  # that of the image
+
+
 def test_grafana_is_given_what_the_boards_ask() -> None:
     """The data sources have the types that the boards' variables choose from, and exemplars lead to Jaeger."""
     sources = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/spanscore.yaml").read_text())["datasources"]
