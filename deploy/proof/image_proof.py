@@ -21,7 +21,7 @@ from results import Results
 from shipped import DEPLOY
 
 _SOURCES: Final = DEPLOY.parent
-_RECORDING: Final = _SOURCES / "tests" / "corpus" / "google-adk-oi.jsonl.gz"
+RECORDING: Final = _SOURCES / "tests" / "corpus" / "google-adk-oi.jsonl.gz"
 _TOKEN: Final = "a token of the proof"  # noqa: S105 - it opens nothing
 _NO_CAPABILITY: Final = "0" * 16
 _NOT_WRITTEN: Final = ("/a", "/tmp/a", "/usr/a", "/opt/spanscore/a", "/etc/spanscore/a", "/var/lib/a")  # noqa: S108
@@ -41,34 +41,42 @@ def prove(results: Results, programs: Programs, directory: Path, kept: Path | No
         "Kubernetes, sidecar: the same": _sidecar,
     }
     image = dockerfile.read()
-    built = (kept or directory) / f"image-{_key(image)}" / "spanscore"
+    place_of_image = kept or directory
     for number, (claim, proof) in enumerate(claims.items()):
         if results.lacks(programs, claim, ROOT):
             continue
         place = directory / str(number)
         place.mkdir()
         with Running(place) as running:
-            results.check(claim, partial(proof, running, place, image, built))
+            results.check(claim, partial(proof, running, place, image, place_of_image))
 
 
-def _build(_running: Running, _place: Path, image: Image, built: Path) -> str:
-    done = built.parent / "done"
+def built(kept: Path) -> Path:
+    """Return what stands for the image's /opt/spanscore, kept in a directory until anything of it is another."""
+    image = dockerfile.read()
+    made = kept.resolve() / f"image-{_key(image)}" / "spanscore"
+    done = made.parent / "done"
     if not done.exists():
-        for old in built.parent.parent.glob("image-*"):
+        for old in kept.glob("image-*"):
             shutil.rmtree(old)
-        build(image, _SOURCES, built)
+        build(image, _SOURCES, made)
         done.touch()
-    return f"{len(list(built.rglob('*.dist-info')))} distributions; the last stage, which is Debian's, was not run"
+    return made
 
 
-def _compose(running: Running, place: Path, image: Image, built: Path) -> str:
+def _build(_running: Running, _place: Path, _image: Image, kept: Path) -> str:
+    count = len(list(built(kept).rglob("*.dist-info")))
+    return f"{count} distributions; the last stage, which is Debian's, was not run"
+
+
+def _compose(running: Running, place: Path, image: Image, kept: Path) -> str:
     service = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text(encoding="utf-8"))["services"]["spanscore"]
     assert service["read_only"], "its root can be written"
     mounts = dict(each.split(":")[:2] for each in service["volumes"])
     files = {inside: (DEPLOY / "compose" / path).resolve() for path, inside in mounts.items() if path.startswith(".")}
     # A new volume has the owner and the mode that the directory has in the image.
     form = Form([*image.entry_point, *service["command"]], files, Volume(image.volume, image.user, "0750"))
-    container = _started(running, place, image, built, form)
+    container = _started(running, place, image, kept, form)
     health = partial(container.run, *image.health)
     running.wait_for("the health check is content", lambda: health().returncode == 0)
     _check_rights(container, image)
@@ -81,13 +89,13 @@ def _compose(running: Running, place: Path, image: Image, built: Path) -> str:
     assert stopped.returncode == 1, f"of a stopped process the health check says {stopped.returncode}"
     running.wait_for("the health check is content again", lambda: health().returncode == 0)
     (place / "silent").mkdir()
-    silent = _started(running, place / "silent", image, built, Form(["sleep", "600"], files, form.volume))
+    silent = _started(running, place / "silent", image, kept, Form(["sleep", "600"], files, form.volume))
     alone = silent.run(*image.health)
     assert alone.returncode == 1, f"nobody listens, and the health check ends with {alone.returncode}: {alone.stderr}"
     return f"{scores}; the health check ends with 0, stopped with {stopped.returncode}, and with 1 where nobody listens"
 
 
-def _gateway(running: Running, place: Path, image: Image, built: Path) -> str:
+def _gateway(running: Running, place: Path, image: Image, kept: Path) -> str:
     pod, container = _pod("base/statefulset.yaml", "containers")
     token = place / "token"
     token.write_text(_TOKEN, encoding="utf-8")
@@ -99,14 +107,14 @@ def _gateway(running: Running, place: Path, image: Image, built: Path) -> str:
     }
     send = ("--endpoint", "http://localhost:4317", "--protocol", "grpc", "--header", f"authorization=Bearer {_TOKEN}")
     return _kubernetes(
-        running, _started(running, place, image, built, _form(pod, container, image, files)), container, send
+        running, _started(running, place, image, kept, _form(pod, container, image, files)), container, send
     )
 
 
-def _sidecar(running: Running, place: Path, image: Image, built: Path) -> str:
+def _sidecar(running: Running, place: Path, image: Image, kept: Path) -> str:
     pod, container = _pod("sidecar/agent.yaml", "initContainers")
     files = {"/etc/spanscore/spanscore.yaml": DEPLOY / "kubernetes" / "sidecar" / "spanscore.yaml"}
-    return _kubernetes(running, _started(running, place, image, built, _form(pod, container, image, files)), container)
+    return _kubernetes(running, _started(running, place, image, kept, _form(pod, container, image, files)), container)
 
 
 def _kubernetes(running: Running, started: Container, manifest: Mapping[str, Any], send: tuple[str, ...] = ()) -> str:
@@ -141,9 +149,9 @@ def _form(pod: Mapping[str, Any], container: Mapping[str, Any], image: Image, fi
     return Form([*image.entry_point, *container["args"]], files, volume)
 
 
-def _started(running: Running, place: Path, image: Image, built: Path, form: Form) -> Container:
-    container = Container(running, place, image, built)
-    files = {**form.files, "/srv/recording.jsonl.gz": _RECORDING}
+def _started(running: Running, place: Path, image: Image, kept: Path, form: Form) -> Container:
+    container = Container(running, place, image, built(kept))
+    files = {**form.files, "/srv/recording.jsonl.gz": RECORDING}
     container.start(place.name, Form(form.command, files, form.volume))
     running.wait_for(
         "its files are there", lambda: container.run("test", "-s", "/srv/recording.jsonl.gz").returncode == 0

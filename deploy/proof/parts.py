@@ -12,7 +12,8 @@ import files_proof
 import forms_proof
 import gateway_proof
 import image_proof
-from programs import COLLECTOR, COMPOSE, JAEGER, PHOENIX, PROMETHEUS, PROMTOOL, ROOT, Programs
+import systemd_proof
+from programs import COLLECTOR, COMPOSE, JAEGER, PHOENIX, PROMETHEUS, PROMTOOL, ROOT, SYSTEMD, Programs
 from results import Results
 
 
@@ -82,6 +83,12 @@ PARTS: Final = (
         "the image's environment as each manifest runs it: its user, no rights, a root that cannot be written",
         (ROOT,),
         lambda asked: image_proof.prove(asked.results, asked.programs, asked.directory, asked.kept),
+    ),
+    Part(
+        "systemd",
+        "the unit of deploy/systemd, by a system's instance of systemd",
+        (ROOT, SYSTEMD),
+        lambda asked: systemd_proof.prove(asked.results, asked.programs, asked.directory, asked.kept),
     ),
     Part(
         "phoenix",

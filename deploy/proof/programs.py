@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,10 @@ CHROMIUM: Final = "chromium"
 ROOT: Final = "root"
 """The right to make name spaces, and the programs that do: a proof of somebody without any right begins with it."""
 
+SYSTEMD: Final = "systemd"
+MANAGER: Final = Path("/lib/systemd/systemd")
+CGROUPS: Final = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
+
 _SPACES: Final = ("unshare", "nsenter", "setpriv", "ip")
 _WITH_GO: Final = "`deploy/prove --build` builds it with Go, https://go.dev/dl"
 _OF_DEBIAN: Final = "on Debian and Ubuntu: apt-get install prometheus, or as root `deploy/prove --build`"
@@ -29,7 +34,8 @@ HOW_TO_GET: Final = {
     PROMETHEUS: _OF_DEBIAN,
     PROMTOOL: _OF_DEBIAN,
     PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",
-    ROOT: "run this part as root, with unshare, nsenter and setpriv of util-linux, and ip of iproute2",
+    ROOT: "run this part as root, on a machine that lets it make name spaces, with util-linux and iproute2",
+    SYSTEMD: "on Debian and Ubuntu: apt-get install systemd; and control groups that root may change",
     CHROMIUM: "on Debian: apt-get install chromium",
 }
 REQUIREMENTS: Final = tuple(name for name in HOW_TO_GET if name != CHROMIUM)
@@ -53,10 +59,19 @@ class Programs:
             # Not resolved: a link is what says that it is of an environment.
             return self._phoenix.absolute() if self._phoenix and self._phoenix.exists() else None
         if name == ROOT:
-            found = all(shutil.which(each, path=self._path) for each in _SPACES) and os.geteuid() == 0
-            return Path("/") if found else None
+            return Path("/") if os.geteuid() == 0 and self._may_make_spaces() else None
+        if name == SYSTEMD:
+            groups = any(os.access(each / "cgroup.procs", os.W_OK) for each in CGROUPS)
+            return MANAGER if groups and MANAGER.exists() and shutil.which("systemctl", path=self._path) else None
         program = shutil.which(name, path=self._path)
         return Path(program).resolve() if program else None
+
+    def _may_make_spaces(self) -> bool:
+        """Say so by making some: root in a container often may not."""
+        unshare = shutil.which("unshare", path=self._path)
+        if unshare is None or not all(shutil.which(each, path=self._path) for each in _SPACES):
+            return False
+        return subprocess.run([unshare, "--mount", "--net", "true"], capture_output=True, check=False).returncode == 0
 
     def missing(self, *names: str) -> str | None:
         """Say what is missing and how to get it, or return None."""
