@@ -1,60 +1,114 @@
 """Starts the real programs on this machine, without containers, and proves that what deploy/ ships works with them.
 
-Usage: deploy/prove [--programs DIR] [--install DIR] [--phoenix PYTHON] [--pictures DIR]
-
-Exit status: 0 all was proven, 1 something failed, 2 usage, 3 nothing failed and something could not be run.
+Exit status: 0 all that was asked for was proven, but for what --without gives up; 1 something failed; 2 usage;
+3 nothing failed, and something could not be run, or nothing was proven at all.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-import board_pictures
-import compose_proof
-import files_proof
-import forms_proof
-import gateway_proof
-from programs import Programs, install
+from building import build
+from parts import PARTS, Asked, Part
+from programs import HOW_TO_GET, REQUIREMENTS, Programs
 from results import Results
 
 
 def main() -> int:
-    """Prove everything, and return the exit status."""
-    parser = argparse.ArgumentParser(prog="deploy/prove", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--programs", type=Path, metavar="DIR", help="where to look for programs before the PATH")
-    parser.add_argument(
-        "--install", type=Path, metavar="DIR", help="build the Collector and Jaeger there with Go first"
-    )
-    parser.add_argument(
-        "--phoenix", type=Path, metavar="PYTHON", help="the Python of an environment with arize-phoenix"
-    )
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="take pictures of the pages with Chromium")
+    """Prove what is asked for, and return the exit status."""
+    parser = _parser()
     arguments = parser.parse_args()
-    if arguments.install is not None:
-        try:
-            install(arguments.install)
-        except (RuntimeError, subprocess.CalledProcessError) as error:
-            print(error, file=sys.stderr)
-            return 1
-    programs = Programs(*(directory for directory in (arguments.programs, arguments.install) if directory is not None))
+    if arguments.list:
+        _list()
+        return 0
+    if arguments.short and arguments.parts:
+        parser.error("--short says itself which parts")
+    chosen = _chosen(arguments.parts, short=arguments.short)
+    programs = Programs(arguments.programs, arguments.phoenix, arguments.without)
+    if arguments.build:
+        if arguments.programs is None:
+            parser.error("--build needs --programs DIR")
+        wanted = {name for part in chosen for name in part.needs}
+        programs.could_not_be_built(build(programs, arguments.programs, wanted, arguments.minutes))
     results = Results()
-    files_proof.prove(results, programs)
     with tempfile.TemporaryDirectory(prefix="spanscore-proof-") as directory:
-        compose_proof.prove(results, programs, _new(directory, "compose"), arguments.pictures)
-        if arguments.pictures is not None:
-            board_pictures.take(results, programs, _new(directory, "boards"), arguments.pictures)
-        forms_proof.prove_collectors(results, programs, Path(directory))
-        gateway_proof.prove(results, programs, _new(directory, "gateway"))
-        forms_proof.prove_sidecar(results, programs, _new(directory, "sidecar"))
-        forms_proof.prove_phoenix(results, programs, arguments.phoenix, _new(directory, "phoenix"))
+        for part in chosen:
+            part.prove(Asked(results, programs, _new(directory, part.name), arguments.programs, arguments.pictures))
     results.section("Never looked at here")
     results.beyond("how Grafana draws the boards", "it is not to be had as a package; see its queries above")
     results.beyond("containers and Kubernetes", "nothing here starts an engine; see their configurations above")
-    return results.status()
+    status = results.status()
+    _tell_left(chosen)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="deploy/prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="what to prove, see --list (default: everything)")
+    parser.add_argument("--list", action="store_true", help="say which parts there are, and what each needs")
+    parser.add_argument("--short", action="store_true", help="the parts that CI has time for; says which it leaves")
+    parser.add_argument(
+        "--without",
+        type=_without,
+        default=frozenset(),
+        metavar="NAME,...",
+        help="give up what needs these: it is listed, and does not count as missing",
+    )
+    kept = os.environ.get("SPANSCORE_PROGRAMS")
+    parser.add_argument(
+        "--programs",
+        type=Path,
+        metavar="DIR",
+        default=Path(kept) if kept else None,
+        help="where programs are kept, and looked for before the PATH (default: what --where says)",
+    )
+    parser.add_argument("--build", action="store_true", help="put into DIR first what the parts need and is not there")
+    parser.add_argument("--minutes", type=float, metavar="N", help="with --build: how long it may take (default: ever)")
+    parser.add_argument("--phoenix", type=Path, metavar="PYTHON", help="an environment of yours with arize-phoenix")
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="take pictures of the pages with Chromium, too")
+    return parser
+
+
+def _without(text: str) -> frozenset[str]:
+    names = frozenset(filter(None, text.split(",")))
+    if not names <= set(REQUIREMENTS):
+        message = f"{', '.join(sorted(names - set(REQUIREMENTS)))}: choose from {', '.join(REQUIREMENTS)}"
+        raise argparse.ArgumentTypeError(message)
+    return names
+
+
+def _chosen(names: Sequence[str], *, short: bool) -> list[Part]:
+    known = {part.name: part for part in PARTS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"deploy/prove: no part {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        sys.exit(2)
+    return [part for part in PARTS if (part.name in names if names else part.is_short or not short)]
+
+
+def _list() -> None:
+    for part in PARTS:
+        print(f"{part.name:10} {part.what}\n{'':10} needs {', '.join(part.needs)}")
+        if not part.is_short:
+            print(f"{'':10} not in --short: {part.left_because}")
+    print("\nWhere they come from:")
+    for name in REQUIREMENTS:
+        print(f"{name:10} {HOW_TO_GET[name]}")
+
+
+def _tell_left(chosen: Sequence[Part]) -> None:
+    left = [part for part in PARTS if part not in chosen]
+    if left:
+        print("\nNot asked for, and left to the whole form, scripts/prove:")
+    for part in left:
+        print(f"  {part.name}: {part.what}" + (f" ({part.left_because})" if part.left_because else ""))
 
 
 def _new(directory: str, name: str) -> Path:

@@ -43,9 +43,7 @@ def prove(results: Results, programs: Programs, directory: Path, picture_directo
     results.section(
         "deploy/compose: agent → Collector → spanscore → Jaeger, scraped by Prometheus, shown by Grafana's boards"
     )
-    missing = programs.missing(COLLECTOR, JAEGER, PROMETHEUS)
-    if missing is not None:
-        results.not_run("the stack", missing)
+    if results.lacks(programs, "the stack of deploy/compose: all of its claims", COLLECTOR, JAEGER, PROMETHEUS):
         return
     with Running(directory) as running:
         stack = Stack(running, programs, directory, COMPOSE)
@@ -58,9 +56,7 @@ def prove(results: Results, programs: Programs, directory: Path, picture_directo
         results.check("every variable of the boards has values", proof.variables)
         results.check("every query of the boards is answered, and every panel has data", proof.queries)
         results.check("every link of the boards resolves", proof.links)
-        if picture_directory is None:
-            results.not_run("pictures", "--pictures DIR was not given")
-        else:
+        if picture_directory is not None:
             pictures.take(results, programs, stack, picture_directory)
 
 

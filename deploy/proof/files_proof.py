@@ -26,25 +26,19 @@ def prove(results: Results, programs: Programs) -> None:
     """Let promtool, Compose and the Collector check their files."""
     results.section("The files, checked by the programs they are for")
     promtool = programs.find(PROMTOOL)
-    if promtool is None:
-        results.not_run("rules and their unit tests", programs.missing(PROMTOOL) or "")
-    else:
+    if not results.lacks(programs, "promtool: configuration, rules and their unit tests", PROMTOOL) and promtool:
         tests = sorted(map(str, (DEPLOY / "prometheus/tests").glob("*.yaml")))
         results.check("promtool: configuration", partial(_run, promtool, "check", "config", _prometheus()))
         results.check("promtool: rules", partial(_run, promtool, "check", "rules", _rules()))
         results.check("promtool: unit tests of the rules", partial(_run, promtool, "test", "rules", *tests))
     compose = programs.find(COMPOSE)
-    if compose is None:
-        results.not_run("Compose: deploy/compose/compose.yaml", programs.missing(COMPOSE) or "")
-    else:
+    if not results.lacks(programs, "Compose: deploy/compose/compose.yaml", COMPOSE) and compose:
         results.check("Compose: deploy/compose/compose.yaml", partial(_compose, compose))
     collector = programs.find(COLLECTOR)
     for shipped in _COLLECTORS:
-        if collector is None:
-            results.not_run(f"the Collector: deploy/{shipped}", programs.missing(COLLECTOR) or "")
-            continue
-        proof = partial(_run, collector, "validate", f"--config={DEPLOY / shipped}")
-        results.check(f"the Collector: deploy/{shipped}", proof)
+        claim = f"the Collector: deploy/{shipped}"
+        if not results.lacks(programs, claim, COLLECTOR) and collector:
+            results.check(claim, partial(_run, collector, "validate", f"--config={DEPLOY / shipped}"))
 
 
 def _compose(program: Path) -> str:

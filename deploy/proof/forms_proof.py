@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from processes import Running, get, get_json
-from programs import COLLECTOR, JAEGER, Programs
+from programs import COLLECTOR, JAEGER, PHOENIX, Programs
 from results import Results
 from stack import COMPOSE, IN_LINE, RUNS, SIDE, Stack
 from traces import EVENT, complete, root_events
@@ -19,12 +19,10 @@ _EVALUATORS: Final = 4
 
 def prove_collectors(results: Results, programs: Programs, directory: Path) -> None:
     """Run spanscore beside a Collector, and in line with it."""
-    missing = programs.missing(COLLECTOR, JAEGER)
     for name, files, proof in (("side.yaml", SIDE, _side), ("in-line.yaml", IN_LINE, _in_line)):
         results.section(f"deploy/collector/{name}")
         claim = f"scores come out with deploy/{files.collector} and deploy/{files.spanscore}"
-        if missing is not None:
-            results.not_run(claim, missing)
+        if results.lacks(programs, claim, COLLECTOR, JAEGER):
             continue
         place = directory / files.collector.replace("/", "-").removesuffix(".yaml")
         place.mkdir()
@@ -36,23 +34,18 @@ def prove_sidecar(results: Results, programs: Programs, directory: Path) -> None
     """Run spanscore as the sidecar of an agent, which sends to it directly."""
     results.section("deploy/kubernetes: the sidecar")
     claim = "an agent's spans go through the sidecar and are scored"
-    missing = programs.missing(JAEGER)
-    if missing is not None:
-        results.not_run(claim, missing)
+    if results.lacks(programs, claim, JAEGER):
         return
     with Running(directory) as running:
         results.check(claim, partial(_sidecar, Stack(running, programs, directory, COMPOSE)))
 
 
-def prove_phoenix(results: Results, programs: Programs, python: Path | None, directory: Path) -> None:
+def prove_phoenix(results: Results, programs: Programs, directory: Path) -> None:
     """Let spanscore pass scored traces on to Arize Phoenix."""
     results.section("Arize Phoenix in Jaeger's place")
     claim = "spans arrive in Phoenix, and root spans carry their scores"
-    missing = programs.missing(COLLECTOR)
-    if python is None:
-        missing = "--phoenix PYTHON was not given; pip install arize-phoenix, in an environment of its own"
-    if missing is not None or python is None:
-        results.not_run(claim, missing or "")
+    python = programs.find(PHOENIX)
+    if results.lacks(programs, claim, COLLECTOR, PHOENIX) or python is None:
         return
     with Running(directory) as running:
         results.check(claim, partial(_phoenix, Stack(running, programs, directory, COMPOSE), python))

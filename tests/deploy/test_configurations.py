@@ -34,7 +34,7 @@ SCALED = ["load-balanced", "kafka"]
 
 needs_compose = pytest.mark.skipif(
     shutil.which("compose-go") is None,
-    reason="needs the program compose-go: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH",
+    reason="needs the program compose-go: `deploy/prove --build`, then add `deploy/prove --where` to the PATH",
 )
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None,
@@ -66,7 +66,7 @@ def test_spanscore_takes_its_configuration(path: Path, tmp_path: Path, monkeypat
 
 @pytest.mark.skipif(
     shutil.which("otelcol") is None,
-    reason="needs the program otelcol: `deploy/prove --install DIR` builds it with Go; then PATH=DIR:$PATH",
+    reason="needs the program otelcol: `deploy/prove --build`, then add `deploy/prove --where` to the PATH",
 )
 @pytest.mark.parametrize("shipped", COLLECTOR)
 def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +152,15 @@ def test_compose_asks_each_service_how_it_is() -> None:
 
     assert {"collector", "spanscore"} == unasked  # that of spanscore is in its image
     assert "HEALTHCHECK" in (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_compose_gives_no_rights() -> None:
+    """No service has a capability or can gain one, and spanscore's root cannot be written."""
+    for name, service in compose().items():
+        assert (["ALL"], ["no-new-privileges:true"]) == (service["cap_drop"], service["security_opt"]), name
+    for name in ("spanscore", "agent"):
+        assert compose()[name]["read_only"] is True
+        assert "user" not in compose()[name]  # that of the image
 
 
 def test_grafana_is_given_what_the_boards_ask() -> None:
