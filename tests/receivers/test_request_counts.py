@@ -84,7 +84,7 @@ def test_messages_that_do_not_come_are_counted() -> None:
 
 
 def test_refusals_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """For each door and reason, with the number since the line before."""
+    """For each door and reason, with the number since the line before; the rest at the end."""
     now = 5.0
     log = RefusalLog(lambda: now)
     for _ in range(3):
@@ -94,12 +94,15 @@ def test_refusals_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> 
         now += 29.0
     log.refused("gRPC", Wrong.UNAUTHENTICATED)
     log.refused("HTTP", Wrong.UNAUTHENTICATED)
+    log.close()
+    log.close()
 
     assert [
         "HTTP: requests refused (unauthenticated): 1",
         "HTTP: requests refused (storage): 1",
         "gRPC: requests refused (unauthenticated): 1",
         "HTTP: requests refused (unauthenticated): 3",
+        "HTTP: requests refused (storage): 2",
     ] == caplog.messages
 
 

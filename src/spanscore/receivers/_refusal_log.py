@@ -43,4 +43,14 @@ class RefusalLog:
         now = self._clock()
         if now - self._told_at.get(kind, -_EVERY_S) >= _EVERY_S:
             self._told_at[kind] = now
-            _log.warning("%s: requests refused (%s): %d", door, reason, self._untold.pop(kind))
+            _tell(*kind, self._untold.pop(kind))
+
+    def close(self) -> None:
+        """Write what was not written yet."""
+        for kind, count in self._untold.items():
+            _tell(*kind, count)
+        self._untold.clear()
+
+
+def _tell(door: str, reason: Wrong | Busy, count: int) -> None:
+    _log.warning("%s: requests refused (%s): %d", door, reason, count)

@@ -226,6 +226,7 @@ class Service:
             await self._durability.stop(all_sent=closed)
         if self._listeners is not None:
             await self._listeners.stop()
+        self._admission.refusal_log.close()
 
     def _finish(self, close_s: float) -> bool:
         """Score what is open, send it, and return whether all of it was sent."""
