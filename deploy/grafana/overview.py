@@ -96,11 +96,11 @@ def _traces(made: dashboard.Dashboard) -> None:
         found_traces(
             Says(
                 "Traces of failing runs: $service",
-                "The newest traces in Jaeger that carry a failing score as an event. A trace id opens the trace. Needs "
+                "The newest traces in Jaeger whose root span says that the run failed. A trace id opens it. Needs "
                 "spanscore in line (annotate: root_event).",
-                "Jaeger has no trace with a failing score. Runs fail all the same? Put spanscore in line.",
+                "Jaeger has no trace of a failing run. Runs fail all the same? Put spanscore in line.",
             ),
-            "gen_ai.evaluation.score.label=fail",
+            "spanscore.verdict=fail",
         )
     )
 
