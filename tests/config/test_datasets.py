@@ -111,8 +111,8 @@ def test_rows_that_no_run_asked_for(read: Read, tmp_path: Path) -> None:
         resolve(trajectory(case=case))
 
     assert [
-        "rows.jsonl:1: no run has case = 'refund-1'; the nearest is 'refnd-1'",
-        "rows.jsonl:3: no run has case = '7'",
+        ("refund-1", "rows.jsonl:1: no run has case = 'refund-1'; the nearest is 'refnd-1'"),
+        ("7", "rows.jsonl:3: no run has case = '7'"),
     ] == list(resolve.unused())
 
 
