@@ -12,6 +12,7 @@ from spanscore.contracts import Parameters
 from spanscore.model import Trajectory
 from spanscore.nearest import mistyped
 from spanscore.pipeline import EvaluatorEntry
+from spanscore.plugins import is_built_in
 
 _CALLED_KEPT: Final = 10_000
 _CALLED_COMPARED: Final = 1_000
@@ -55,5 +56,7 @@ class Uncalled:
                     yield tool, called[near]
 
     def _evaluators(self) -> Iterable[object]:
+        if not is_built_in("evaluators", self._entry.type):
+            return ()  # what a plug-in calls so may be anything
         resolve = self._entry.resolve
         return resolve.evaluators() if isinstance(resolve, ByCase) else (resolve(Trajectory(calls=())),)
