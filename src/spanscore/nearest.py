@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 _SIMILAR = 0.6
 _LONGEST = 100  # difflib's cost is quadratic; no name worth correcting is longer
 _NEIGHBOURS: Final = 8
+_TRIED: Final = 8
+_ALIKE: Final = 0.8
+_NOT_WORD: Final = re.compile(r"[\W_]+")
+_NUMBER: Final = re.compile(r"\d+")
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -24,6 +29,25 @@ def nearest(word: str, known: Iterable[str], count: int, similar: float = 0.0) -
         return []
     folded = {_folded(name): name for name in sorted(known, reverse=True)}
     return [folded[near] for near in get_close_matches(_folded(word), folded, n=count, cutoff=similar)]
+
+
+def mistyped(word: str, known: Iterable[str]) -> str | None:
+    """Return the known name of which `word` is probably a mistyped form, or None.
+
+    Stricter than `nearest`: `get_user` and `set_user`, `step_1` and `step_2` are different tools. Each word of the name
+    has to be like its counterpart; of `word*` only the words before the star are compared.
+    """
+    is_start = word.endswith("*")
+    words = _words(word.removesuffix("*"))
+    for name in nearest(word, known, _TRIED, 0.0 if is_start else _SIMILAR):
+        others = _words(name)
+        if is_start:
+            if others == words:
+                continue  # it ends where the pattern wants more
+            others = others[: len(words)]
+        if words and len(words) == len(others) and all(map(_alike, words, others)):
+            return name
+    return None
 
 
 class ManyNames:
@@ -45,6 +69,18 @@ class ManyNames:
             place = bisect_left(order, (end,))
             found.update(name for _, name in order[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS])
         return next(iter(nearest(word, found, 1, _SIMILAR)), None)
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in _NOT_WORD.split(_folded(name)) if word]
+
+
+def _alike(one: str, other: str) -> bool:
+    """Return whether two words differ by about a letter; a number is another one."""
+    if one == other:
+        return True
+    same_numbers = _NUMBER.findall(one) == _NUMBER.findall(other)
+    return same_numbers and SequenceMatcher(None, one, other).ratio() >= _ALIKE
 
 
 def _folded(name: str) -> str:

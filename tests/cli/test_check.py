@@ -39,5 +39,15 @@ def test_secrets_that_everybody_can_read_are_told(path: Path, capsys: pytest.Cap
     (path.parent / "tokens.txt").chmod(0o600)
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr()
-    assert f"{path}: right, 1 evaluator\n" == told.out
+    assert f"{path}: right, 1 evaluator: health (tool_call_trajectory)\n" == told.out
     assert told.err.startswith(f"warning: {path} holds exporters.otlp.headers.x-api-key, and can be read by every user")
+
+
+def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line stays readable, and moves no cursor."""
+    path = tmp_path / "many.yaml"
+    path.write_text("evaluators:\n" + "".join(f'  "a\\e{n}": {{type: tool_call_trajectory}}\n' for n in range(10)))
+    assert 0 == main(["check", str(path)])
+    told = capsys.readouterr().out
+    assert told.startswith(f"{path}: right, 10 evaluators: a\ufffd0 (tool_call_trajectory), ")
+    assert told.endswith("a\ufffd7 (tool_call_trajectory) and 2 more\n")

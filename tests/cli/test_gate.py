@@ -250,7 +250,7 @@ def test_the_table_says_that_not_all_was_read(tmp_path: Path, capsys: pytest.Cap
     broken.write_bytes(gzip.decompress(Path(RECORDING).read_bytes()) + b"{\n")
 
     assert 1 == main(["score", str(broken)])
-    assert capsys.readouterr().out.rstrip().endswith("not all could be read or found")
+    assert capsys.readouterr().out.rstrip().endswith("4 failing, 1 problem")
 
 
 def test_agents_without_a_tool_call_are_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,3 +266,40 @@ def test_agents_without_a_tool_call_are_remarked(tmp_path: Path, capsys: pytest.
     told = capsys.readouterr()
     assert remark in " ".join(told.out.split())
     assert remark in told.err
+
+
+@pytest.mark.parametrize(("name", "content"), [("empty.pb", ""), ("empty.json", "{}"), ("none.jsonl", "\n\n")])
+def test_a_recording_without_spans_beside_others_is_named(
+    name: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It fails the gate there as it does alone; one of other signals is passed over."""
+    empty, metrics = tmp_path / name, tmp_path / "metrics.jsonl"
+    empty.write_text(content)
+    metrics.write_text('{"resourceMetrics":[]}\n')
+    config = tmp_path / "c.yaml"
+    config.write_text("evaluators: {some: {type: tool_call_count, tool_calls_count: {no_tool: 0}}}")
+    arguments = ["score", RECORDING, str(metrics), "--config", str(config)]
+
+    assert [0, 1] == [main(arguments), main(["score", str(empty), *arguments[1:]])]
+    told = capsys.readouterr()
+    assert f"{empty}: holds no span\n" == told.err
+    assert told.out.endswith(", 1 problem\n")
+
+
+def test_of_a_file_that_is_no_recording_three_problems_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And how many more there are, file by file, without a word of what is in it."""
+    files = [tmp_path / name for name in ("golden.yaml", "notes.txt")]
+    for file in files:
+        file.write_text("secret: 1\n" * 1_200)
+
+    assert 1 == main(["score", *map(str, files)])
+    out, errors = capsys.readouterr()
+    lines = errors.splitlines()
+    assert ["", 9] == [out, len(lines)]
+    assert lines[0].startswith(f"{files[0]}:1: not valid JSON")
+    assert [f"{files[0]}: ... and 1197 more problems", f"{files[1]}: ... and 1197 more problems"] == [
+        line for line in lines if "more" in line
+    ]
+    assert "secret" not in errors

@@ -96,6 +96,8 @@ def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.Captu
         (["--junit", "no/such/folder.xml"], "--junit: cannot write 'no/such/folder.xml': No such file or directory"),
         (["--json", "."], "--json: cannot write '.': it is a directory"),
         (["--json", "x", "--junit", "./x"], "--json: 'x' is --junit, too"),
+        (["--json", "-"], "--json: must be a file; standard output has that form with --format json"),
+        (["--junit", "-"], "--junit: must be a file; standard output has that form with --format junit"),
         (["--json", "in.jsonl"], "--json: 'in.jsonl' is what is scored, too"),
     ],
 )
@@ -159,14 +161,20 @@ def test_a_filter_decides_what_is_checked(capsys: pytest.CaptureFixture[str]) ->
     [
         (
             ["--agent", "travl"],
-            ["--agent travl: matches no run; there is travel_agent, triage_agent, orchestrator"],
+            [
+                (
+                    "--agent travl: matches no run; there is orchestrator, travel_agent, triage_agent; "
+                    "the nearest is travel_agent"
+                )
+            ],
         ),
         (["--case", "sess-4"], ["--case sess-4: matches no run; there is sess-42"]),
         (["--key", "my.key", "--case", "x"], ["--case x: matches no run; none has my.key"]),
         (
             ["--agent", "orchestrator", "--agent", "nobody", "--case", "sess-42"],
-            ["--agent nobody: matches no run; there is orchestrator, triage_agent, travel_agent"],
+            ["--agent nobody: matches no run; there is orchestrator, travel_agent, triage_agent"],
         ),
+        (["--key", "sesion.id"], ["--key sesion.id: no run has 'sesion.id'; did you mean 'session.id'?"]),
         (["--agent", "orchestrator", "--case", "sess-42"], ["no run fulfils --agent and --case at once"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") and ":" not in value[0] else "",
@@ -174,17 +182,23 @@ def test_a_filter_decides_what_is_checked(capsys: pytest.CaptureFixture[str]) ->
 def test_a_filter_that_matches_nothing(
     options: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told with what there was, the nearest first, and the status is 1: nothing checked is not green."""
+    """It is told with what there was and the nearest, and the status is 1: nothing checked is not green."""
     assert 1 == main(["score", RECORDING, *options])
     assert expected == capsys.readouterr().err.splitlines()
+
+
+def test_where_nothing_was_scored_there_is_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard error has said all there is to say."""
+    assert 1 == main(["score", RECORDING, "--case", "refund-22"])
+    assert "" == capsys.readouterr().out
 
 
 def test_of_many_traces_the_nearest_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Five, and how many there are besides."""
     assert 1 == main(["score", RECORDING, "--trace", "68e936d5"])
     line = capsys.readouterr().err
-    assert line.startswith(f"--trace 68e936d5: matches no run; there is {FIRST}, ")
-    assert line.endswith(" and 1 more\n")
+    assert line.startswith("--trace 68e936d5: matches no run; there is ")
+    assert line.endswith(f" and 1 more; the nearest is {FIRST}\n")
 
 
 @pytest.mark.parametrize("trace", ["68e", "xyz1", "0" * 33])

@@ -288,3 +288,13 @@ def test_a_recording_of_json_lines_with_arrays(receiver: Capture, tmp_path: Path
 
     assert 0 == main(["send", str(path), "--endpoint", receiver.endpoint])
     assert 2 == len(receiver.seen)
+
+
+def test_a_recording_without_spans_is_told(
+    receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit status has its reason."""
+    (tmp_path / "empty.pb").touch()
+
+    assert 1 == main(["send", str(tmp_path / "empty.pb"), "--endpoint", receiver.endpoint])
+    assert "nothing to send: no span was found\n" == capsys.readouterr().err

@@ -91,3 +91,15 @@ def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixtur
     """A file whose name begins with a dash can be scored."""
     assert 2 == main(["score", "--", "--formt"])
     assert "cannot read '--formt': no such file\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "option"), [(["help"], ["--help"]), (["help", "score"], ["score", "--help"])])
+def test_help_is_a_command_too(words: list[str], option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As in many other programs: it shows what --help shows."""
+    told = []
+    for arguments in (words, option):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        told.append((ended.value.code, capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert 0 == told[0][0]

@@ -111,8 +111,8 @@ def test_rows_that_no_run_asked_for(read: Read, tmp_path: Path) -> None:
         resolve(trajectory(case=case))
 
     assert [
-        "rows.jsonl:1: no run has case = 'refund-1'; the nearest is 'refnd-1'",
-        "rows.jsonl:3: no run has case = '7'",
+        ("refund-1", "rows.jsonl:1: no run has case = 'refund-1'; the nearest is 'refnd-1'"),
+        ("7", "rows.jsonl:3: no run has case = '7'"),
     ] == list(resolve.unused())
 
 
@@ -222,6 +222,31 @@ def test_mistakes(problems: Problems, tmp_path: Path, name: str, content: str, e
     (tmp_path / name).write_text(content)
 
     assert expected == problems(entry(name))
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("case,expcted", "; did you mean 'expected' by 'expcted'?"),
+        ("case,tool_call_order", "; did you mean 'tool_calls_order' by 'tool_call_order'?"),
+        ("case,note", ""),
+    ],
+)
+def test_the_nearest_column(problems: Problems, tmp_path: Path, header: str, told: str) -> None:
+    """A column that was mistyped is told with what was probably meant."""
+    (tmp_path / "rows.csv").write_text(f'{header}\na,"[""x""]"\n')
+
+    assert [f"rows.csv:2: has no 'tool_calls_order', 'expected' or 'tool_calls'{told}"] == problems(entry("rows.csv"))
+
+
+def test_a_mistake_is_told_once(problems: Problems, tmp_path: Path) -> None:
+    """However many evaluators use the dataset."""
+    (tmp_path / "rows.jsonl").write_text("{\n[]\n")
+    source = "{type: tool_call_order, expected_from: {dataset: rows.jsonl, key: case}}"
+
+    assert ["rows.jsonl:1: not valid JSON", "rows.jsonl:2: a row must be a mapping"] == [
+        line.split(": Exp")[0] for line in problems(f"evaluators: {{a: {source}, b: {source}, c: {source}}}")
+    ]
 
 
 def test_many_mistakes(problems: Problems, tmp_path: Path) -> None:

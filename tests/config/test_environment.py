@@ -216,3 +216,17 @@ def test_no_value_in_any_message(value: str) -> None:
 
         assert value not in str(caught.value)
         assert repr(value)[1:-1] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        ("{type: tool_policy, max_calls: '${env:LIMIT}'}", "max_calls"),
+        ("{type: tool_call_order, expected_from: {dataset: '${env:LIMIT}', key: case}}", "expected_from.dataset"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_told_once(problems: Problems, entry: str, path: str) -> None:
+    """That its section lacks something follows from it."""
+    (line,) = problems(f"evaluators: {{a: {entry}}}")
+
+    assert f" evaluators.a.{path}: the environment variable 'LIMIT' is not set" in line

@@ -70,6 +70,19 @@ def test_ignore_tools(read: Read) -> None:
     assert [True, True, False, False] == [entry.ignores(name) for name in names]
 
 
+def test_no_evaluators_are_a_mistake(problems: Problems) -> None:
+    """What checks nothing must not look as if all were well; the key may be left out, or say nothing."""
+    told = "must have at least one evaluator; leave the key out for 'health' (tool_call_trajectory)"
+
+    assert [f"c.yaml:1:13 evaluators: {told}"] == problems("evaluators: {}")
+
+
+@pytest.mark.parametrize("text", ["", "evaluators:", "evaluators: null", "# nothing\n"])
+def test_without_the_key_health_is_checked(read: Read, text: str) -> None:
+    """So it is where the key says nothing."""
+    assert [("health", "tool_call_trajectory")] == [(each.name, each.type) for each in read(text).evaluators]
+
+
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
@@ -83,6 +96,14 @@ def test_ignore_tools(read: Read) -> None:
         (
             "{type: tool_call_order}",
             "c.yaml:1:14 evaluators.a.tool_calls_order: the key is required, or else 'expected_from'",
+        ),
+        (
+            "{type: tool_correctness}",
+            "c.yaml:1:14 evaluators.a.expected_tools: the key is required, or else 'expected_from'",
+        ),
+        (
+            "{type: tool_correctness, expected_tools: }",
+            "c.yaml:1:14 evaluators.a.expected_tools: the key is required, or else 'expected_from'",
         ),
         (
             "{type: tool_call_order, tool_calls_order: search}",

@@ -36,8 +36,8 @@ class TestExact:
             value=(2 + 0.5) / 4 - 0.25 * 3 / 4,
             passed=False,
             explanation=(
-                "2 exact matches at 1, 1 by name only at 0.5 and 3 wrong or too many at -0.25, over 4 expected "
-                "calls, within 0 and 1. b.x: expected 2, got 3 (call 2); expected c, got z (call 3); e: not "
+                "2 exact matches at 1, 1 by name only at 0.5, 1 wrong and 1 too many (counted twice) at -0.25, over 4 "
+                "expected calls, within 0 and 1. b.x: expected 2, got 3 (call 2); expected c, got z (call 3); e: not "
                 "expected (call 5)."
             ),
             details={
@@ -68,8 +68,8 @@ class TestExact:
                 ],
             },
             without_content=(
-                "2 exact matches at 1, 1 by name only at 0.5 and 3 wrong or too many at -0.25, over 4 expected "
-                "calls, within 0 and 1. b.x: another value (call 2); expected c, got z (call 3); e: not "
+                "2 exact matches at 1, 1 by name only at 0.5, 1 wrong and 1 too many (counted twice) at -0.25, over 4 "
+                "expected calls, within 0 and 1. b.x: another value (call 2); expected c, got z (call 3); e: not "
                 "expected (call 5)."
             ),
         )

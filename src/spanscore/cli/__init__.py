@@ -20,12 +20,16 @@ FAILED: Final = 1
 USAGE: Final = 2
 _INTERRUPTED: Final = 130
 _SERVE: Final = "serve"
+_HELP: Final = "help"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0 all is well, 1 something failed, 2 usage or configuration."""
-    if (sys.argv[1:] if arguments is None else list(arguments))[:1] == [_SERVE]:
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == [_SERVE]:
         hold_hangups()  # before all that takes time
+    if arguments[:1] == [_HELP]:
+        arguments = [*arguments[1:2], "--help"]
     parsed = _parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)

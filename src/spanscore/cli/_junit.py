@@ -7,8 +7,9 @@ from typing import Final, NamedTuple, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from spanscore.cases import CaseNames
+from spanscore.cli._gate import Gate
 from spanscore.cli._summary import Summary
-from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
+from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Trajectory
 
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -40,18 +41,24 @@ class JUnit:
         """Take a report."""
         self._names.add(report.trajectory)
         for evaluation in report.evaluations:
-            suite = self._suites.setdefault(evaluation.name, _Suite(evaluation.name))
-            suite.add(self._runs, report, evaluation)
+            self._suite(evaluation.name).add(self._runs, report, evaluation)
         self._runs += 1
 
     def finish(self, summary: Summary) -> None:
         """Write the document."""
+        allowed = "skipped" if self._allow_unscored else "error"
+        for name, suite in self._suites.items():
+            if not self._allow_unscored:
+                suite.refuse(summary.missed(name))
+        for gate in summary.gates():
+            self._suite(gate.name).decide(gate)
+        for name, case, why in summary.unused():
+            self._suite(name).add_unscored(case, why, allowed)
+        for name, why in summary.unscored():
+            self._suite(name).add_unscored("(all runs)", f"checked nothing: {why}", allowed)
+        for number, problem in enumerate(summary.problems, 1):
+            self._suite(_INPUT).add_unscored(f"problem #{number}", problem, "error")
         names = self._names.names()
-        unchecked = [(name, f"checked nothing: {why}") for name, why in summary.unscored()]
-        for name, why in [*summary.unchecked_cases(), *unchecked]:
-            self._suites.setdefault(name, _Suite(name)).add_unscored(why, allowed=self._allow_unscored)
-        for problem in summary.problems:
-            self._suites.setdefault(_INPUT, _Suite(_INPUT)).add_unscored(problem, allowed=False)
         suites = list(self._suites.values())
         self._out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
         counts = _counted(suites, "tests", "failures", "errors")  # and no more: Jenkins' schema allows none there
@@ -60,62 +67,105 @@ class JUnit:
             suite.write(self._out, names)
         self._out.write("</testsuites>\n")
 
+    def _suite(self, name: str) -> _Suite:
+        return self._suites.setdefault(name, _Suite(name))
+
 
 class _Case(NamedTuple):
-    run: int | None
-    """None where it stands for no run at all."""
+    name: int | str
+    """The number of the run; a name of its own where it stands for no run."""
     classname: str
-    content: str
+    verdict: str
+    """`failure`, `error`, `skipped` or nothing."""
+    message: str = ""
+    content: str = ""
+    """What stands in the verdict."""
+    error_type: str | None = None
+    properties: str = ""
+
+    def written(self, names: list[str]) -> str:
+        name = self.name if isinstance(self.name, str) else names[self.name]
+        called = f"name={_attribute(name)} classname={_attribute(self.classname)}"
+        return f"    <testcase {called}>{self.properties}{self._found()}</testcase>\n"
+
+    def _found(self) -> str:
+        # What was found must stand behind the properties.
+        if not self.verdict:
+            return f"<system-out>{escape(_allowed(self.message))}</system-out>" if self.message else ""
+        if self.error_type is not None:
+            return f"<error type={_attribute(self.error_type)}>{self.content}</error>"
+        return f"<{self.verdict} message={_attribute(self.message)} />"
 
 
 class _Suite:
     def __init__(self, name: str) -> None:
         self._name = name
         self._cases: list[_Case] = []
-        self.failures = self.errors = self.skipped = 0
 
     @property
     def tests(self) -> int:
         return len(self._cases)
 
+    @property
+    def failures(self) -> int:
+        return self._count("failure")
+
+    @property
+    def errors(self) -> int:
+        return self._count("error")
+
+    @property
+    def skipped(self) -> int:
+        return self._count("skipped")
+
+    def _count(self, verdict: str) -> int:
+        return sum(case.verdict == verdict for case in self._cases)
+
     def add(self, run: int, report: Report, evaluation: Evaluation) -> None:
         trajectory = report.trajectory
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
-        # What was found must stand behind the properties.
-        self._cases.append(_Case(run, classname, _properties(trajectory) + self._verdict(report, evaluation)))
+        case = _Case(run, classname, "", properties=_properties(trajectory))
+        self._cases.append(_judged(case, report, evaluation.outcome))
 
-    def add_unscored(self, why: str, *, allowed: bool) -> None:
+    def add_unscored(self, name: str, why: str, verdict: str) -> None:
         """Add a case for what could not be checked, which stands for no run."""
-        self.skipped += allowed
-        self.errors += not allowed
-        tag = "skipped" if allowed else "error"
-        self._cases.append(_Case(None, self._name, f"<{tag} message={_attribute(why)} />"))
+        self._cases.append(_Case(name, self._name, verdict, why))
 
-    def _verdict(self, report: Report, evaluation: Evaluation) -> str:
-        match evaluation.outcome:
-            case Score(_, True):
-                return ""
-            case Score(value) as score:
-                self.failures += 1
-                return f"<failure message={_attribute(f'score {value:.4g}: {report.told(score)}')} />"
-            case Skipped(reason):
-                self.skipped += 1
-                return f"<skipped message={_attribute(reason)} />"
-            case Failed(error_type, message):
-                self.errors += 1
-                told = escape(_allowed(message)) if report.tool_content else ""
-                return f"<error type={_attribute(error_type)}>{told}</error>"
-            case _:
-                assert_never(evaluation.outcome)
+    def refuse(self, reasons: frozenset[str]) -> None:
+        """Make errors of the runs that were skipped for one of these reasons."""
+        if reasons:
+            self._cases = [
+                case._replace(verdict="error") if case.verdict == "skipped" and case.message in reasons else case
+                for case in self._cases
+            ]
+
+    def decide(self, gate: Gate) -> None:
+        """Add a case for the gate. Where it holds, it has the last word on runs that fail: they only say why."""
+        if gate.holds:
+            self._cases = [case._replace(verdict="") if case.verdict == "failure" else case for case in self._cases]
+        verdict = "" if gate.holds else "failure"
+        self._cases.append(_Case(f"mean score of at least {gate.bound:g}", self._name, verdict, str(gate)))
 
     def write(self, out: TextIO, names: list[str]) -> None:
         counts = _counted([self], "tests", "failures", "errors", "skipped")
         out.write(f"  <testsuite name={_attribute(self._name)}{counts}>\n")
-        for case in self._cases:
-            name = "(no run)" if case.run is None else names[case.run]
-            called = f"name={_attribute(name)} classname={_attribute(case.classname)}"
-            out.write(f"    <testcase {called}>{case.content}</testcase>\n")
+        out.writelines(case.written(names) for case in self._cases)
         out.write("  </testsuite>\n")
+
+
+def _judged(case: _Case, report: Report, outcome: Outcome) -> _Case:
+    match outcome:
+        case Score(_, True):
+            return case
+        case Score(value) as score:
+            return case._replace(verdict="failure", message=f"score {value:.4g}: {report.told(score)}")
+        case Skipped(reason):
+            return case._replace(verdict="skipped", message=reason)
+        case Failed(error_type, message):
+            told = escape(_allowed(message)) if report.tool_content else ""
+            return case._replace(verdict="error", error_type=error_type, content=told)
+        case _:
+            assert_never(outcome)
 
 
 def _properties(trajectory: Trajectory) -> str:

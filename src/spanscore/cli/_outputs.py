@@ -15,6 +15,7 @@ from spanscore.cli._junit import JUnit
 from spanscore.cli._summary import Summary
 from spanscore.errors import ConfigError
 from spanscore.model import Report
+from spanscore.receivers.files import STDIN
 from spanscore.serialization import report_line
 
 FORMATS: Final = ("table", "json", "junit")
@@ -116,6 +117,10 @@ def _shown(arguments: argparse.Namespace) -> Output:
 
 
 def _check_apart(paths: dict[str, Path], inputs: list[str]) -> None:
+    for name, path in paths.items():
+        if path == Path(STDIN):
+            message = f"--{name}: must be a file; standard output has that form with --format {name}"
+            raise ConfigError(message)
     taken = {Path(each).resolve(): "what is scored" for each in inputs}
     for name, path in paths.items():
         other = taken.setdefault(path.resolve(), f"--{name}")

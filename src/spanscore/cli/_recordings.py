@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from spanscore.receivers.files import Recording
+from spanscore.receivers.files import KEPT_OF_EACH, Recording
 
-_PROBLEMS_SHOWN: Final = 20
+_LINES_SHOWN: Final = 20
 
 
 @contextmanager
@@ -28,7 +28,19 @@ def progress(doing: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def problems_of(recording: Recording) -> list[str]:
-    """Return a line for each place of a recording that could not be used; of many the first."""
-    told = [str(problem) for problem in recording.problems[:_PROBLEMS_SHOWN]]
-    more = recording.problem_count - _PROBLEMS_SHOWN
-    return [*told, f"... and {more} more problems in the recordings"] if more > 0 else told
+    """Return a line for each place of a recording that could not be used; of many the first of each file."""
+    lines: list[str] = []
+    told = 0
+    by_file: dict[str, list[str]] = {}
+    for problem in recording.problems:
+        by_file.setdefault(problem.file, []).append(str(problem))
+    for file, count in recording.problems_by_file.items():
+        if len(lines) >= _LINES_SHOWN:
+            break
+        first = by_file.get(file, [])[: KEPT_OF_EACH if count > KEPT_OF_EACH + 1 else count]
+        lines += first
+        told += count
+        if (more := count - len(first)) > 0:
+            lines.append(f"{file}: ... and {more} more problem{'s' if more > 1 else ''}")
+    more = recording.problem_count - told
+    return [*lines, f"... and {more} more problems in the recordings"] if more else lines

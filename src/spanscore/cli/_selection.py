@@ -10,12 +10,13 @@ from typing import Final
 from spanscore.cases import CASE_KEYS, case_of
 from spanscore.compare.globs import glob_matcher
 from spanscore.model import Trajectory
-from spanscore.nearest import nearest
+from spanscore.nearest import nearest, suggestion
 from spanscore.printable import printable
 
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _VALUES_KEPT: Final = 10_000
 _SHOWN: Final = 5
+_SIMILAR: Final = 0.3
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -46,10 +47,19 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 class Selection:
-    """The filters that were asked for. A run has to fulfil each; it fulfils one if it does so for one of its values."""
+    """The filters that were asked for. A run has to fulfil each; it fulfils one if it does so for one of its values.
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    Args:
+        arguments: the command's, with the key that names cases.
+        asked_key: that key, where it was asked for by name: then some run has to have it.
+    """
+
+    def __init__(self, arguments: argparse.Namespace, asked_key: str | None = None) -> None:
         key: str | None = arguments.key
+        # A filter for cases says itself where no run has the attribute.
+        self._key: Final = None if arguments.case else asked_key
+        self._key_found = False
+        self._attributes: Final[dict[str, None]] = {}
         filters = [
             _Filter("--trace", arguments.trace, "an id", lambda run: run.trace_id.hex(), _begins),
             _Filter("--agent", arguments.agent, "an agent", lambda run: run.agent, glob_matcher),
@@ -64,10 +74,14 @@ class Selection:
     @property
     def wanted(self) -> Callable[[Trajectory], bool] | None:
         """What says whether a run is to be scored; None where all are."""
-        return self._takes if self._filters else None
+        return self._takes if self._filters or self._key is not None else None
 
     def _takes(self, trajectory: Trajectory) -> bool:
         self._seen = True
+        if self._key is not None and not self._key_found:
+            self._key_found = self._key in trajectory.attributes
+            if len(self._attributes) < _VALUES_KEPT:
+                self._attributes.update(dict.fromkeys(trajectory.attributes))
         left_out_by = 0
         for each in self._filters:  # all look at every run, so that they can say what there was
             left_out_by += not each.takes(trajectory)
@@ -80,6 +94,8 @@ class Selection:
             return
         lines = [line for each in self._filters for line in each.problems()]
         yield from lines
+        if self._key is not None and not self._key_found:
+            yield f"--key {printable(self._key)}: no run has {self._key!r}{suggestion(self._key, self._attributes)}"
         if not lines and not self._found:
             yield f"no run fulfils {' and '.join(each.option for each in self._filters)} at once"
 
@@ -123,10 +139,12 @@ class _Filter:
     def _what_there_was(self, wanted: str) -> str:
         if not self._seen:
             return f"none has {self._noun}"
-        near = nearest(wanted, self._seen, _SHOWN) or list(self._seen)[:_SHOWN]
-        others = len(self._seen) - len(near)
+        shown = nearest(wanted, self._seen, _SHOWN) or list(self._seen)[:_SHOWN]
+        others = len(self._seen) - len(shown)
         more = f" and {others} more" if others else ""
-        return f"there is {', '.join(map(printable, near))}{more}"
+        near = nearest(wanted, shown, 1, _SIMILAR) if len(shown) > 1 else []
+        the_nearest = f"; the nearest is {printable(near[0])}" if near else ""
+        return f"there is {', '.join(map(printable, sorted(shown)))}{more}{the_nearest}"
 
 
 def _begins(prefix: str) -> Callable[[str], bool]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final
 
+from spanscore.cli._gate import Gate, gates, told
 from spanscore.cli._matched import Matched
+from spanscore.cli._uncalled import Uncalled
+from spanscore.compare.names import short
 from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.printable import printable
 from spanscore.tally import Tally
 
-_ROUNDING: Final = 1e-12
 _REASONS_KEPT: Final = 1_000
 _REASONS_TOLD: Final = 3
 _CASES_TOLD: Final = 20
+_TOOLS_TOLD: Final = 20
+_NAMES_TOLD: Final = 5
 _LINE_WIDTH: Final = 1_000
 
 
@@ -26,10 +31,14 @@ class Summary:
     Args:
         entries: every evaluator that runs.
         is_part: whether only a part of what there is was asked for.
+        fail_under: what the mean score of each evaluator has to be, where that decides in place of the single run.
     """
 
-    def __init__(self, entries: Iterable[EvaluatorEntry], *, is_part: bool = False) -> None:
+    def __init__(
+        self, entries: Iterable[EvaluatorEntry], *, is_part: bool = False, fail_under: float | None = None
+    ) -> None:
         self._is_part: Final = is_part
+        self._fail_under: Final = fail_under
         entries = tuple(entries)
         self.tallies: Final = {entry.name: Tally(entry.type) for entry in entries}
         self.trajectories = 0
@@ -40,6 +49,7 @@ class Summary:
         self._recognised = 0
         self._matched: Final = {entry.name: Matched(entry) for entry in entries}
         self._datasets: Final = {entry.name: entry.resolve for entry in entries if isinstance(entry.resolve, ByCase)}
+        self._uncalled: Final = {entry.name: Uncalled(entry) for entry in entries}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
@@ -50,6 +60,7 @@ class Summary:
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
+            self._uncalled[evaluation.name].add(report.trajectory)
             if isinstance(evaluation.outcome, Skipped):
                 reasons = self._reasons[evaluation.name]
                 if len(reasons) < _REASONS_KEPT or evaluation.outcome.reason in reasons:
@@ -58,16 +69,17 @@ class Summary:
             matched.add(report.trajectory)
 
     @property
-    def passed(self) -> bool:
-        """Whether every trajectory passed every evaluator that scored it, and none went wrong."""
-        return not self.failing
+    def passes(self) -> bool:
+        """Whether every trajectory passed every evaluator that scored it, or else every mean is high enough."""
+        return not self.failing if self._fail_under is None else all(gate.holds for gate in self.gates())
 
-    def reaches(self, mean: float) -> bool:
-        """Whether the mean score of every evaluator is at least this, and none went wrong."""
-        return not any(
-            tally.failed or (tally.mean is not None and tally.mean < mean - _ROUNDING)
-            for tally in self.tallies.values()
-        )
+    def gates(self) -> list[Gate]:
+        """Return what is asked of the mean of each evaluator, and whether it holds; nothing without `fail_under`."""
+        return [] if self._fail_under is None else list(gates(self.tallies, self._fail_under))
+
+    def told_of_gates(self) -> list[str]:
+        """Return a line for each mean that is too low, or why runs that failed do not count."""
+        return [printable(line, _LINE_WIDTH) for line in told(self.gates(), self.failing)]
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
@@ -76,19 +88,35 @@ class Summary:
                 continue
             yield name, f"skipped all {tally.skipped}" if tally.skipped else self._matched[name].why_none()
 
-    def unchecked_cases(self) -> Iterator[tuple[str, str]]:
-        """Yield the name of each evaluator with a dataset and each of its cases that could not be checked, and why.
+    def missed(self, name: str) -> frozenset[str]:
+        """Return the reasons by which an evaluator skipped runs of cases that have no row."""
+        return frozenset(self._datasets[name].missed()) if name in self._datasets else frozenset()
 
-        A run may be of a case that has no row, and a row of a case that no run was of. The latter says nothing where
-        only a part of the recording was asked for.
+    def unused(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the name of each evaluator with a dataset, each of its cases that no run was of, and what to tell.
+
+        It says nothing where only a part of the recording was asked for, or there was nothing in it.
         """
+        for name, dataset in self._datasets.items() if self.trajectories and not self._is_part else ():
+            yield from ((name, case, why) for case, why in dataset.unused())
+
+    @cached_property
+    def unchecked_cases(self) -> dict[str, list[str]]:
+        """What to tell of each case that was not checked, and the evaluators that did not: asked for at the end.
+
+        A run may be of a case that has no row, and a row of a case that no run was of.
+        """
+        cases: dict[str, list[str]] = {}
         for name, dataset in self._datasets.items():
-            yield from ((name, why) for why in dataset.missed())
-            yield from ((name, why) for why in (() if self._is_part else dataset.unused()))
+            for why in dataset.missed():
+                cases.setdefault(why, []).append(name)
+        for name, _, why in self.unused():
+            cases.setdefault(why, []).append(name)
+        return cases
 
     def unchecked(self) -> list[str]:
         """Return a line for each case and each evaluator that was not checked; of many cases the first are named."""
-        cases = [f"{name} did not check a case: {why}" for name, why in self.unchecked_cases()]
+        cases = [f"{_listed(names)} did not check a case: {why}" for why, names in self.unchecked_cases.items()]
         if len(cases) > _CASES_TOLD:
             more = len(cases) - _CASES_TOLD
             cases[_CASES_TOLD:] = [f"... and {more} more case{'s' if more > 1 else ''}"]
@@ -97,15 +125,34 @@ class Summary:
 
     def remarks(self) -> list[str]:
         """Return what is no failure, and yet may be a mistake."""
-        if self.tool_calls or not self._recognised:
+        if not self._recognised:
             return []
-        what = "no tool call was found: if these agents call tools, no dialect knows how their spans tell it"
-        return [f"{what}; 'spanscore list dialects' has those that are known"]
+        if not self.tool_calls:
+            what = "no tool call was found: if these agents call tools, no dialect knows how their spans tell it"
+            return [f"{what}; 'spanscore list dialects' has those that are known"]
+        lines = [
+            f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
+            for name, uncalled in self._uncalled.items()
+            for tool, near in uncalled.mistyped()
+        ]
+        more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
+        return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]
 
     def skipped(self) -> Iterator[tuple[str, int, str]]:
-        """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first."""
+        """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first.
+
+        What is told of cases that have no row is left out.
+        """
         for name, reasons in self._reasons.items():
-            if reasons:
-                told = [f"{reason} ({count}x)" for reason, count in reasons.most_common(_REASONS_TOLD)]
-                more = len(reasons) - _REASONS_TOLD
-                yield name, self.tallies[name].skipped, "; ".join(told) + (f"; {more} more reasons" if more > 0 else "")
+            cases = self.missed(name)
+            others = Counter({why: count for why, count in reasons.items() if why not in cases})
+            if others:
+                words = [f"{reason} ({count}x)" for reason, count in others.most_common(_REASONS_TOLD)]
+                more = len(others) - _REASONS_TOLD
+                skipped = self.tallies[name].skipped - (reasons.total() - others.total())
+                yield name, skipped, "; ".join(words) + (f"; {more} more reasons" if more > 0 else "")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
+    return ", ".join(map(short, names[:_NAMES_TOLD])) + more

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from spanscore.cases import case_of
-from spanscore.cli._columns import width_of
+from spanscore.cli._columns import plural, width_of
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
@@ -72,18 +72,22 @@ class Table:
             self._print_indented(_calls(report))
 
     def finish(self, summary: Summary) -> None:
-        """Print what was left out and the counts."""
+        """Print what was left out and the counts; nothing where nothing was scored, which standard error says."""
+        if not summary.trajectories:
+            return
         hidden = max(0, self._shown["fail"] - _FAILING_SHOWN)
         if hidden:
             self._console.print(f"... and {hidden} more failing; --format json tells of all")
         self._console.print()
         self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
         self._tell_unchecked(summary)
-        counts = [_trajectories(summary.trajectories), _plural(summary.tool_calls, "tool call")]
+        counts = [_trajectories(summary.trajectories), plural(summary.tool_calls, "tool call")]
         if summary.failing:
             counts.append(f"{summary.failing} failing")
+        if summary.unchecked_cases:
+            counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
         if summary.problems:
-            counts.append("not all could be read or found")
+            counts.append(plural(len(summary.problems), "problem"))
         self._console.print(", ".join(counts))
 
     def _fitting(self, *grids: Grid) -> Grid | None:
@@ -93,11 +97,13 @@ class Table:
         return next((grid for width, grid in widths if width <= self._console.width), None)
 
     def _tell_unchecked(self, summary: Summary) -> None:
-        """Print what was not scored and why: what checked nothing must not look as if all were well."""
+        """Print what was not scored and why, and what else decides whether all is well."""
         for name, skipped, reasons in summary.skipped():
             self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
         for line in (*summary.unchecked(), *summary.remarks()):
             self._console.print(Text(line, style="yellow"))
+        for line in summary.told_of_gates():
+            self._console.print(Text(line, style="yellow" if summary.passes else "red"))
 
     def _tell(self, report: Report, evaluation: Evaluation) -> None:
         match evaluation.outcome:
@@ -124,7 +130,7 @@ class Table:
 def _headline(report: Report, case: str | None) -> Text:
     mark, style = _MARKS[report.label]
     trajectory = report.trajectory
-    known = [trajectory.service, trajectory.agent, case, _plural(len(trajectory.calls), "tool call")]
+    known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
     if not report.complete:
         known.append(f"incomplete ({report.close_reason})")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
@@ -157,7 +163,7 @@ def _calls(report: Report) -> Text:
 
 
 def _left_out(count: int) -> list[Text]:
-    return [Text(f"… {_plural(count, 'call')} …", style="dim")] if count else []
+    return [Text(f"… {plural(count, 'call')} …", style="dim")] if count else []
 
 
 def _call(call: ToolCall, *, content: bool) -> Text:
@@ -174,7 +180,7 @@ def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]
         status = entry["status"]
         if status in {"folded", "cut"}:
             as_expected = " as expected" if status == "folded" else " more"
-            grid.add_row(f"… {_plural(entry['calls'], 'call')}{as_expected}", "", "", style="dim")
+            grid.add_row(f"… {plural(entry['calls'], 'call')}{as_expected}", "", "", style="dim")
             continue
         mark = _PARTED[status]
         if status == "arguments" and entry["call"] in by_call:
@@ -224,7 +230,3 @@ def _style(tally: Tally) -> str:
 
 def _trajectories(count: int) -> str:
     return "1 trajectory" if count == 1 else f"{count} trajectories"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

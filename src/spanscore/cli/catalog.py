@@ -22,6 +22,7 @@ _DOC_WIDTH: Final = 106
 _NARROWEST: Final = 20
 _BELOW: Final = " " * 6
 _ERROR_WIDTH: Final = 500
+_EVALUATORS_SHOWN: Final = 8
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,7 +52,9 @@ def _check(arguments: argparse.Namespace) -> int:
     for warning in config.doubts():
         print(f"warning: {warning}", file=sys.stderr)
     count = len(config.evaluators)
-    print(f"{arguments.config}: right, {count} evaluator{'' if count == 1 else 's'}")
+    named = ", ".join(f"{printable(each.name)} ({each.type})" for each in config.evaluators[:_EVALUATORS_SHOWN])
+    more = f" and {count - _EVALUATORS_SHOWN} more" if count > _EVALUATORS_SHOWN else ""
+    print(f"{arguments.config}: right, {count} evaluator{'' if count == 1 else 's'}: {named}{more}")
     return OK
 
 

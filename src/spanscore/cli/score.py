@@ -40,7 +40,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--fail-under",
         type=_ratio,
         metavar="X",
-        help="fail when an evaluator's mean score is below X, in place of: when a trajectory does not pass",
+        help=(
+            "fail when an evaluator's mean score is below X, or it goes wrong, in place of: when a trajectory does not "
+            "pass; in JUnit each evaluator has a case for it, and runs that fail while it holds are no failures"
+        ),
     )
     parser.add_argument(
         "--allow-unscored",
@@ -62,10 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     config = configuration.load(arguments.config) if arguments.config else configuration.default()
     config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
+    asked_key = arguments.key
     datasets = (entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase))
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
-    selection = Selection(arguments)
-    summary = Summary(pipeline.entries, is_part=selection.is_set)
+    selection = Selection(arguments, asked_key)
+    summary = Summary(pipeline.entries, is_part=selection.is_set, fail_under=arguments.fail_under)
     with progress("reading") as shown, ExitStack() as stack:
         recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
         outputs = opened_outputs(arguments, stack)
@@ -74,7 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
             for output in outputs:
                 output.add(report)
         summary.problems = [*problems_of(recording), *_failures(pipeline), *selection.problems()]
-        if not (summary.trajectories or any(selection.problems())):
+        if summary.trajectories:
+            summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
+        elif not any(selection.problems()):
             summary.problems.append("nothing to score: no trace was found")
         for output in outputs:
             output.finish(summary)
@@ -86,12 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace, summary: Summary) -> int:
     unchecked = summary.unchecked()
     if arguments.format != "table":  # standard output does not say it
-        for line in (*unchecked, *summary.remarks()):
+        for line in (*unchecked, *summary.remarks(), *summary.told_of_gates()):
             print(line, file=sys.stderr)
     if summary.problems or (unchecked and not arguments.allow_unscored):
         return FAILED
-    passed = summary.passed if arguments.fail_under is None else summary.reaches(arguments.fail_under)
-    return OK if passed else FAILED
+    return OK if summary.passes else FAILED
 
 
 def _failures(pipeline: Pipeline) -> Iterator[str]:

@@ -106,6 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
     if recording.other_signals:
         left_out = counted(recording.other_signals, "request")
         print(f"{left_out} with other signals than traces left out", file=sys.stderr)
+    if not (replay.sent or replay.refused or recording.problem_count):
+        print("nothing to send: no span was found", file=sys.stderr)
     to = arguments.endpoint or f"{arguments.topic} at {arguments.kafka}"
     print(f"{replay} to {to} in {time.monotonic() - began:.1f} s")
     return OK if replay.sent and not replay.refused and not recording.problem_count else FAILED

@@ -61,13 +61,17 @@ class ByCase:
         """Yield for each run whose case has no row what to tell of it, the first thousand: it was not checked."""
         yield from (self._absence(name).reason for name in self._missed)
 
-    def unused(self) -> Iterator[str]:
-        """Yield for each row that no run has asked for what to tell of it: nothing was checked against it."""
+    def evaluators(self) -> Iterator[Evaluator | Skipped]:
+        """Yield what the rows that runs have asked for were made into."""
+        yield from (row.evaluator for name, row in self._rows.items() if name in self._used)
+
+    def unused(self) -> Iterator[tuple[str, str]]:
+        """Yield each case that no run has asked for, and what to tell of it: nothing was checked against its row."""
         missed = ManyNames(self._missed)
         for name, row in self._rows.items():
             if name not in self._used:
                 told = f"{self._file}:{row.line}: no run has {self.key} = {_shown(name)}"
-                yield told + _nearest(missed.nearest(name))
+                yield name, told + _nearest(missed.nearest(name))
 
     def _no_row(self, name: str) -> Skipped:
         told = f"{self._file} has no row for {self.key} = {_shown(name)}"

@@ -5,7 +5,7 @@ A row is written by hand, in the evaluator's own terms, or it is a line of `span
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.names import listed
@@ -22,6 +22,7 @@ _EXPECTED: Final = "expected"
 _MARKS: Final = frozenset({"trace_id", "root_span_id"})
 """The columns by which a printed report is told from a row that somebody wrote."""
 _LISTED: Final = 40
+_LONGEST_NAME: Final = 100
 
 
 class Case(NamedTuple):
@@ -110,8 +111,16 @@ def _column(kind: EvaluatorType, cells: Mapping[str, JSON]) -> str:
     if column is None:
         *first, last = map(repr, columns)
         message = f"has no {', '.join(first)} or {last}" if first else f"has no {last}"
-        raise ValueError(message)
+        raise ValueError(message + _meant(columns, cells.keys() - columns.keys() - _parameters(kind, cells)))
     return column
+
+
+def _meant(columns: Iterable[str], given: Iterable[str]) -> str:
+    """Return which of the given columns is probably one of those that are looked for, mistyped."""
+    for name in sorted(given):
+        if near := suggestion(name, columns):
+            return f"{near.removesuffix('?')} by {name[:_LONGEST_NAME]!r}?"
+    return ""
 
 
 def _read_cell(text: str) -> JSON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
@@ -171,6 +171,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     if root is None and problems:
         raise _error(problems, source)
     root = _with_defaults(root or Node(place=Place(1, 1), value={}))
+    unread = tuple(problems)
     document = check(Document, root, directory=directory)
     if isinstance(document, list):
         problems += document
@@ -178,6 +179,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     dialects = [] if isinstance(section, list) else list(build_dialects(section, root))
     entries = list(build_entries(root, directory))
     problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
+    problems = list(_first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise _error(problems, source)
     return Config(
@@ -240,6 +242,15 @@ def _with_defaults(root: Node) -> Node:
     return replace(root, value={"evaluators": Node.of(DEFAULT_EVALUATORS, root.place), **given})
 
 
+def _first_causes(problems: Iterable[Problem], unread: Sequence[Problem], root: Node) -> Iterator[Problem]:
+    """Yield the problems without those of a section as a whole: it may lack only what could not be read below it."""
+    above = {each.path[:end] for each in unread for end in range(1, len(each.path))}
+    for each in problems:
+        is_whole = each.path in above and not each.elsewhere and each.place == root.find(each.path).place
+        if each in unread or not is_whole:
+            yield each
+
+
 def _error(problems: list[Problem], source: str) -> ConfigError:
     """Make one error of all problems, in the order of the file. A second one at a place only follows from the first."""
     told: dict[tuple[Place, str], str] = {}
@@ -247,6 +258,6 @@ def _error(problems: list[Problem], source: str) -> ConfigError:
         at = each.elsewhere or f"{source}:{each.place.line}:{each.place.column}"
         path = f" {dotted(each.path)}" if each.path else ""
         told.setdefault((each.place, f"{at}{path}"), f"{at}{path}: {each.message}")
-    lines = list(told.values())
+    lines = list(dict.fromkeys(told.values()))  # several evaluators may use one dataset
     more = [f"... and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
     return ConfigError("\n".join([*lines[:_MOST_SHOWN], *more]))

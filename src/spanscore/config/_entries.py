@@ -92,7 +92,7 @@ def _expectation_clash(kind: EvaluatorType, root: Node, at: Path) -> Iterator[Pr
             yield Problem(root.key_place(source), source, f"{kind.name!r} expects nothing of a single trace")
     elif has_source and entry.has(name):
         yield Problem(root.key_place((*at, name)), (*at, name), "cannot be given together with 'expected_from'")
-    elif not has_source and not entry.has(name) and kind.parameters.model_fields[name].is_required():
+    elif not has_source and kind.needs_expectation and (not entry.has(name) or root.find((*at, name)).value is None):
         yield Problem(root.key_place(at), (*at, name), "the key is required, or else 'expected_from'")
 
 

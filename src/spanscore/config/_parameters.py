@@ -49,6 +49,18 @@ class EvaluatorType:
     entry: type[EvaluatorKeys]
     """An entry of the configuration: the parameters, the expectation optional, and the keys that every entry has."""
 
+    @property
+    def needs_expectation(self) -> bool:
+        """Whether an entry that expects nothing is a mistake.
+
+        A class may say so itself of an expectation that is optional, as it skips every run without: a program may build
+        it that way.
+        """
+        if self.expectation is None:
+            return False
+        is_required = self.parameters.model_fields[self.expectation].is_required()
+        return is_required or bool(getattr(self.evaluator, "needs_expectation", False))
+
     def build(self, parameters: Mapping[str, Any], node: Node, path: Path = ()) -> Evaluator | list[Problem]:
         """Make an evaluator of checked parameters, or return what it has against them itself.
 

@@ -65,7 +65,7 @@ def _say_what_is_expected(entry: Schema, kind: EvaluatorType) -> None:
     entry["type"] = "object"
     if kind.expectation is None:
         del entry["properties"]["expected_from"]
-    elif kind.parameters.model_fields[kind.expectation].is_required():
+    elif kind.needs_expectation:
         entry["oneOf"] = [{"required": [kind.expectation]}, {"required": ["expected_from"]}]
     else:
         entry["not"] = {"required": [kind.expectation, "expected_from"]}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from spanscore.config._exporters import Exporters
 from spanscore.config._receivers import Receivers
@@ -143,7 +143,9 @@ class Document(Section):
     """When a trace is complete, and what is held until then."""
     storage: Storage = Field(default_factory=Storage)
     """What survives an end of the process."""
-    evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(default_factory=DEFAULT_EVALUATORS.copy)
+    evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(
+        default_factory=DEFAULT_EVALUATORS.copy, json_schema_extra={"minProperties": 1}
+    )
     """What to score: a name of your own for each evaluator, which becomes gen_ai.evaluation.name."""
     dialects: Dialects = Field(default_factory=Dialects)
     """How tool calls are read from spans."""
@@ -157,3 +159,12 @@ class Document(Section):
     may quote them. A JSON Lines file holds them always."""
     telemetry: Telemetry = Field(default_factory=Telemetry)
     """What spanscore says about itself."""
+
+    @field_validator("evaluators")
+    @classmethod
+    def _not_empty(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not given:
+            ((name, entry),) = DEFAULT_EVALUATORS.items()
+            message = f"must have at least one evaluator; leave the key out for {name!r} ({entry['type']})"
+            raise ValueError(message)
+        return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -74,6 +74,10 @@ class ToolArgumentsSchema(Parameters):
         }
         deviations = [_deviation(index, found, trajectory.calls) for index, found in invalid.items()]
         return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def named_tools(self) -> Iterable[str]:
+        """Return the tools whose schemas are given: calls of one that is mistyped are not checked."""
+        return self.schemas or ()
 
     def _schemas(self, trajectory: Trajectory, called: frozenset[str]) -> tuple[Mapping[str, Schema], dict[str, str]]:
         """Return the schemas of the tools that were called, and why others are unusable."""

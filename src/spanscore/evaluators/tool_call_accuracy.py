@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from annotated_types import Ge
 
@@ -19,6 +19,8 @@ from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import Reference, Wanted
 from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
+
+_TOO_MANY_COUNTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +135,19 @@ class ToolCallAccuracy(Parameters):
         penalty = self.weights.wrong_penalty if self.mode == "exact" else self.weights.extra_penalty
         gained = (self.weights.exact * counted.exact + self.weights.name_only * counted.name_only) / n
         value = min(1.0, max(0.0, gained - penalty * (counted.mismatches / n)))
-        kind = "wrong or too many" if self.mode == "exact" else "extra"
         return value, (
             f"{counted.exact} exact matches at {self.weights.exact:g}, {counted.name_only} by name only at "
-            f"{self.weights.name_only:g} and {counted.mismatches} {kind} at -{penalty:g}, "
+            f"{self.weights.name_only:g}{self._mismatched(counted)} at -{penalty:g}, "
             f"over {n} expected calls, within 0 and 1."
         )
+
+    def _mismatched(self, counted: _Counted) -> str:
+        if self.mode == "flexible":
+            return f" and {counted.mismatches} extra"
+        wrong = counted.mismatches - _TOO_MANY_COUNTS * counted.too_many
+        if not counted.too_many:
+            return f" and {wrong} wrong"
+        return f", {wrong} wrong and {counted.too_many} too many (counted twice)"
 
 
 class _Counted(NamedTuple):
@@ -147,6 +156,8 @@ class _Counted(NamedTuple):
     mismatches: int
     missing: int
     details: dict[str, Any]
+    too_many: int
+    """Mode exact: how many of the mismatches are calls behind the last expected one; each counts twice."""
     align: Callable[[], list[alignment.Aligned]]
 
 
@@ -158,13 +169,15 @@ def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: S
     shared = min(len(expected), len(calls))
     same_name = [index for index in range(shared) if expected[index].name == names[index]]
     exact = sum(map(fits, same_name))
-    wrong = shared - len(same_name) + 2 * max(0, len(calls) - len(expected))
+    too_many = max(0, len(calls) - len(expected))
+    wrong = shared - len(same_name) + _TOO_MANY_COUNTS * too_many
     return _Counted(
         exact=exact,
         name_only=len(same_name) - exact,
         mismatches=wrong,
         missing=max(0, len(expected) - len(calls)),
         details={"wrong_or_missing": wrong},
+        too_many=too_many,
         align=lambda: alignment.by_position([call.name for call in expected], names, fits),
     )
 
@@ -197,5 +210,6 @@ def _in_any_order(
             "missing": missing.total(),
             "details": {key: found[: alignment.LIMIT] for key, found in lists.items()},
         },
+        too_many=0,
         align=lambda: alignment.in_any_order([call.name for call in expected], names, pairs),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -91,6 +91,10 @@ class ToolCallCount(Parameters):
         details = {"explained_tool_calls_count": explained}
         told = _deviations(missed, names, trajectory)
         return scored(value, value >= self.threshold, explanation, details, told=told)
+
+    def named_tools(self) -> Iterable[str]:
+        """Return the tools that are counted: a mistyped one has no calls, which may be as few as expected."""
+        return self.tool_calls_count
 
 
 class _Criterion(NamedTuple):

@@ -24,6 +24,7 @@ class ToolCorrectness(Parameters):
     """
 
     expectation: ClassVar[str | None] = "expected_tools"
+    needs_expectation: ClassVar[bool] = True
 
     tool_names: ToolNames = "canonical"
     """How tool names are compared; both sides are normalised."""

@@ -76,6 +76,12 @@ class ToolPolicy(Parameters):
         told = [_deviation(rule.text, calls, trajectory.calls) for rule, calls in broken]
         return scored(value, value >= self.threshold, explanation, details, told=told)
 
+    def named_tools(self) -> Iterator[str]:
+        """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
+        yield from (*self.required, *self.forbidden, *self.max_calls_per_tool)
+        for pair in self.must_precede:
+            yield from pair
+
     def _all_rules(self, matcher: Callable[[str], _Matches]) -> Iterator[_Rule]:
         for tool in self.required:
             yield _Rule(f"required: {tool}", partial(_absent, matcher(tool)), is_requirement=True)

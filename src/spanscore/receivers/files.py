@@ -31,6 +31,8 @@ MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
 """Four times what receivers accept: one document in memory, decompressed."""
 PROBLEMS_KEPT: Final = 1_000
 """A wrong file has a problem in every line; the rest is only counted."""
+KEPT_OF_EACH: Final = 3
+"""Of every file, whatever was kept of those before it."""
 
 _WHOLE_FILE: Final = 0
 _TRACE_ID_LENGTH: Final = 16
@@ -94,12 +96,18 @@ class Recording:
         self._progress = progress
         self._max_request_size = max_request_size
         self.problems: list[InputProblem] = []
-        """What could not be used, as far as it was read; at most `PROBLEMS_KEPT`."""
+        """What could not be used, as far as it was read; about `PROBLEMS_KEPT` at most."""
         self.problem_count = 0
+        self.problems_by_file: Counter[str] = Counter()
         self.refused_spans: Counter[Refusal] = Counter()
         self.caveats: Counter[Caveat] = Counter()
         self.other_signals = 0
         """Requests with metrics, logs or profiles; they were passed over."""
+        self._used: set[str] = set()
+
+    def empty_files(self) -> list[str]:
+        """Return the files that held no span, nor anything else to tell of, once all were read."""
+        return [source.name for source in self._sources if source.name not in self._used]
 
     def read(self) -> Iterator[Batch]:
         """Yield the spans, document by document, and with them which traces are finished."""
@@ -139,6 +147,8 @@ class Recording:
         """Forget what an earlier reading found."""
         self.problems.clear()
         self.problem_count = 0
+        self.problems_by_file.clear()
+        self._used.clear()
         self.refused_spans.clear()
         self.caveats.clear()
         self.other_signals = 0
@@ -199,10 +209,13 @@ class Recording:
                     InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
                 )
         self.other_signals += document.skipped
+        if document.problems or document.skipped or any(each.spans or each.refused for each in document.requests):
+            self._used.add(file)
 
     def _report(self, problem: InputProblem) -> None:
         self.problem_count += 1
-        if len(self.problems) < PROBLEMS_KEPT:
+        self.problems_by_file[problem.file] += 1
+        if len(self.problems) < PROBLEMS_KEPT or self.problems_by_file[problem.file] <= KEPT_OF_EACH:
             self.problems.append(problem)
 
 

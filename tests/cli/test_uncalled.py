@@ -1,0 +1,73 @@
+"""A tool that a rule names, and that no run called, may be mistyped: then the rule is kept for ever, and it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.recorded_runs import recorded
+from spanscore.cli import main
+from spanscore.nearest import mistyped
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("type: tool_policy, forbidden: [isue_refund]", "isue_refund"),
+        ("type: tool_policy, max_calls_per_tool: {isue_refund: 1}", "isue_refund"),
+        ("type: tool_policy, must_precede: [[lookup_order, issue_refnd]]", "issue_refnd"),
+        ("type: tool_policy, forbidden: ['isue_*']", "isue_*"),
+        ("type: tool_call_count, tool_calls_count: {Issue_Refund: '<= 1'}", "Issue_Refund"),
+        ("type: tool_arguments_schema, schemas: {lookup_order: {}, issue_refunds: {}}", "issue_refunds"),
+        ("type: tool_policy, forbidden: [delete_order, lookup_invoice]", None),
+        ("type: tool_policy, forbidden: ['delete_*', 'issue_refund_*']", None),
+        ("type: tool_policy, max_calls_per_tool: {issue_refund: 1}", None),
+        ("type: tool_policy, tool_names: canonical, max_calls_per_tool: {issueRefund: 1}", None),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_mistyped_tool_is_remarked(
+    rule: str, told: str | None, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the tool that was called; it changes no exit status, and tools that are rightly never called say nothing."""
+    config = tmp_path / "c.yaml"
+    config.write_text(f"evaluators: {{refunds: {{{rule}}}}}")
+    recording = recorded(tmp_path / "r.jsonl", ("a", "lookup_order", "issue_refund"), ("b", "lookup_order"))
+
+    assert 0 == main(["score", recording, "--config", str(config), "--format", form])
+    out, errors = capsys.readouterr()
+    remarks = [line for line in (errors if form == "json" else out).splitlines() if "no run called" in line]
+    assert ([f"refunds: no run called {told!r}; nearest: 'issue_refund'"] if told else []) == remarks
+
+
+def test_rows_of_a_dataset_are_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of cases that were run."""
+    (tmp_path / "rows.csv").write_text('id,expected\na,"{""isue_refund"": ""<= 1""}"\n')
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        "evaluators: {refunds: {type: tool_call_count, expected_from: {dataset: rows.csv, key: test.case.id}}}"
+    )
+    recording = recorded(tmp_path / "r.jsonl", ("a", "issue_refund"))
+
+    assert 0 == main(["score", recording, "--config", str(config)])
+    assert "refunds: no run called 'isue_refund'; nearest: 'issue_refund'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "expected"),
+    [
+        ("isue_refund", "issue_refund", True),
+        ("issue-refund", "issue_refund", True),
+        ("get_user", "set_user", False),
+        ("delete_order", "delete_cart", False),
+        ("step_1", "step_2", False),
+        ("step10", "step11", False),
+        ("delte_*", "delete_order", True),
+        ("get_*", "set_order", False),
+        ("*", "search", False),
+    ],
+)
+def test_what_is_probably_mistyped(word: str, known: str, expected: bool) -> None:  # noqa: FBT001 - a parametrized value
+    """A letter more, less or other; another word is another tool."""
+    assert (known if expected else None) == mistyped(word, ["something_else", known])
