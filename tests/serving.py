@@ -172,6 +172,7 @@ def serving(
     if "storage:" not in configuration:  # nothing is kept but where that is tested
         configuration = f"{configuration}\nstorage: {{durability: none}}"
     loaded = config.loads(configuration, "test.yaml", Path()).for_serve()
+    _take_no_port_of_others(loaded)
     reports = reports or Reports()
     with loop_thread() as thread:
         service = thread.call(lambda: Service(loaded, {"reports": reports}, **how))
@@ -182,3 +183,19 @@ def serving(
             yield Running(thread, service, reports)
         finally:
             thread.run(service.stop())
+
+
+def _take_no_port_of_others(loaded: config.Config) -> None:
+    """Refuse a configuration that listens where others may: another spanscore on this machine has the default ports."""
+    default = config.default().for_serve()
+    assert loaded.exporters is not None
+    assert default.exporters is not None
+    ours, usual = loaded.exporters.prometheus, default.exporters.prometheus
+    assert ours is None or ours != usual, "exporters.prometheus.endpoint: a test listens on any free port"
+    receivers, usual_receivers = loaded.receivers, default.receivers
+    assert receivers is not None
+    assert usual_receivers is not None
+    if receivers.otlp is not None and usual_receivers.otlp is not None:
+        found, known = receivers.otlp.protocols, usual_receivers.otlp.protocols
+        for listening, taken in ((found.grpc, known.grpc), (found.http, known.http)):
+            assert listening is None or taken is None or listening.endpoint != taken.endpoint, "a test listens anywhere"

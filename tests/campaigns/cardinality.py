@@ -42,8 +42,8 @@ telemetry: {log_level: info}
 """
 _EVALUATIONS: Final = "spanscore_evaluations_total"
 _CALLS: Final = "gen_ai_execute_tool_duration_seconds_count"
-_SCORED: Final = "spanscore_evaluation_duration_seconds_count"
 _SCORES: Final = "gen_ai_evaluation_score_count"
+_SUMMED: Final = (_EVALUATIONS, _CALLS, _SCORES)
 
 
 @dataclass(kw_only=True)
@@ -79,12 +79,14 @@ def run(directory: Path, traces: int) -> Outcome:
             send(client, ExportTraceServiceRequest(resource_spans=map(_trace, numbers)))
         client.close()
         until = time.monotonic() + DEADLINE_S
-        while _sums(page := _page(running))[_SCORED] < traces and time.monotonic() < until:
-            pass  # closed traces are scored in slices
-    sums, series = _sums(page), _series(page)
+        # Closed traces are scored in slices, and a page may be put together meanwhile.
+        while min((sums := _sums(page := _page(running)))[name] for name in _SUMMED) < traces:
+            if time.monotonic() > until:
+                break
+    series = _series(page)
     return Outcome(
         traces=traces,
-        sums={name: sums[name] for name in (_EVALUATIONS, _CALLS, _SCORES)},
+        sums={name: sums[name] for name in _SUMMED},
         most_series=max(series.values()),
         page_bytes=len(page),
         peak_rss=peak.highest,

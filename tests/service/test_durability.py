@@ -121,7 +121,10 @@ def test_what_was_scored_and_not_sent_is_sent_after_a_kill(tmp_path: Path) -> No
         port = found.getsockname()[1]
     onward = f'{{endpoint: "http://127.0.0.1:{port}", signals: [traces]}}'
     text = configuration(tmp_path).replace("exporters: {", f"exporters: {{otlp: {onward}, ")
-    behind = f'receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}'
+    behind = (
+        f'receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}\n'
+        'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}'
+    )
     with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)), serving(behind) as receiver:
         with serving(text) as running:
             running.reports.wait_for(1)

@@ -267,7 +267,10 @@ exporters: {{otlp: {{endpoint: "{behind.http}", signals: [traces]}}}}
 @pytest.mark.parametrize("key", ["grpc", "http"])
 def test_other_machines_need_tls_and_authentication(key: str) -> None:
     """An address that other machines reach is refused without TLS and authentication, unless that is asked for."""
-    configuration = f'receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
+    configuration = (
+        f'receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}\n'
+        'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}'
+    )
     expected = (
         rf"receivers.otlp.protocols.{key}.endpoint: 0.0.0.0:0 can be reached from other machines: configure 'tls'"
     )
@@ -290,6 +293,7 @@ receivers:
       grpc: {{endpoint: "0.0.0.0:0", {tls}}}
       http: {{endpoint: "0.0.0.0:0", {tls}}}
     auth: {{bearer_token_file: {tmp_path}/tokens.txt}}
+exporters: {{prometheus: {{endpoint: "127.0.0.1:0"}}}}
 """
     with serving(configuration) as running:
         grpc_port, http_port = (running.service.addresses[key][0].port for key in (GRPC, HTTP))
