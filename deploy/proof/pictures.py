@@ -1,4 +1,4 @@
-"""Pictures of what the stack answers: Prometheus' own page, and the scores in a trace as Jaeger has them."""
+"""A picture of what the stack answers, on Prometheus' own page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import drawing
-from browser import opened, shot
+from browser import opened
 from programs import Programs
 from results import Results
 from stack import Stack
-from traces import EVENT, FAILING, root_events
 
 _BY: Final = "sum by (gen_ai_evaluation_name)"
 _SCORE: Final = "gen_ai_evaluation_score"
@@ -26,8 +24,6 @@ def take(results: Results, programs: Programs, stack: Stack, directory: Path) ->
         if shown is None:
             return
         results.check("picture of Prometheus' page", partial(_prometheus_page, shown, stack, directory))
-        answer = partial(_jaeger_page, stack)
-        results.check("picture of Jaeger's answer", partial(shot, shown, answer, directory / "jaeger-answer.png"))
 
 
 def _prometheus_page(shown: Any, stack: Stack, directory: Path) -> str:
@@ -37,15 +33,3 @@ def _prometheus_page(shown: Any, stack: Stack, directory: Path) -> str:
     path = directory / "prometheus.png"
     shown.screenshot(path=str(path), full_page=True)
     return f"{path.name}: {shown.title()}"
-
-
-def _jaeger_page(stack: Stack) -> str:
-    trace = stack.traces(FAILING)[0]
-    prefix = "gen_ai.evaluation."
-    lines = [
-        {key.removeprefix(prefix): str(value) for key, value in event.items() if key.startswith(prefix)}
-        for event in root_events(trace)
-    ]
-    kept = [{key: line[key] for key in ("name", "score.value", "score.label", "explanation")} for line in lines]
-    note = f"The events {EVENT} of the root span of trace {trace['traceID']}, as Jaeger's query API answers."
-    return drawing.page("Jaeger", note, [drawing.rows(drawing.Frame("events of the root span", 24), kept)])
