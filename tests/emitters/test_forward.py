@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -23,7 +24,7 @@ from spanscore.emitters._send_queue import Timing
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.errors import ConfigError
 from spanscore.evaluation_event import event_attributes, event_time_ns, span_attributes
-from spanscore.model import Report
+from spanscore.model import CloseReason, Report, Unit
 
 IN_ORDER = QueueLimits(batch_bytes=0, linger_s=0)
 
@@ -104,6 +105,16 @@ def scored(trace: int, span: int = 1, *outcomes: model.Outcome) -> Report:
     """Return a report about a span."""
     about = trajectory(trace_id=trace_id(trace), root_span_id=span_id(span))
     return report(*(outcomes or (PASSED,)), about=about)
+
+
+def labels(span: Span) -> list[str]:
+    """Return the labels of the scores that the span carries."""
+    return [
+        each.value.string_value
+        for event in span.events
+        for each in event.attributes
+        if each.key == "gen_ai.evaluation.score.label"
+    ]
 
 
 def with_scores(span: Span, about: Report) -> Span:
@@ -418,6 +429,34 @@ def test_scores_in_a_span_of_their_own() -> None:
     assert child.span_id == again.span_id
     assert ForwardCounts(received=1, sent=1) == behind.forward.counts()
     behind.forward.close(DEADLINE_S)
+
+
+@pytest.mark.parametrize("reason", [reason for reason in CloseReason if reason is not CloseReason.ROOT_ENDED])
+def test_scores_of_a_trace_without_a_root(behind: Behind, reason: CloseReason) -> None:
+    """They follow in a span below its topmost one, which went on at once as it has a parent, and is counted once."""
+    topmost = child(1, 7)
+    behind.take(topmost)
+    assert [topmost] == behind.sent()
+    without_root = replace(scored(1, 7, NOT_PASSED), close_reason=reason)
+    behind.forward.emit(without_root)
+    behind.forward.emit(replace(without_root, trajectory=replace(without_root.trajectory, unit=Unit.AGENT)))
+    behind.forward.emit(scored(1, 7, NOT_PASSED))
+    _, *below = behind.sent()
+
+    assert [(topmost.trace_id, topmost.span_id)] == [(span.trace_id, span.parent_span_id) for span in below]
+    assert [[1, ["fail"]]] == [[len(span.events), labels(span)] for span in below]
+    assert ForwardCounts(received=1, sent=1) == behind.forward.counts()
+
+
+def test_a_root_behind_its_scores(behind: Behind) -> None:
+    """A trace that was closed without its root is scored again when the root comes: that one carries its scores."""
+    behind.forward.emit(replace(scored(1, 7), close_reason=CloseReason.TIMED_OUT))
+    behind.take(late := root(1))
+    again = replace(scored(1), close_reason=CloseReason.TIMED_OUT, revision=1)
+    behind.forward.emit(again)
+    first, second = behind.sent()
+
+    assert (span_id(7), with_scores(late, again)) == (first.parent_span_id, second)
 
 
 def test_no_event_lies_outside_of_its_root(behind: Behind) -> None:

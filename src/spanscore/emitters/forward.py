@@ -18,7 +18,7 @@ from spanscore.emitters._otlp import Destination
 from spanscore.emitters._raw_requests import Roots, RootSpan, split
 from spanscore.emitters._send_queue import SendQueue, Timing
 from spanscore.evaluation_event import event_time_ns
-from spanscore.model import Report
+from spanscore.model import CloseReason, Report, Unit
 from spanscore.otlp_client import Client, Retries, connect
 
 _DELAYS: Final = 5  # so often may late children restart the delay
@@ -71,6 +71,9 @@ class Forward:
     with an event `gen_ai.evaluation.result` for each evaluation of it, at the time of its end: backends keep the first
     version of a span, so that these cannot be sent behind. All other spans go on at once. A root whose scores do not
     come is passed on without: because its trace was closed before it came, because too many are held, or at the end.
+
+    The scores of a trace that has no root, because the parent of its topmost span is recorded elsewhere or was lost,
+    go out as a span of their own below that one.
 
     Only roots are held back. An agent's span below the root is not: evaluations of it, which `unit: agent` makes, show
     as events where the agent's span is the root, and as log events everywhere. The same goes for `root: agent`.
@@ -170,8 +173,8 @@ class Forward:
     def emit(self, report: Report) -> None:
         """Pass the evaluated root span on, with its scores, or send a span with the scores behind it."""
         trajectory = report.trajectory
-        if self._child_spans and (request := child_span_request(report, self._now_ns())):
-            self._queue.put(Outgoing("traces", request))
+        if self._child_spans:
+            self._send_child(report)
         with self._lock:
             if trajectory.trace_id != self._last_scored:
                 self._release_scored()
@@ -180,6 +183,8 @@ class Forward:
             if not report.evaluations:
                 self._release(roots, "not_evaluated")
                 return
+            if not roots and self._roots != "none" and _is_rootless(report):
+                self._send_child(report)
             for root in roots:
                 content = root.content + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
                 self._queue.put(Outgoing("traces", content, 1, root.envelope))
@@ -206,6 +211,10 @@ class Forward:
         with self._lock:
             self._release(self._held.expire(self._clock()), "expired")
 
+    def _send_child(self, report: Report) -> None:
+        if request := child_span_request(report, self._now_ns()):
+            self._queue.put(Outgoing("traces", request))
+
     def _release_scored(self) -> None:
         """Pass on the other roots of the trace scored last: its reports come one behind the other, and are all here."""
         self._release(self._held.take(self._last_scored), "not_evaluated")
@@ -215,3 +224,7 @@ class Forward:
         for root in roots:
             self._queue.put(Outgoing("traces", root.content, 1, root.envelope))
             self._unannotated[why] += 1
+
+
+def _is_rootless(report: Report) -> bool:
+    return report.close_reason is not CloseReason.ROOT_ENDED and report.trajectory.unit is Unit.TRACE
