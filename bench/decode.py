@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from bench import scoring, workload
 from bench.goals import Row, Run, judged
 from bench.measure import Samples, collect_rarely, interleaved, ratio, typical
-from spanscore.receivers._otlp_json import decode_json
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.from_json import decode_json
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.wiring import wanted
 
 _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS

@@ -16,7 +16,7 @@ from bench.evaluators import OTHER, SAME, cases_of, worker, written
 from bench.goals import Row, Run, judged
 from bench.measure import collect_rarely, interleaved
 from bench.memory import with_open_traces
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.wiring import wanted
 
 PLOT: Final = Path(__file__).with_name("growth.png")

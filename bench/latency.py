@@ -24,7 +24,7 @@ from bench.goals import Row, Run, judged
 from bench.measure import percentile
 from bench.scoring import AT_ONCE
 from bench.serving import NOT_DURABLE, RECEIVER, Target, cpu_of, http_port, spanscore
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf
 
 _LOAD: Final = 0.15
 _PIPE_BYTES: Final = 1 << 20

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from bench import scoring, workload
 from bench.measure import collect_rarely, percentile
 from spanscore.engine import Engine
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.read.wanted import WantedAttributes
-from spanscore.receivers._otlp_protobuf import decode_protobuf
 from spanscore.wiring import wanted
 
 _AT_ONCE: Final = 1_000

@@ -35,7 +35,7 @@ from bench.scaling_model import Figures, limits_table, need, needs_table
 from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, at_rest, grpc_port, spanscore, yardstick_port
 from bench.table import machine
 from spanscore import wiring
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "scaling.md"
 BEGIN: Final = "<!-- figures: written by `python -m bench.scaling --write` -->"

@@ -59,7 +59,7 @@ _FORKING = """
 import json, os, sys
 import opentelemetry._logs, opentelemetry.metrics, opentelemetry.trace
 import opentelemetry.sdk._logs.export, opentelemetry.sdk.metrics.export, opentelemetry.sdk.trace.export
-import spanscore.exporter, spanscore.processor
+import spanscore.in_process.exporter, spanscore.in_process.processor
 
 for line in sys.stdin:
     program, out, errors = json.loads(line)

@@ -26,7 +26,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from deadline import DEADLINE_S
-from spanscore.otlp_client import Accepted, Answer, Protocol, Signal
+from spanscore.sending.client import Accepted, Answer, Protocol, Signal
 
 PROTOCOLS: tuple[Protocol, ...] = ("http/protobuf", "grpc")
 

@@ -14,10 +14,10 @@ import pytest
 
 from deadline import DEADLINE_S
 from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, config
-from spanscore.evaluation_event import event_attributes
+from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.model import CloseReason, Evaluation, Outcome
-from spanscore.own_instruments import OWN_INSTRUMENTS
 from spanscore.plugins import names
+from spanscore.reports.evaluation_event import event_attributes
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

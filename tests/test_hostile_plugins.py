@@ -20,9 +20,9 @@ from receivers.otlp_requests import OF_AN_AGENT
 from spanscore import config
 from spanscore.contracts import Markers, ModelReading, Reading
 from spanscore.engine import Engine
+from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.in_process.runtime import QUEUE_CAPACITY
 from spanscore.model import Report, Span
-from spanscore.processor import ScoringSpanProcessor
-from spanscore.runtime import QUEUE_CAPACITY
 
 ERRORS = [ValueError, Unprintable, Sudden, SystemExit, GeneratorExit, KeyboardInterrupt, MemoryError, RecursionError]
 TRACES = 12

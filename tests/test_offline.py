@@ -12,7 +12,7 @@ import pytest
 
 from spanscore import config, offline, wiring
 from spanscore.receivers.files import Recording
-from spanscore.serialization import report_object
+from spanscore.reports.serialization import report_object
 
 CORPUS = Path(__file__).parent / "corpus"
 CONFIG = """

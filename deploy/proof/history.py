@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spanscore.instruments import (
+from spanscore.instruments.instrument import (
     AGENT_TOOL_CALLS,
     CONSECUTIVE_SAME,
     EVALUATIONS,
@@ -21,9 +21,9 @@ from spanscore.instruments import (
     TOOL_DURATION,
     Instrument,
 )
+from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.accumulation import Accumulation
 from spanscore.metrics.exposition import Exposition
-from spanscore.own_instruments import OWN_INSTRUMENTS
 
 END_S: Final = 1_767_267_600
 """2026-01-01 11:40 UTC: where the history ends, and queries of it."""

@@ -10,8 +10,8 @@ from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCa
 
 if TYPE_CHECKING:
     from spanscore.contracts import Evaluator
-    from spanscore.exporter import ScoringSpanExporter
-    from spanscore.processor import ScoringSpanProcessor
+    from spanscore.in_process.exporter import ScoringSpanExporter
+    from spanscore.in_process.processor import ScoringSpanProcessor
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "ConfigError",
@@ -49,11 +49,11 @@ def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator: 
 def __getattr__(name: str) -> Any:
     """Import what needs the OpenTelemetry SDK when it is first used: scoring by hand does without."""
     if name == "ScoringSpanProcessor":
-        from spanscore.processor import ScoringSpanProcessor  # noqa: PLC0415 - see above
+        from spanscore.in_process.processor import ScoringSpanProcessor  # noqa: PLC0415 - see above
 
         return ScoringSpanProcessor
     if name == "ScoringSpanExporter":
-        from spanscore.exporter import ScoringSpanExporter  # noqa: PLC0415 - see above
+        from spanscore.in_process.exporter import ScoringSpanExporter  # noqa: PLC0415 - see above
 
         return ScoringSpanExporter
     message = f"module 'spanscore' has no attribute {name!r}"

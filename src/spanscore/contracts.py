@@ -8,13 +8,25 @@ contract.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, Protocol
 
 from annotated_types import Ge, Le
 
-from spanscore.model import JSON, NOT_RECORDED, Outcome, Recorded, Report, Span, Trajectory
+from spanscore.model import (
+    JSON,
+    NOT_RECORDED,
+    Failed,
+    Outcome,
+    Recorded,
+    Report,
+    Score,
+    Skipped,
+    Span,
+    Trajectory,
+)
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
@@ -194,3 +206,33 @@ class Emitter(Protocol):
     def close(self, timeout_s: float) -> bool:
         """Flush, then free everything. Nothing is emitted after it."""
         ...
+
+
+MAX_MESSAGE_CHARS: Final = 256
+
+
+def checked(outcome: object) -> Outcome:
+    """Return what an evaluator answered, or why it cannot be used."""
+    if isinstance(outcome, Score):
+        value: object = outcome.value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            return Failed(
+                "InvalidResult", f"the score's value must be a finite number, not {value!r}"[:MAX_MESSAGE_CHARS]
+            )
+        if not 0 <= value <= 1:
+            return Failed("InvalidResult", f"the score's value must be from 0 to 1, not {value!r}")
+        return outcome
+    if isinstance(outcome, (Skipped, Failed)):
+        return outcome
+    kind = type(outcome).__name__
+    return Failed("InvalidResult", f"an evaluator answers Score, Skipped or Failed, not {kind!r}")
+
+
+def failure(error: BaseException) -> Failed:
+    """Return what an evaluator that raised has answered."""
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException as second:  # noqa: BLE001 - the error is a plug-in's, and so is what makes it text
+        message = f"its message cannot be read: {type(second).__name__}"
+    return Failed(kind, message[:MAX_MESSAGE_CHARS])

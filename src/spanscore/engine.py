@@ -12,13 +12,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.collect.table import Counts, TraceTable
 from spanscore.contracts import Emitter
-from spanscore.faults import fault
-from spanscore.instruments import Instrument
+from spanscore.instruments.instrument import Instrument
+from spanscore.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
+from spanscore.instruments.tallies import Tallies
 from spanscore.model import Failed, Report, Span, Trace, Trajectory
-from spanscore.own_instruments import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.pipeline import Pipeline, Scoring
-from spanscore.printable import printable
-from spanscore.tallies import Tallies
+from spanscore.wording.faults import fault
+from spanscore.wording.printable import printable
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""

@@ -11,8 +11,6 @@ from typing import NoReturn, TypeAlias
 from spanscore import wiring
 from spanscore.config import Config
 from spanscore.contracts import Emitter
-from spanscore.emitters._otlp import Destination
-from spanscore.emitters._raw_requests import Roots
 from spanscore.emitters.console import Console
 from spanscore.emitters.forward import Forward, ForwardSettings
 from spanscore.emitters.jsonl import Jsonl
@@ -22,6 +20,8 @@ from spanscore.emitters.prometheus import Prometheus
 from spanscore.errors import SpanscoreError
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.telemetry import Sink
+from spanscore.otlp.raw_requests import Roots
+from spanscore.sending.destination import Destination
 
 _log = logging.getLogger(__name__)
 

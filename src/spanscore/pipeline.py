@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from spanscore.checked import checked, failure
-from spanscore.contracts import Evaluator
+from spanscore.contracts import Evaluator, checked, failure
 from spanscore.model import (
     Attributes,
     Evaluation,

@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final, Literal, TypeAlias
 
 from spanscore.errors import ConfigError, PluginError
-from spanscore.nearest import suggestion
+from spanscore.wording.nearest import suggestion
 
 Kind: TypeAlias = Literal["evaluators", "dialects", "receivers", "emitters"]
 KINDS: Final[tuple[Kind, ...]] = ("evaluators", "dialects", "receivers", "emitters")

@@ -4,8 +4,8 @@ from collections import Counter
 
 from bench import workload
 from spanscore.model import Span
-from spanscore.receivers._otlp_json import decode_json
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.from_json import decode_json
+from spanscore.otlp.from_protobuf import decode_protobuf
 
 TRACES = 300
 

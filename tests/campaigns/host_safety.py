@@ -29,10 +29,10 @@ from opentelemetry.trace import SpanContext, TraceFlags
 
 from isolation.hostile import Hostile
 from spanscore import config
+from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.in_process.runtime import QUEUE_CAPACITY
 from spanscore.model import CloseReason, Outcome, Score, Trajectory
 from spanscore.pipeline import EvaluatorEntry
-from spanscore.processor import ScoringSpanProcessor
-from spanscore.runtime import QUEUE_CAPACITY
 
 FORKING: Final = Path(__file__).with_name("host_safety_forks.py")
 HOSTILE_HERE: Final = (

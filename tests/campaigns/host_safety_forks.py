@@ -11,7 +11,7 @@ from pathlib import Path
 from opentelemetry.sdk.trace import TracerProvider
 
 from spanscore import config
-from spanscore.processor import ScoringSpanProcessor
+from spanscore.in_process.processor import ScoringSpanProcessor
 
 WATCHDOG_S = 5
 

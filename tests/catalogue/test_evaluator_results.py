@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from catalogue.scoring import a_run
 from dialects.spans import TRACE_ID, built_in_reader
 from spanscore.emitters.prometheus import Prometheus
-from spanscore.evaluation_event import event_attributes
 from spanscore.metrics.exposition import Exposition
 from spanscore.model import CloseReason, Failed, Outcome, Report, Score, Trace, Trajectory
 from spanscore.pipeline import EvaluatorEntry, Pipeline
+from spanscore.reports.evaluation_event import event_attributes
 
 
 class Answers:

@@ -14,11 +14,11 @@ from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import over_http
 from spanscore.emitters._lines import line
 from spanscore.emitters.prometheus import Prometheus
-from spanscore.evaluation_event import event_attributes
-from spanscore.instruments import EVALUATIONS, TOOL_DURATION
+from spanscore.instruments.instrument import EVALUATIONS, TOOL_DURATION
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.series import MAX_SERIES
 from spanscore.model import Report, Score
+from spanscore.reports.evaluation_event import event_attributes
 
 HOSTILE = "a\0b\x1b[2J\u202ec\nd"
 

@@ -14,12 +14,12 @@ from dialects.spans import TRACE_ID
 from spanscore import config, wiring
 from spanscore.emitters._lines import line
 from spanscore.emitters.span_events import span_events
-from spanscore.evaluation_event import MAX_TOOL_CALLS_CHARS, event_attributes
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
 from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.plugins import names
 from spanscore.read.reader import DialectReader
-from spanscore.serialization import report_line
+from spanscore.reports.evaluation_event import MAX_TOOL_CALLS_CHARS, event_attributes
+from spanscore.reports.serialization import report_line
 
 CANARY = "canary-5e1f"
 WANTED = {"city": f"wanted-{CANARY}"}

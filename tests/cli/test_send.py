@@ -17,7 +17,7 @@ from otlp_capture import FORBIDDEN, INVALID, PROTOCOLS, UNAVAILABLE, Capture, ca
 from receivers.otlp_requests import CORPUS, corpus_lines, from_json, request_of, simple_span, to_json
 from spanscore.cli import main
 from spanscore.cli._replay import Pace, Rewriting
-from spanscore.otlp_client import Protocol
+from spanscore.sending.client import Protocol
 
 RECORDING = str(CORPUS / "strands.jsonl.gz")
 

@@ -12,7 +12,7 @@ from commands import SPANSCORE
 from otlp_capture import PROTOCOLS, Capture, capturing
 from receivers.otlp_requests import request_of, simple_span, to_json
 from spanscore.cli import main
-from spanscore.otlp_client import Protocol
+from spanscore.sending.client import Protocol
 
 TLS = Path(__file__).parents[1] / "tls"
 CA = ["--ca-file", str(TLS / "ca.crt")]

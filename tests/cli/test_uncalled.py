@@ -8,7 +8,7 @@ import pytest
 
 from cli.recorded_runs import recorded
 from spanscore.cli import main
-from spanscore.nearest import mistyped
+from spanscore.wording.nearest import mistyped
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from emitters.reports import call, report
 from emitters.reports import trajectory as run
 from spanscore import Trajectory
 from spanscore.config import Config
-from spanscore.serialization import report_line, report_object
+from spanscore.reports.serialization import report_line, report_object
 
 Problems = Callable[..., list[str]]
 Read = Callable[..., Config]

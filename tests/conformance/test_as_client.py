@@ -12,7 +12,7 @@ import pytest
 
 from otlp_capture import PROTOCOLS, UNAVAILABLE, Capture, Reply, capturing, partial_success
 from receivers.otlp_requests import request_of, simple_span
-from spanscore.otlp_client import Accepted, Client, Delivery, Protocol, Refused, Retries, TryAgain, connect
+from spanscore.sending.client import Accepted, Client, Delivery, Protocol, Refused, Retries, TryAgain, connect
 
 ONE = request_of(simple_span(1)).SerializeToString()
 RETRYABLE = {

@@ -28,7 +28,7 @@ from receivers.http2 import Call, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
 from receivers.receiving import Receiver, violations
 from serving import DEADLINE_S, eventually
-from spanscore.receivers._bearer import BearerTokens
+from spanscore.sockets.bearer import BearerTokens
 
 ONE = request_of(simple_span(1)).SerializeToString()
 GZIP = ((b"grpc-encoding", b"gzip"),)

@@ -15,7 +15,7 @@ from conformance.doors import AS_JSON, GRPC, HTTP, INVALID_ARGUMENT, OK, Chain, 
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from receivers.receiving import JSON
 from spanscore.model import CloseReason, Report, Score
-from spanscore.serialization import report_line
+from spanscore.reports.serialization import report_line
 
 WRAPPED = 2**64 - 1
 """What a sender's -1 becomes in a field that has no sign."""

@@ -13,8 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from conformance.doors import HTTP, INVALID_ARGUMENT, OK, Told, over_http_as_json
 from conformance.random_requests import random_resource_spans
+from otlp.json_spans import DECODED, SPAN, SPAN_ID, TRACE_ID, request
 from otlp_capture import spans_of
-from receivers.json_spans import DECODED, SPAN, SPAN_ID, TRACE_ID, request
 from receivers.otlp_requests import from_json, to_json
 from receivers.receiving import JSON, PROTOBUF, Receiver
 from spanscore.model import Span

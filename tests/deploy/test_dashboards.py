@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from deadline import DEADLINE_S
-from spanscore.instruments import SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.exposition import prometheus_label, prometheus_name
-from spanscore.own_instruments import OWN_INSTRUMENTS
 
 GRAFANA = Path(__file__).parents[2] / "deploy" / "grafana"
 BOARDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((GRAFANA / "dashboards").glob("*.json"))]

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from deadline import DEADLINE_S
-from spanscore.instruments import SCORE_INSTRUMENTS, InstrumentKind
+from spanscore.instruments.instrument import SCORE_INSTRUMENTS, InstrumentKind
+from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.exposition import prometheus_name
-from spanscore.own_instruments import OWN_INSTRUMENTS
 
 PROMETHEUS = Path(__file__).parents[2] / "deploy" / "prometheus"
 UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yaml"))

@@ -18,7 +18,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from deadline import DEADLINE_S
-from spanscore.emitters._otlp import Destination, Protocol
+from spanscore.sending.destination import Destination, Protocol
 
 PROTOCOLS: tuple[Protocol, ...] = ("http/protobuf", "grpc")
 

@@ -17,14 +17,14 @@ from receivers.otlp_requests import field, request_of, simple_span, span_id, tra
 from spanscore import model
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.emitters._backlog import QueueLimits
 from spanscore.emitters._held_roots import HoldLimits
-from spanscore.emitters._otlp import Destination
-from spanscore.emitters._send_queue import Timing
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.errors import ConfigError
-from spanscore.evaluation_event import event_attributes, event_time_ns, span_attributes
 from spanscore.model import CloseReason, Report, Unit
+from spanscore.reports.evaluation_event import event_attributes, event_time_ns, span_attributes
+from spanscore.sending.backlog import QueueLimits
+from spanscore.sending.destination import Destination
+from spanscore.sending.send_queue import Timing
 
 IN_ORDER = QueueLimits(batch_bytes=0, linger_s=0)
 

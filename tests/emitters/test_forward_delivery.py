@@ -36,16 +36,16 @@ from otlp_capture import (
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
-from spanscore.emitters import _send_queue
-from spanscore.emitters._backlog import Backlog, Outgoing, QueueLimits
 from spanscore.emitters._held_roots import HoldLimits
-from spanscore.emitters._otlp import Destination
-from spanscore.emitters._send_queue import Timing
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.engine import Engine
 from spanscore.metrics.telemetry import SendsInBackground
-from spanscore.otlp_client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.sending import send_queue
+from spanscore.sending.backlog import Backlog, Outgoing, QueueLimits
+from spanscore.sending.client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
+from spanscore.sending.destination import Destination
+from spanscore.sending.send_queue import Timing
 
 JOINED = QueueLimits(linger_s=60)
 AT_ONCE = QueueLimits(linger_s=0)
@@ -252,7 +252,7 @@ def test_signals_are_not_joined() -> None:
 
 def test_what_comes_is_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request wakes the thread that sends; it need not look by itself."""
-    monkeypatch.setattr(_send_queue, "_IDLE_S", 10 * DEADLINE_S)
+    monkeypatch.setattr(send_queue, "_IDLE_S", 10 * DEADLINE_S)
     client = InMemory()
     with forwarding(client) as forward:
         for number in range(1, 11):

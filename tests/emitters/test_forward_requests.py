@@ -16,9 +16,9 @@ from emitters.raw_requests import REQUESTS, RawSpan, is_root, taken_apart
 from emitters.reports import PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
 from otlp_capture import DEADLINE_S, InMemory
 from receivers.otlp_requests import field
-from spanscore.emitters._backlog import QueueLimits
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
-from spanscore.wire import WireError
+from spanscore.otlp.wire import WireError
+from spanscore.sending.backlog import QueueLimits
 
 _TRACE_IDS = st.integers(1, 4).map(lambda number: number.to_bytes(16, "big"))
 _SPAN_IDS = st.integers(1, 4).map(lambda number: number.to_bytes(8, "big"))

@@ -10,7 +10,7 @@ import pytest
 
 from emitters.reports import NOT_PASSED, PASSED, call, report, trajectory
 from spanscore.emitters.jsonl import Jsonl
-from spanscore.serialization import report_object
+from spanscore.reports.serialization import report_object
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from emitters.reports import (
     trajectory,
 )
 from spanscore.emitters.log_events import LogEvents
-from spanscore.evaluation_event import event_attributes
 from spanscore.model import Report, Score
+from spanscore.reports.evaluation_event import event_attributes
 
 NOW_NS = 1_700_000_000_000_000_000
 

@@ -19,7 +19,7 @@ from emitters.reports import (
     trajectory,
 )
 from spanscore.emitters.otel_metrics import OtelMetrics
-from spanscore.instruments import SCORE_INSTRUMENTS
+from spanscore.instruments.instrument import SCORE_INSTRUMENTS
 from spanscore.metrics.meter import Meter
 
 

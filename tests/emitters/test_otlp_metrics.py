@@ -19,7 +19,7 @@ from emitters.reports import (
     report,
 )
 from spanscore.emitters.otlp_metrics import OtlpMetrics
-from spanscore.own_instruments import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
+from spanscore.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
 
 
 def test_exemplars_reach_the_receiver(otlp: OtlpServer) -> None:

@@ -11,8 +11,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
 from spanscore.emitters.span_events import SpanEvents, span_events
-from spanscore.evaluation_event import event_attributes
 from spanscore.model import Report
+from spanscore.reports.evaluation_event import event_attributes
 
 NOW_NS = 1_700_000_000_000_000_000
 

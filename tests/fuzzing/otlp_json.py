@@ -10,14 +10,14 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.otlp.from_json import decode_document, decode_json
+from spanscore.otlp.json_in_parts import decoding_in_parts
+from spanscore.otlp.json_in_steps import AT_ONCE
+from spanscore.otlp.slices import Steps
+from spanscore.otlp.slices import at_once as done
+from spanscore.otlp.strict_json import parse
 from spanscore.read.wanted import WantedAttributes
-from spanscore.receivers._json_in_steps import AT_ONCE
-from spanscore.receivers._otlp import Decoded, MalformedRequest
-from spanscore.receivers._otlp_json import decode_document, decode_json
-from spanscore.receivers._otlp_json_in_parts import decoding_in_parts
-from spanscore.receivers._slices import Steps
-from spanscore.receivers._slices import at_once as done
-from spanscore.receivers._strict_json import parse
 
 MAX_SPANS = 4
 WANTED = WantedAttributes(["k", "gen_ai.*"])

@@ -22,12 +22,12 @@ from spanscore.compare.matching import json_equal, json_key
 from spanscore.dialects import _content as content
 from spanscore.dialects._printed import printed
 from spanscore.errors import ConfigError
+from spanscore.intake.inflate import BadEncoding, GzipBody, TooLarge
 from spanscore.model import NOT_RECORDED
-from spanscore.receivers._forwardable import accepted_only
-from spanscore.receivers._inflate import BadEncoding, GzipBody, TooLarge
-from spanscore.receivers._otlp import Decoded, MalformedRequest
-from spanscore.receivers._otlp_json import decode_json
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.otlp.forwardable import accepted_only
+from spanscore.otlp.from_json import decode_json
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.storage.records import (
     Entry,
     FileHeader,

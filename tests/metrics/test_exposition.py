@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed_classic
 
-from spanscore.instruments import EVALUATIONS, SCORE, SCORE_INSTRUMENTS, TOOL_DURATION, InstrumentKind
+from spanscore.instruments.instrument import EVALUATIONS, SCORE, SCORE_INSTRUMENTS, TOOL_DURATION, InstrumentKind
+from spanscore.instruments.own import OWN_INSTRUMENTS, QUEUE_SIZE, SPANS_LATE, STORAGE_SIZE
 from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, prometheus_name
-from spanscore.own_instruments import OWN_INSTRUMENTS, QUEUE_SIZE, SPANS_LATE, STORAGE_SIZE
 
 ORIGIN = Origin({"trace_id": "ab" * 16, "span_id": "cd" * 8}, 12.5)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, call, health_report, report, trajectory
-from spanscore.instruments import (
+from spanscore.instruments.instrument import (
     AGENT_TOOL_CALLS,
     ALL_SUCCEEDED,
     CONSECUTIVE_SAME,

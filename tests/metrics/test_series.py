@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanscore.instruments import EVALUATIONS, TOOL_DURATION, Instrument
+from spanscore.instruments.instrument import EVALUATIONS, TOOL_DURATION, Instrument
 from spanscore.metrics.series import MAX_SERIES, OTHER, Labels, SeriesTable, Values, label, looked_up, name_limits
 
 

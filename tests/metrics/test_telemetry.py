@@ -12,12 +12,12 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Emitter
 from spanscore.engine import Engine
+from spanscore.instruments.own import OWN_INSTRUMENTS, SCORE_LATENCY, STORAGE_SIZE
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.model import Report, Span
-from spanscore.outbox import Outbox
-from spanscore.own_instruments import OWN_INSTRUMENTS, SCORE_LATENCY, STORAGE_SIZE
+from spanscore.sending.outbox import Outbox
 
 
 class Sending:

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 from google.rpc import error_details_pb2, status_pb2
 
 from serving import DEADLINE_S, LoopThread, loop_thread
+from spanscore.intake.admission import Admission
+from spanscore.intake.intake import Intake, OtherSignal
 from spanscore.model import Span
-from spanscore.receivers._admission import Admission
-from spanscore.receivers._intake import Intake, OtherSignal
-from spanscore.receivers._tls import Tls
 from spanscore.receivers.otlp_grpc import OtlpGrpc
 from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
 from spanscore.sockets.listening import Address
+from spanscore.sockets.tls import Tls
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

@@ -25,8 +25,8 @@ from receivers.otlp_requests import (
 )
 from spanscore.errors import InputError
 from spanscore.model import Span
-from spanscore.receivers._otlp import Caveat, Refusal
-from spanscore.receivers._otlp_json import decode_json
+from spanscore.otlp.findings import Caveat, Refusal
+from spanscore.otlp.from_json import decode_json
 from spanscore.receivers.files import Recording
 
 Requests = Sequence[ExportTraceServiceRequest]

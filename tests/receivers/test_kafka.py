@@ -11,7 +11,7 @@ from serving import LoopThread, eventually, loop_thread
 pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
 from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
-from spanscore.receivers._kafka_records import Commit, KafkaSettings, Record
+from spanscore.kafka.records import Commit, KafkaSettings, Record
 from spanscore.receivers.kafka import Kafka, Taken
 
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
 from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, busy, is_closed, over_http, reply, violations
 from serving import DEADLINE_S, eventually
-from spanscore.receivers._bearer import BearerTokens
+from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1))

@@ -26,9 +26,10 @@ from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine
+from spanscore.intake.admission import Admission, Unavailable
+from spanscore.intake.intake import Intake
 from spanscore.model import CloseReason
-from spanscore.receivers._admission import Admission, Unavailable
-from spanscore.receivers._intake import Encoding, Intake
+from spanscore.otlp.encoding import Encoding
 from spanscore.service.durability import Durability, default_directory
 from spanscore.service.live_engine import LiveEngine
 from spanscore.storage.compaction import UNFINISHED

@@ -13,7 +13,7 @@ from otlp_capture import PROTOCOLS, Capture, capturing
 from receivers.otlp_requests import request_of, simple_span
 from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
 from spanscore.model import Report
-from spanscore.otlp_client import Protocol
+from spanscore.sending.client import Protocol
 from spanscore.service.pages import Pages
 from spanscore.sockets.listening import Address
 

@@ -13,11 +13,12 @@ from receivers.otlp_requests import request_of, simple_span, span_id, to_json, t
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine
+from spanscore.intake.intake import Intake
+from spanscore.kafka.records import PoisonRecord, Record
 from spanscore.model import Report
+from spanscore.otlp.encoding import Encoding
 from spanscore.pipeline import Pipeline
 from spanscore.read.reader import DialectReader
-from spanscore.receivers._intake import Encoding, Intake
-from spanscore.receivers._kafka_records import PoisonRecord, Record
 from spanscore.receivers.kafka import Taken
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.live_engine import LiveEngine

@@ -15,10 +15,11 @@ from receivers.otlp_requests import request_of, simple_span
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine
+from spanscore.intake.intake import Intake
 from spanscore.model import Span, Trace
+from spanscore.otlp.encoding import Encoding
 from spanscore.pipeline import Pipeline
 from spanscore.read.reader import DialectReader
-from spanscore.receivers._intake import Encoding, Intake
 from spanscore.service.live_engine import LiveEngine
 
 MIB = 2**20

@@ -22,8 +22,9 @@ from serving import DEADLINE_S, Running, serving
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine
-from spanscore.receivers._admission import Admission
-from spanscore.receivers._intake import Encoding, Intake, OtherSignal
+from spanscore.intake.admission import Admission
+from spanscore.intake.intake import Intake, OtherSignal
+from spanscore.otlp.encoding import Encoding
 from spanscore.service.durability import Durability
 from spanscore.service.live_engine import LiveEngine
 from spanscore.sockets.listening import ListenError

@@ -27,7 +27,7 @@ from spanscore import config, offline, wiring
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason, Report
 from spanscore.receivers.files import Recording
-from spanscore.serialization import report_object
+from spanscore.reports.serialization import report_object
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
 from spanscore.sockets.listening import ListenError

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from spanscore.cli._columns import plural
 from spanscore.compare.names import short
-from spanscore.tally import Tally
+from spanscore.reports.tally import Tally
 
 _ROUNDING = 1e-12
 

@@ -6,10 +6,10 @@ import re
 from typing import Final, NamedTuple, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
-from spanscore.cases import CaseNames
 from spanscore.cli._gate import Gate
 from spanscore.cli._summary import Summary
 from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Trajectory
+from spanscore.reports.cases import CaseNames
 
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

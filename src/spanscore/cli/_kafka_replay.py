@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from spanscore.cli._replay import Pace, Request, Rewriting, counted
+from spanscore.kafka.client import producer
 from spanscore.model import Span
-from spanscore.receivers._forwardable import accepted_only
-from spanscore.receivers._kafka_client import producer
-from spanscore.receivers._otlp_protobuf import decode_protobuf
+from spanscore.otlp.forwardable import accepted_only
+from spanscore.otlp.from_protobuf import decode_protobuf
 
 _DELIVERED_WITHIN_MS: Final = "30000"
 

@@ -7,8 +7,8 @@ from typing import Final
 from spanscore.compare.globs import glob_matcher, value_matches
 from spanscore.compare.names import listed
 from spanscore.model import Trajectory
-from spanscore.nearest import suggestion
 from spanscore.pipeline import EvaluatorEntry
+from spanscore.wording.nearest import suggestion
 
 _SEEN: Final = 100
 _KEYS: Final = 1_000

@@ -16,7 +16,7 @@ from spanscore.cli._summary import Summary
 from spanscore.errors import ConfigError
 from spanscore.model import Report
 from spanscore.receivers.files import STDIN
-from spanscore.serialization import report_line
+from spanscore.reports.serialization import report_line
 
 FORMATS: Final = ("table", "json", "junit")
 

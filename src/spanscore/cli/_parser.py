@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from spanscore.nearest import suggestion
+from spanscore.wording.nearest import suggestion
 
 _USAGE: Final = 2
 _END_OF_OPTIONS: Final = "--"

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from spanscore.cases import CASE_KEYS, case_of
 from spanscore.compare.globs import glob_matcher
 from spanscore.model import Trajectory
-from spanscore.nearest import nearest, suggestion
-from spanscore.printable import printable
+from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.wording.nearest import nearest, suggestion
+from spanscore.wording.printable import printable
 
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _VALUES_KEPT: Final = 10_000

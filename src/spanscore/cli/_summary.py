@@ -14,8 +14,8 @@ from spanscore.compare.names import short
 from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
-from spanscore.printable import printable
-from spanscore.tally import Tally
+from spanscore.reports.tally import Tally
+from spanscore.wording.printable import printable
 
 _REASONS_KEPT: Final = 1_000
 _REASONS_TOLD: Final = 3

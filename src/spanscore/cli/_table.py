@@ -11,15 +11,15 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from spanscore.cases import case_of
 from spanscore.cli._columns import plural, width_of
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
-from spanscore.evaluation_event import failure_text
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
-from spanscore.printable import printable
-from spanscore.tally import Tally
+from spanscore.reports.cases import case_of
+from spanscore.reports.evaluation_event import failure_text
+from spanscore.reports.tally import Tally
+from spanscore.wording.printable import printable
 
 _FAILING_SHOWN: Final = 20
 _OTHERS_SHOWN: Final = 20

@@ -10,9 +10,9 @@ from spanscore.compare.names import normaliser
 from spanscore.config import ByCase
 from spanscore.contracts import Parameters
 from spanscore.model import Trajectory
-from spanscore.nearest import mistyped
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.plugins import is_built_in
+from spanscore.wording.nearest import mistyped
 
 _CALLED_KEPT: Final = 10_000
 _CALLED_COMPARED: Final = 1_000

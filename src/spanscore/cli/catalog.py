@@ -14,9 +14,9 @@ from spanscore.cli import OK
 from spanscore.cli._columns import side_by_side, width_of
 from spanscore.cli._overview import SUMMARIES
 from spanscore.errors import ConfigError
-from spanscore.nearest import suggestion
 from spanscore.plugins import KINDS, Kind, names, origin
-from spanscore.printable import printable
+from spanscore.wording.nearest import suggestion
+from spanscore.wording.printable import printable
 
 _DOC_WIDTH: Final = 106
 _NARROWEST: Final = 20

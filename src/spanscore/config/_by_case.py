@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from spanscore.contracts import Evaluator
 from spanscore.model import Skipped, Trajectory
-from spanscore.nearest import ManyNames
+from spanscore.wording.nearest import ManyNames
 
 _LONGEST_SHOWN: Final = 100
 _KEPT: Final = 1_000

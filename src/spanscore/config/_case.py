@@ -14,8 +14,8 @@ from spanscore.config._dataset import Row
 from spanscore.config._json import parse_json
 from spanscore.config._parameters import EvaluatorType
 from spanscore.model import JSON
-from spanscore.nearest import suggestion
-from spanscore.serialization import REPORT_KEYS
+from spanscore.reports.serialization import REPORT_KEYS
+from spanscore.wording.nearest import suggestion
 
 _ATTRIBUTES: Final = "attributes"
 _EXPECTED: Final = "expected"

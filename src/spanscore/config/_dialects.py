@@ -9,8 +9,8 @@ from spanscore.config._sections import Dialects
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.contracts import Dialect
 from spanscore.errors import ConfigError
-from spanscore.nearest import suggestion
 from spanscore.plugins import find, names
+from spanscore.wording.nearest import suggestion
 
 CUSTOM = "custom"  # the one dialect that is nothing without the user's names for its attributes
 

@@ -10,7 +10,7 @@ from typing import Final
 from spanscore.config._mistakes import Mistake
 from spanscore.config._tree import Node
 from spanscore.config._values import DURATION, SIZE, unit_hint
-from spanscore.nearest import suggestion
+from spanscore.wording.nearest import suggestion
 
 LONGEST_SHOWN: Final = 60
 _BOOLEANS_OF_YAML_1_1: Final = frozenset({"yes", "no", "on", "off", "y", "n"})

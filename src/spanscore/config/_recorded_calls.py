@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from spanscore.config._parameters import EvaluatorType
 from spanscore.model import JSON
-from spanscore.nearest import suggestion
-from spanscore.serialization import CALL_KEYS
+from spanscore.reports.serialization import CALL_KEYS
+from spanscore.wording.nearest import suggestion
 
 COLUMN: Final = "tool_calls"
 """Where a printed report has its calls."""

@@ -9,8 +9,8 @@ from pathlib import Path as FilePath
 from spanscore.config._receivers import Receivers, ServerTls
 from spanscore.config._tree import Path
 from spanscore.errors import ConfigError
-from spanscore.receivers._bearer import BearerTokens
-from spanscore.receivers._tls import Tls
+from spanscore.sockets.bearer import BearerTokens
+from spanscore.sockets.tls import Tls
 
 _OTLP: Path = ("receivers", "otlp")
 

@@ -12,10 +12,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from spanscore.emitters._encoded_events import any_value, encoded_scores
 from spanscore.emitters.span_events import child_span_name
-from spanscore.identity import SCOPE, resource, scope_version
 from spanscore.model import Report
-from spanscore.printable import encodable
-from spanscore.wire import length_delimited
+from spanscore.otlp.wire import length_delimited
+from spanscore.sdk.identity import SCOPE, resource, scope_version
+from spanscore.wording.printable import encodable
 
 _SPAN_ID_BYTES: Final = 8
 _RESOURCE_SPANS: Final = 1

@@ -8,10 +8,10 @@ from typing import Final
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spanscore.evaluation_event import NAME, event_attributes, span_attributes
 from spanscore.model import Report
-from spanscore.printable import encodable
-from spanscore.wire import length_delimited
+from spanscore.otlp.wire import length_delimited
+from spanscore.reports.evaluation_event import NAME, event_attributes, span_attributes
+from spanscore.wording.printable import encodable
 
 _EVENTS: Final = 11
 _ATTRIBUTES_REMEMBERED: Final = 2_048

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spanscore.evaluation_event import event_attributes
 from spanscore.model import Evaluation, Report
-from spanscore.printable import encodable
+from spanscore.reports.evaluation_event import event_attributes
+from spanscore.wording.printable import encodable
 
 
 def attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Final, NamedTuple
 
 from annotated_types import Ge, Gt
 
-from spanscore.emitters._raw_requests import RootSpan
+from spanscore.otlp.raw_requests import RootSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final, TextIO, assert_never
 
-from spanscore.evaluation_event import failure_text
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
-from spanscore.outbox import Outbox
-from spanscore.printable import printable
+from spanscore.reports.evaluation_event import failure_text
+from spanscore.sending.outbox import Outbox
+from spanscore.wording.printable import printable
 
 CAPACITY: Final = 10_000
 

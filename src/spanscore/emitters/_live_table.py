@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from spanscore.emitters._lines import line
-from spanscore.emitters._sender import within
 from spanscore.model import Report
-from spanscore.printable import printable
-from spanscore.tally import Tally
+from spanscore.reports.tally import Tally
+from spanscore.sending.sender import within
+from spanscore.wording.printable import printable
 
 _FAILING_SHOWN: Final = 5
 

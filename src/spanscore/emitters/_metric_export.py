@@ -11,8 +11,8 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_val
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 
 from spanscore.emitters._metrics_data import MetricsSource
-from spanscore.emitters._sender import within
-from spanscore.outbox import Outbox
+from spanscore.sending.outbox import Outbox
+from spanscore.sending.sender import within
 
 EXPORT_FAILED: Final = "export_failed"
 

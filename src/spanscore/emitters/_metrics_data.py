@@ -21,10 +21,10 @@ from opentelemetry.sdk.metrics.export import Histogram as HistogramData
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from spanscore.identity import SCOPE, scope_version
-from spanscore.instruments import Instrument, InstrumentKind
+from spanscore.instruments.instrument import Instrument, InstrumentKind
 from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
 from spanscore.metrics.series import Labels
+from spanscore.sdk.identity import SCOPE, scope_version
 
 Temporalities = Mapping[type, AggregationTemporality]
 """What an exporter prefers for which of the SDK's instruments; the others are cumulative."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from spanscore.emitters._lines import Lines
 from spanscore.model import Report
-from spanscore.outbox import Outbox
+from spanscore.sending.outbox import Outbox
 
 if TYPE_CHECKING:
     from spanscore.emitters._live_table import LiveTable

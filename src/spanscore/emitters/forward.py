@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.emitters._backlog import Outgoing, QueueLimits
 from spanscore.emitters._child_span import child_span_request
 from spanscore.emitters._encoded_events import encoded_scores
 from spanscore.emitters._held_roots import HeldRoots, HoldLimits
-from spanscore.emitters._otlp import Destination
-from spanscore.emitters._raw_requests import Roots, RootSpan, split
-from spanscore.emitters._send_queue import SendQueue, Timing
-from spanscore.evaluation_event import event_time_ns
 from spanscore.model import CloseReason, Report, Unit
-from spanscore.otlp_client import Client, Retries, connect
+from spanscore.otlp.raw_requests import Roots, RootSpan, split
+from spanscore.reports.evaluation_event import event_time_ns
+from spanscore.sending.backlog import Outgoing, QueueLimits
+from spanscore.sending.client import Client, Retries, connect
+from spanscore.sending.destination import Destination
+from spanscore.sending.send_queue import SendQueue, Timing
 
 _DELAYS: Final = 5  # so often may late children restart the delay
 _SLACK_S: Final = 5.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from spanscore.model import Report
-from spanscore.serialization import report_line, report_object
+from spanscore.reports.serialization import report_line, report_object
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _LOOKED_BACK: Final = 16 * 2**20

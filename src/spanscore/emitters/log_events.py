@@ -8,16 +8,16 @@ from typing import Any, Final, Self, assert_never
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider
 
-from spanscore import host_providers
 from spanscore.emitters._event import attributes
-from spanscore.emitters._handover import Handover
-from spanscore.emitters._otlp import Destination, logger_provider
 from spanscore.emitters._scored_span import scored_context
-from spanscore.emitters._sender import Sender
-from spanscore.evaluation_event import NAME
-from spanscore.identity import SCOPE, scope_version
 from spanscore.model import Failed, Outcome, Report, Score, Skipped
-from spanscore.outbox import Outbox
+from spanscore.reports.evaluation_event import NAME
+from spanscore.sdk import providers as host_providers
+from spanscore.sdk.identity import SCOPE, scope_version
+from spanscore.sending.destination import Destination, logger_provider
+from spanscore.sending.handover import Handover
+from spanscore.sending.outbox import Outbox
+from spanscore.sending.sender import Sender
 
 
 class LogEvents:

@@ -7,12 +7,12 @@ from typing import Final
 
 from spanscore.emitters._metric_export import MetricExport
 from spanscore.emitters._metrics_data import MetricsSource
-from spanscore.emitters._otlp import Destination, metric_exporter, metric_interval_s
-from spanscore.identity import resource
 from spanscore.metrics.accumulation import Accumulation, Origin
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
-from spanscore.outbox import Outbox
+from spanscore.sdk.identity import resource
+from spanscore.sending.destination import Destination, metric_exporter, metric_interval_s
+from spanscore.sending.outbox import Outbox
 
 
 class OtlpMetrics:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.emitters._sender import within
 from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
+from spanscore.sending.sender import within
 
 
 class Prometheus:

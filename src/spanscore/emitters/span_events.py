@@ -11,11 +11,11 @@ from opentelemetry.trace import TracerProvider, get_tracer
 
 from spanscore.emitters._event import attributes
 from spanscore.emitters._scored_span import scored_context
-from spanscore.evaluation_event import NAME, event_time_ns, span_attributes
-from spanscore.identity import SCOPE, scope_version
 from spanscore.model import Report
-from spanscore.printable import encodable, printable
-from spanscore.sdk_spans import with_more
+from spanscore.reports.evaluation_event import NAME, event_time_ns, span_attributes
+from spanscore.sdk.identity import SCOPE, scope_version
+from spanscore.sdk.spans import with_more
+from spanscore.wording.printable import encodable, printable
 
 
 class SpanEvents:

@@ -10,7 +10,7 @@ import socket
 import sys
 from typing import Final
 
-from spanscore.checked import failure
+from spanscore.contracts import failure
 from spanscore.isolation.frames import encoded, receive, send
 from spanscore.model import Skipped
 

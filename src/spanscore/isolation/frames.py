@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from spanscore.checked import MAX_MESSAGE_CHARS, checked, failure
+from spanscore.contracts import MAX_MESSAGE_CHARS, checked, failure
 from spanscore.model import Failed, Outcome, Score, Skipped
 
 LARGEST_ANSWER: Final = 16 * 2**20

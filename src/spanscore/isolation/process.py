@@ -17,8 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from spanscore.checked import failure
-from spanscore.contracts import Evaluator
+from spanscore.contracts import Evaluator, failure
 from spanscore.isolation.child import EVALUATE, LOAD
 from spanscore.isolation.frames import LARGEST_ANSWER, decoded, receive, send
 from spanscore.model import Failed, Outcome, Trajectory

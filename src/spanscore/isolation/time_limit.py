@@ -11,8 +11,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Final, NamedTuple
 
-from spanscore.checked import failure
-from spanscore.contracts import Evaluator
+from spanscore.contracts import Evaluator, failure
 from spanscore.isolation.patience import Patience
 from spanscore.isolation.process import EvaluatorLost, EvaluatorProcess
 from spanscore.model import Failed, Outcome, Trajectory

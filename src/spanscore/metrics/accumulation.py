@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
-from spanscore.instruments import SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.measurements import Measurement
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
 from spanscore.model import Trajectory
-from spanscore.own_instruments import OWN_INSTRUMENTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
-from spanscore.identity import resource
-from spanscore.instruments import OUTCOME, Instrument, InstrumentKind
+from spanscore.instruments.instrument import OUTCOME, Instrument, InstrumentKind
 from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
 from spanscore.metrics.series import MAX_SERIES, Labels
+from spanscore.sdk.identity import resource
 
 CONTENT_TYPE_CLASSIC: Final = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from spanscore.instruments import (
+from spanscore.instruments.instrument import (
     AGENT_TOOL_CALLS,
     ALL_SUCCEEDED,
     CONSECUTIVE_SAME,

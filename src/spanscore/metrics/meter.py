@@ -9,10 +9,10 @@ from opentelemetry import metrics
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
-from spanscore import host_providers
-from spanscore.identity import SCOPE, scope_version
-from spanscore.instruments import Instrument, InstrumentKind
+from spanscore.instruments.instrument import Instrument, InstrumentKind
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
+from spanscore.sdk import providers as host_providers
+from spanscore.sdk.identity import SCOPE, scope_version
 
 _Take: TypeAlias = Callable[..., None]
 """What a counter or a histogram takes a value with."""

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from spanscore.instruments import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, Instrument
+from spanscore.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, Instrument
 
 OTHER: Final = "_other"
 """Stands for the names that have no series of their own."""

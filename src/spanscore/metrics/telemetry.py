@@ -11,10 +11,8 @@ from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.collect.table import Counts
 from spanscore.engine import Engine
-from spanscore.instruments import Instrument, InstrumentKind
-from spanscore.metrics.series import Read, Values
-from spanscore.model import CloseReason
-from spanscore.own_instruments import (
+from spanscore.instruments.instrument import Instrument, InstrumentKind
+from spanscore.instruments.own import (
     DIALECT_ERRORS,
     EVALUATION_ERRORS,
     EXPORT_FAILURES,
@@ -33,7 +31,9 @@ from spanscore.own_instruments import (
     TRACES_REVISED,
     TRACES_UNRECOGNISED,
 )
-from spanscore.tallies import Tallies
+from spanscore.instruments.tallies import Tallies
+from spanscore.metrics.series import Read, Values
+from spanscore.model import CloseReason
 
 Numbers: TypeAlias = Mapping[Values, float]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.errors import InputError
-from spanscore.receivers._otlp import Decoded, MalformedRequest
+from spanscore.otlp.findings import Decoded, MalformedRequest
 
 Content: TypeAlias = io.BufferedReader | gzip.GzipFile
 """What is in a recording, decompressed."""

@@ -7,11 +7,11 @@ from binascii import unhexlify
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from spanscore.receivers._otlp import Decoded, MalformedRequest
-from spanscore.receivers._otlp_json import decode_document
-from spanscore.receivers._otlp_json_typed import decode_typed
+from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.otlp.from_json import decode_document
+from spanscore.otlp.json_typed import decode_typed
+from spanscore.otlp.strict_json import parse
 from spanscore.receivers._recorded import READ_ERRORS, Content, Document, unreadable
-from spanscore.receivers._strict_json import parse
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from spanscore.receivers._otlp import MalformedRequest
-from spanscore.receivers._otlp_protobuf import decode_protobuf, trace_ids
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
 from spanscore.receivers._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
 
 _WHOLE_FILE: Final = 0

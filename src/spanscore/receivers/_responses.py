@@ -12,7 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from spanscore.receivers._intake import Answer, Encoding
+from spanscore.intake.intake import Answer
+from spanscore.otlp.encoding import Encoding
 
 # The codes of gRPC, as google.rpc.Status has them.
 INVALID_ARGUMENT: Final = 3

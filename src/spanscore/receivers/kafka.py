@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from spanscore.receivers._kafka_client import GroupMember
-from spanscore.receivers._kafka_records import Commit, KafkaSettings, PoisonRecord, Record
+from spanscore.kafka.client import GroupMember
+from spanscore.kafka.records import Commit, KafkaSettings, PoisonRecord, Record
 
 OK: Final = "ok"
 

@@ -11,16 +11,17 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 import grpc
 from grpc_health.v1 import health, health_pb2
 
+from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.inflate import TooLarge
+from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
+from spanscore.intake.requests import Busy, Wrong
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers import _responses as responses
-from spanscore.receivers._admission import Admission, Held, Unavailable
-from spanscore.receivers._bearer import BearerTokens
-from spanscore.receivers._grpc_tls import credentials
-from spanscore.receivers._inflate import TooLarge
-from spanscore.receivers._intake import Answer, Encoding, Intake, NoRoom, NoValidSpan, OtherSignal
-from spanscore.receivers._otlp import MalformedRequest
-from spanscore.receivers._requests import Busy, Wrong
-from spanscore.receivers._tls import Tls
+from spanscore.sockets.bearer import BearerTokens
+from spanscore.sockets.grpc_tls import credentials
 from spanscore.sockets.listening import Address, why_no_connection, why_not
+from spanscore.sockets.tls import Tls
 
 _DOOR: Final = "OTLP over gRPC"
 _PACKAGE: Final = "opentelemetry.proto.collector"

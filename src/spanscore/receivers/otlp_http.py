@@ -10,18 +10,19 @@ from typing import Final
 
 from aiohttp import HttpVersion11, web
 
+from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
+from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
+from spanscore.intake.requests import Busy, Wrong
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers import _responses as responses
-from spanscore.receivers._admission import Admission, Held, Unavailable
-from spanscore.receivers._bearer import BearerTokens
-from spanscore.receivers._inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
-from spanscore.receivers._intake import Answer, Encoding, Intake, NoRoom, NoValidSpan, OtherSignal
-from spanscore.receivers._otlp import MalformedRequest
-from spanscore.receivers._requests import Busy, Wrong
-from spanscore.receivers._tls import Tls
+from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 from spanscore.sockets.listening import Address
+from spanscore.sockets.tls import Tls
 
 _DOOR: Final = "OTLP over HTTP"
 _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1/logs": "logs"}

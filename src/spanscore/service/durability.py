@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from spanscore.config import Config
+from spanscore.intake.admission import Admission
+from spanscore.intake.inflate import TooLarge
+from spanscore.intake.intake import Intake
+from spanscore.intake.requests import Busy
 from spanscore.model import Span, Trace
-from spanscore.receivers._admission import Admission
-from spanscore.receivers._inflate import TooLarge
-from spanscore.receivers._intake import Encoding, Intake
-from spanscore.receivers._narrowed import narrowed
-from spanscore.receivers._otlp import MalformedRequest
-from spanscore.receivers._requests import Busy
-from spanscore.receivers._slices import Steps, in_slices, in_thread
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.narrowed import narrowed
+from spanscore.otlp.slices import Steps, in_slices, in_thread
 from spanscore.service.live_engine import LiveEngine, Taken
 from spanscore.service.pages import OK
 from spanscore.service.unsent import Unsent

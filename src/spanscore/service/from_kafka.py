@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from spanscore.config import Config
-from spanscore.metrics.telemetry import Telemetry
-from spanscore.own_instruments import (
+from spanscore.instruments.own import (
     KAFKA_COMMIT_FAILURES,
     KAFKA_LAG,
     KAFKA_MISROUTED,
@@ -16,8 +15,10 @@ from spanscore.own_instruments import (
     KAFKA_RECORDS,
     KAFKA_UNCOMMITTED,
 )
-from spanscore.receivers._intake import Encoding, Intake, Take
-from spanscore.receivers._kafka_records import KafkaSettings
+from spanscore.intake.intake import Intake, Take
+from spanscore.kafka.records import KafkaSettings
+from spanscore.metrics.telemetry import Telemetry
+from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.kafka import Kafka
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.live_engine import LiveEngine

@@ -12,10 +12,11 @@ from typing import Final, Protocol, runtime_checkable
 
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
+from spanscore.intake.intake import Intake, NoRoom, NoValidSpan, Request, Take
+from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span, Trace
-from spanscore.receivers._intake import Encoding, Intake, NoRoom, NoValidSpan, Request, Take
-from spanscore.receivers._kafka_records import Commit, PoisonRecord, Record
-from spanscore.receivers._otlp import MalformedRequest
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
 from spanscore.service.unsent import Unsent

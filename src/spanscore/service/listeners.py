@@ -13,14 +13,14 @@ from typing import Final, Protocol
 
 from spanscore.config import Config, Endpoint
 from spanscore.errors import ConfigError
-from spanscore.receivers._admission import Admission
-from spanscore.receivers._bearer import BearerTokens
-from spanscore.receivers._intake import Intake
-from spanscore.receivers._tls import Tls
+from spanscore.intake.admission import Admission
+from spanscore.intake.intake import Intake
 from spanscore.receivers.otlp_grpc import OtlpGrpc
 from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
+from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.listening import Address, resolved
+from spanscore.sockets.tls import Tls
 
 GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
 HTTP: Final = "receivers.otlp.protocols.http.endpoint"

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from spanscore.engine import Engine
 from spanscore.model import Span
-from spanscore.receivers._slices import Steps, at_once, in_slices
+from spanscore.otlp.slices import Steps, at_once, in_slices
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02

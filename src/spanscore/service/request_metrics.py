@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from spanscore.instruments.own import REQUESTS_ACCEPTED, REQUESTS_EMPTY, REQUESTS_REFUSED
+from spanscore.intake.requests import RequestCounts
 from spanscore.metrics.telemetry import Telemetry
-from spanscore.own_instruments import REQUESTS_ACCEPTED, REQUESTS_EMPTY, REQUESTS_REFUSED
-from spanscore.receivers._requests import RequestCounts
 
 
 def count_requests(telemetry: Telemetry, requests: RequestCounts) -> None:

@@ -20,12 +20,12 @@ from spanscore.contracts import Emitter
 from spanscore.emitters.forward import Forward
 from spanscore.engine import Engine
 from spanscore.errors import ConfigError
+from spanscore.intake.admission import Admission
+from spanscore.intake.intake import Intake
+from spanscore.intake.requests import Busy
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.model import Span
 from spanscore.outputs import forward, outputs
-from spanscore.receivers._admission import Admission
-from spanscore.receivers._intake import Intake
-from spanscore.receivers._requests import Busy
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
 from spanscore.service.from_kafka import FromKafka

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spanscore.metrics.telemetry import Numbers, Telemetry
-from spanscore.own_instruments import (
+from spanscore.instruments.own import (
     STORAGE_CAPACITY,
     STORAGE_LOST,
     STORAGE_REFUSED,
     STORAGE_SIZE,
     STORAGE_SYNC_FAILURES,
 )
+from spanscore.metrics.telemetry import Numbers, Telemetry
 from spanscore.storage.storage import Storage
 
 

@@ -1,0 +1,179 @@
+"""Writes `docs/reference/metrics.md`: every metric, from the tables that the code itself uses.
+
+python docs/metrics_reference.py > docs/reference/metrics.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+from spanscore.collect.held_trace import DropReason
+from spanscore.collect.remembered import LateReason
+from spanscore.instruments.instrument import OUTCOME, SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.own import (
+    EXPORT_FAILURES,
+    OWN_INSTRUMENTS,
+    REQUESTS_REFUSED,
+    SPANS_DROPPED,
+    SPANS_LATE,
+    SPANS_REFUSED,
+    TRACES_CLOSED,
+)
+from spanscore.intake.requests import Busy, Wrong
+from spanscore.metrics.exposition import prometheus_label, prometheus_name
+from spanscore.metrics.measurements import OTHER_ERROR
+from spanscore.metrics.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
+from spanscore.model import CloseReason
+from spanscore.otlp.findings import Refusal
+
+_TOP: Final = f"""\
+# Metrics
+
+What spanscore measures, with the name in OpenTelemetry and the name in Prometheus. Both exporters, `otlp` and
+`prometheus`, have all of it; an application that has a meter provider gets the same through that.
+
+Metrics stay small whatever the agents do. An attribute never holds an id. Names lose control characters, are in
+Unicode's form NFC and have at most {MAX_NAME_CHARS} characters. The first {MAX_NAMES} tool names and error types
+are told apart, all later ones are `{OTHER}`. A metric has at most {MAX_SERIES:,} series; when they run out, the names
+that come from spans become `{OTHER}`, and sums over all series stay exact.
+
+A trace that is scored again because of late spans is counted once, at its first closing. Metrics of scores are sent at
+most once; the events `gen_ai.evaluation.result` are what is sent at least once.
+
+An attribute that a series does not have is an empty label in Prometheus.
+
+Replicas are told apart by `service.instance.id`, a new one for each process unless `OTEL_RESOURCE_ATTRIBUTES` says
+otherwise: in OTLP an attribute of the resource, in Prometheus a label of `target_info`, beside the `instance` that
+Prometheus itself gives every series.
+"""
+
+_SCORES: Final = f"""\
+## Scores
+
+Every measurement carries an exemplar with the scored trace and span: in Prometheus as `trace_id` and `span_id`, on
+pages in the OpenMetrics format only.
+
+`{OUTCOME}` is `pass`, `fail`, `skipped` (too little was recorded to evaluate) or `failed` (the evaluator
+itself went wrong). `error.type` is there for failed calls only: the one of the call's span, or else the type of its
+exception; `{OTHER_ERROR}` where the spans name none.
+"""
+
+_OWN: Final = """\
+## spanscore itself
+
+At every moment of rest, spans received = closed + live + late + refused + dropped.
+"""
+
+_CLOSED: Final[Mapping[str, str]] = {
+    CloseReason.ROOT_ENDED: "the root span ended, and late children had their time",
+    CloseReason.TIMED_OUT: "no span came for `trace_timeout`, or the trace reached `max_trace_age`",
+    CloseReason.SPAN_LIMIT: "it had `span_limit` spans",
+    CloseReason.SIZE_LIMIT: "it had `max_trace_bytes` bytes",
+    CloseReason.EVICTED: "it was the oldest when there were more than `num_traces`, or memory ran out, or it kept the "
+    "most when `storage` ran out",
+    CloseReason.SHUTDOWN: "spanscore stopped",
+}
+_LATE: Final[Mapping[str, str]] = {
+    LateReason.RESCORED: "it is in a later revision of its trace",
+    LateReason.IGNORED: "`late_spans` is `ignore`",
+    LateReason.OVER_LIMIT: "its trace has reached its limit of spans or bytes",
+    LateReason.NOT_KEPT: "the other spans of its trace are no longer in memory",
+}
+_DROPPED: Final[Mapping[str, str]] = {
+    DropReason.DUPLICATE: "an equal span was there before: a client sent it again",
+    DropReason.CONFLICT: "eight different spans with its id were there before",
+    DropReason.HANDED_OVER: "its Kafka partition went to another consumer, which reads it again",
+    "queue_full": "more spans ended in the application than the queue can hold",
+    "shut_down": "it ended after spanscore was shut down",
+}
+_REFUSED: Final[Mapping[str, str]] = {
+    Refusal.INVALID_TRACE_ID: "its trace id is missing, zero or of the wrong length",
+    Refusal.INVALID_SPAN_ID: "its span id is missing, zero or of the wrong length",
+    Refusal.INVALID_PARENT_SPAN_ID: "its parent span id is of the wrong length",
+    Refusal.INVALID_LINK: "a link of it has an id of the wrong length",
+    Refusal.INVALID_TIME: "a time of it is no 64-bit number",
+    Refusal.INVALID_ENUM: "its kind or status code is no number",
+    Refusal.INVALID_VALUE: "a value of it has the wrong type",
+    Refusal.INVALID_UTF8: "a text of it is not UTF-8",
+    Refusal.TOO_DEEP: "a value of it nests too deeply",
+    Refusal.TOO_MANY_FIELDS: "it is larger than 1 MiB and has more than 1,500,000 fields",
+    Refusal.TOO_MANY_VALUES: "the spans before it have the 1,048,576 values that a request may have",
+    Refusal.MALFORMED: "it is no OTLP span",
+}
+_REQUESTS_REFUSED: Final[Mapping[str, str]] = {
+    Wrong.MALFORMED: "it cannot be read",
+    Wrong.NO_VALID_SPAN: "every span in it was refused",
+    Wrong.TOO_LARGE: "it is larger than allowed",
+    Wrong.TIMED_OUT: "it did not come in time",
+    Wrong.UNAUTHENTICATED: "it has no valid token",
+    Wrong.MISDIRECTED: "it is from a web page that leads its own name to this machine",
+    Wrong.UNSUPPORTED: "its encoding or its compression is not known",
+    Wrong.NOT_FOUND: "nothing is served at its path",
+    Wrong.METHOD_NOT_ALLOWED: "its method is not POST",
+    Busy.STARTING: "spanscore starts, and takes in first what it received before",
+    Busy.SHUTTING_DOWN: "spanscore stops; this and what follows is to be sent again",
+    Busy.REQUESTS: "too many requests came at once",
+    Busy.MEMORY: "requests hold too much memory",
+    Busy.STORAGE: "it could not be stored",
+    Busy.DOWNSTREAM: "it could not be sent on: the queue to the next receiver is full",
+    Busy.FAULT: "spanscore went wrong",
+}
+_EXPORT_FAILURES: Final[Mapping[str, str]] = {
+    "queue_full": "the emitter's queue had no room",
+    "not_started": "the exporter could not be started in the application's process",
+    "shut_down": "the application had shut its meter or logger provider down",
+    "export_failed": "the receiver refused, or could not be reached in time",
+    "any other": "the type of the error that was raised",
+}
+_REASONS: Final[Mapping[str, Mapping[str, str]]] = {
+    TRACES_CLOSED.name: _CLOSED,
+    SPANS_LATE.name: _LATE,
+    SPANS_DROPPED.name: _DROPPED,
+    SPANS_REFUSED.name: _REFUSED,
+    EXPORT_FAILURES.name: _EXPORT_FAILURES,
+    REQUESTS_REFUSED.name: _REQUESTS_REFUSED,
+}
+
+
+def metrics_reference() -> str:
+    """Return the page."""
+    return "\n".join([_TOP, _SCORES, *_sections(SCORE_INSTRUMENTS), _OWN, *_sections(OWN_INSTRUMENTS)])
+
+
+def undocumented() -> set[str]:
+    """Return the reasons that the code can give and the page does not explain."""
+    kinds: tuple[type[StrEnum], ...] = (CloseReason, LateReason, DropReason, Refusal, Wrong, Busy)
+    explained = {reason for reasons in _REASONS.values() for reason in reasons}
+    return {reason.value for kind in kinds for reason in kind} - explained
+
+
+def _sections(instruments: Iterable[Instrument]) -> Iterator[str]:
+    for instrument in instruments:
+        yield "\n".join(_section(instrument)) + "\n"
+
+
+def _section(instrument: Instrument) -> Iterator[str]:
+    yield f"### `{instrument.name}`\n"
+    yield f"{instrument.description}\n"
+    yield f"- {instrument.kind.value.capitalize()}, unit `{instrument.unit}`"
+    if instrument.kind is InstrumentKind.HISTOGRAM:
+        yield f"- Boundaries: {', '.join(map(_decimal, instrument.boundaries))}"
+    if instrument.attributes:
+        yield f"- Attributes: {', '.join(f'`{attribute}`' for attribute in instrument.attributes)}"
+    labels = ", ".join(map(prometheus_label, instrument.attributes))
+    yield f"- Prometheus: `{prometheus_name(instrument)}{f'{{{labels}}}' if labels else ''}`"
+    reasons = _REASONS.get(instrument.name)
+    if reasons:
+        yield f"- `{instrument.attributes[-1]}`:"
+        yield from (f"    - `{reason}`: {meaning}" for reason, meaning in reasons.items())
+
+
+def _decimal(number: float) -> str:
+    return f"{number:.6f}".rstrip("0").rstrip(".")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(metrics_reference())

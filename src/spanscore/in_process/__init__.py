@@ -1,0 +1,1 @@
+"""spanscore inside the process of an agent: plugged into its tracer provider."""

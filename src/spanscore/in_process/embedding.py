@@ -1,0 +1,146 @@
+"""The engine inside an application's process, built as configured."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spanscore import config as configuration
+from spanscore import wiring
+from spanscore.collect.table import TraceTable
+from spanscore.config import Config, Endpoint
+from spanscore.contracts import Emitter
+from spanscore.emitters.log_events import LogEvents
+from spanscore.emitters.otel_metrics import OtelMetrics
+from spanscore.emitters.prometheus import Prometheus
+from spanscore.emitters.span_events import SpanEvents
+from spanscore.engine import Engine
+from spanscore.in_process.not_started import NotStarted
+from spanscore.instruments.own import EXPORT_FAILURES
+from spanscore.metrics.exposition import Exposition, MetricsServer
+from spanscore.metrics.meter import Meter
+from spanscore.metrics.series import Values
+from spanscore.metrics.telemetry import Telemetry
+from spanscore.outputs import OutputError, outputs
+from spanscore.sdk import providers as host_providers
+from spanscore.sending.handover import Handover
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+
+CONFIG_VARIABLE: Final = "SPANSCORE_CONFIG"
+"""Names the configuration file where none is given in code."""
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+def configured(config: Config | str | os.PathLike[str] | None = None) -> Config:
+    """Return a configuration: the one given, that of the file given or named in SPANSCORE_CONFIG, else the default.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    if isinstance(config, Config):
+        return config
+    path = config or os.environ.get(CONFIG_VARIABLE)
+    return configuration.load(Path(path)) if path else configuration.default()
+
+
+def for_process(config: Config, *, root_takes_events: bool, delays: bool = True) -> Config:
+    """Return the configuration as it holds inside a process.
+
+    Args:
+        config: as read.
+        root_takes_events: the front door passes the root span on and can put events on it.
+        delays: whether the front door can wait after a root's end.
+    """
+    if config.receivers is not None and (config.receivers.otlp or config.receivers.kafka):
+        _LOGGER.warning("spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to")
+    annotate = config.annotate or ("root_event" if root_takes_events else "child_span")
+    if annotate == "root_event" and not root_takes_events:
+        annotate = "child_span"  # a span that has ended takes no events
+    config = replace(config, annotate=annotate).for_process()
+    return config if delays else replace(config, traces=config.traces.model_copy(update={"decision_delay": 0.0}))
+
+
+def process_engine(
+    config: Config,
+    tracer_provider: TracerProvider | None = None,
+    *,
+    is_fork: bool = False,
+    catch_up: Callable[[float], object] | None = None,
+) -> Engine:
+    """Return an engine for `Config.for_process`.
+
+    Scores go to the application's own meter and logger providers unless the configuration names an OTLP receiver, and
+    wherever else it says. An exporter that cannot be started is logged, and what it misses counted: another process of
+    the same application may have its port.
+
+    Args:
+        config: what `for_process` returned.
+        tracer_provider: makes the span that carries the scores, where there is one; by default the global one.
+        is_fork: the parent process serves the metrics page; this one scores without.
+        catch_up: scores what is waiting, within so many seconds: called from another thread before the application's
+            meter provider collects for the last time.
+    """
+    out = outputs(config, owns_terminal=False, instead=_not_started)
+    emitters: dict[str, Emitter] = dict(out.emitters)
+    sinks = list(out.sinks)
+    exporters = config.exporters
+    if exporters is not None and exporters.prometheus is not None and out.exposition is not None and not is_fork:
+        try:
+            server = _server(out.exposition, exporters.prometheus.endpoint)
+        except OutputError as error:
+            emitters["prometheus"] = _not_started("prometheus", error)
+        else:
+            emitters["prometheus"] = Prometheus(out.exposition, server)
+    handover = Handover(lambda: _is_seen_without(config, tracer_provider))
+    if exporters is None or exporters.otlp is None:
+        metrics = OtelMetrics(Meter(catch_up=catch_up), handover)
+        sinks.append(metrics.meter)
+        emitters.update(metrics=metrics, logs=LogEvents(handover=handover), handover=handover)
+    if config.annotate == "child_span":
+        emitters["span_events"] = SpanEvents(tracer_provider)
+    telemetry = Telemetry(sinks)
+    pipeline = wiring.pipeline(config)
+    table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
+    engine = Engine(table, pipeline, emitters, time.monotonic, telemetry.measure)
+    telemetry.watch(engine)
+    for emitter in emitters.values():
+        if isinstance(emitter, Handover | NotStarted):
+            telemetry.observe(EXPORT_FAILURES, partial(_failures, emitter))
+    return engine
+
+
+def _failures(counting: Handover | NotStarted) -> Mapping[Values, float]:
+    return counting.failures
+
+
+def _not_started(name: str, error: OutputError) -> NotStarted:
+    _LOGGER.error("spanscore: %s; it is sent no scores", error)
+    return NotStarted(name)
+
+
+def _is_seen_without(config: Config, tracer_provider: TracerProvider | None) -> bool:
+    """Return whether scores go somewhere without the application's meter and logger providers."""
+    exporters = config.exporters
+    if exporters is not None and any((exporters.otlp, exporters.prometheus, exporters.jsonl, exporters.console)):
+        return True
+    annotated = config.annotate == "child_span" and host_providers.takes_spans(tracer_provider)
+    return annotated or config.annotate == "root_event"
+
+
+def _server(exposition: Exposition, endpoint: Endpoint) -> MetricsServer:
+    try:
+        return exposition.serve_in_thread(endpoint.host, endpoint.port)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        message = f"exporters.prometheus.endpoint: cannot listen on {endpoint.host}:{endpoint.port}: {reason}"
+        raise OutputError(message) from error

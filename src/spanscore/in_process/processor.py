@@ -1,0 +1,194 @@
+"""spanscore inside an agent's process: a span processor."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import get_ident
+from typing import TYPE_CHECKING, Final, Self
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+
+from spanscore.emitters.span_events import annotated
+from spanscore.in_process.forks import in_forked_child
+from spanscore.in_process.held_roots import HeldRoots
+from spanscore.in_process.runtime import Runtime
+from spanscore.model import Report
+from spanscore.sdk.identity import SCOPE
+from spanscore.sdk.spans import is_local_root, is_of_an_export
+from spanscore.sending.sender import in_time
+from spanscore.wording.faults import fault
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from spanscore.config import Config
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class ScoringSpanProcessor(SpanProcessor):
+    """Scores the traces that end in this process. Add it to the tracer provider.
+
+        provider.add_span_processor(ScoringSpanProcessor.from_config("spanscore.yaml"))
+
+    `on_end` only queues: nothing that spanscore, an evaluator or an exporter does can slow or break the agent. Spans
+    that are not sampled are ignored, and so are those of our own exports.
+
+    Args:
+        config: the configuration; by default that of the file in SPANSCORE_CONFIG, else tool-call health.
+        tracer_provider: makes the child span that carries the scores; by default the global one.
+        wraps: a processor that takes every span from this one instead of from the provider; a root span reaches it
+            when it is scored, and carries its scores as events.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        wraps: SpanProcessor | None = None,
+    ) -> None:
+        from spanscore.in_process import embedding  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
+
+        self.passes_on: Final = wraps is not None
+        """Whether spans go on from here."""
+        self._wraps: Final = wraps
+        self._held: Final = HeldRoots()
+        self._has_ended = False
+        self._told: Final[set[str]] = set()
+        settings = embedding.for_process(embedding.configured(config), root_takes_events=wraps is not None)
+        process = os.getpid()
+        self._runtime: Final = Runtime(
+            lambda: embedding.process_engine(
+                settings, tracer_provider, is_fork=os.getpid() != process, catch_up=self._catch_up
+            ),
+            self._release if wraps is not None else None,
+        )
+        self._ended: Final = self._runtime.ended
+        in_forked_child(self._forget)
+
+    @classmethod
+    def from_config(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        tracer_provider: TracerProvider | None = None,
+        wraps: SpanProcessor | None = None,
+    ) -> Self:
+        """Return a processor with the configuration of a file.
+
+        Raises:
+            ConfigError: the configuration is wrong; the message has a line for every error.
+        """
+        from spanscore.config import load  # noqa: PLC0415 - as above
+
+        return cls(load(Path(path)), tracer_provider=tracer_provider, wraps=wraps)
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether any span has come in this process."""
+        return self._runtime.has_begun
+
+    def on_start(self, span: Span | None, parent_context: Context | None = None) -> None:
+        """Note that a span is running: its trace is not scored before it ends."""
+        if span is None:  # whoever calls us, it is not worth the agent's life
+            return
+        if self._wraps is not None:
+            self._contained(self._wraps.on_start, span, parent_context)
+        context = span.context
+        if context is not None and not self._is_ours(span):
+            self._runtime.started(context)
+            parent = span.parent
+            if parent is None or parent.is_remote:
+                self._runtime.stay_ahead()
+
+    def on_end(self, span: ReadableSpan | None) -> None:
+        """Queue a span that has ended. Neither waits nor raises."""
+        if span is None:
+            return
+        if self._wraps is None:
+            self._ended(span)
+        else:
+            self._pass_or_hold(span, self._wraps)
+
+    def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
+        """Score and send what has ended, and return whether that was done within the timeout."""
+        deadline = time.monotonic() + timeout_millis / 1000
+        done = self._runtime.flush(timeout_millis / 1000)
+        wrapped = self._wraps
+        if wrapped is None:
+            return done
+        left_s = max(0.0, deadline - time.monotonic())
+        return in_time(left_s, lambda: wrapped.force_flush(int(left_s * 1000))) and done
+
+    def shutdown(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> None:
+        """Score and send everything, open traces too, within the timeout. May be called twice."""
+        deadline = time.monotonic() + timeout_millis / 1000
+        self._runtime.close(timeout_millis / 1000)
+        if self._wraps is not None:
+            in_time(max(0.0, deadline - time.monotonic()), lambda: self._end(self._wraps))
+
+    def _catch_up(self, timeout_s: float) -> None:
+        self._runtime.catch_up(timeout_s)
+
+    def _forget(self) -> None:
+        """Leave the roots that wait for their scores to the parent, which passes them on."""
+        self._held.clear()
+
+    def _is_ours(self, span: ReadableSpan) -> bool:
+        if get_ident() == self._runtime.thread_id or (span.parent is None and is_of_an_export()):
+            return True
+        scope = span.instrumentation_scope
+        return scope is not None and scope.name == SCOPE
+
+    def _contained(self, action: Callable[..., object], *arguments: object) -> None:
+        """Call the processor behind; what it raises must not reach the agent, and is logged once of each kind."""
+        try:
+            action(*arguments)
+        except KeyboardInterrupt:
+            raise  # it may be the user's
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is not the agent's
+            if type(error).__name__ not in self._told:
+                self._told.add(type(error).__name__)
+                _LOGGER.error("the span processor behind failed: %s", fault(error))  # noqa: TRY400 - see fault
+
+    def _end(self, wrapped: SpanProcessor | None) -> bool:
+        self._has_ended = True
+        self._pass_on(self._held.take_all(), ())
+        if wrapped is not None:
+            wrapped.shutdown()
+        return True
+
+    def _pass_or_hold(self, span: ReadableSpan, wrapped: SpanProcessor) -> None:
+        context = span.context
+        if context is None or not context.trace_flags.sampled or self._is_ours(span):
+            self._contained(wrapped.on_end, span)
+        elif is_local_root(span):
+            self._hold(span)
+        else:
+            self._runtime.ended(span)
+            self._contained(wrapped.on_end, span)
+
+    def _hold(self, root: ReadableSpan) -> None:
+        self._held.hold(root)
+        is_queued = self._runtime.ended(root)
+        if self._has_ended or not is_queued:  # it may have been queued when nobody looked there any more
+            self._pass_on(self._held.take(root.context.trace_id), ())
+
+    def _release(self, trace_id: bytes, reports: Sequence[Report]) -> None:
+        self._pass_on(self._held.take(int.from_bytes(trace_id, "big")), reports)
+
+    def _pass_on(self, roots: Iterable[ReadableSpan], reports: Sequence[Report]) -> None:
+        for root in roots:
+            if self._wraps is not None:
+                self._contained(self._wraps.on_end, annotated(root, reports))

@@ -1,0 +1,331 @@
+"""The only thread, queue and clock of the in-process front door."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import get_ident
+from typing import Final, Literal, TypeAlias, assert_never
+
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
+
+from spanscore.engine import Engine
+from spanscore.in_process.drops import Drops
+from spanscore.in_process.exit_hook import EXIT_S, ExitHook
+from spanscore.in_process.forks import in_forked_child
+from spanscore.model import Report, Span
+from spanscore.sdk.identity import SCOPE
+from spanscore.sdk.spans import Converter, is_of_an_export
+from spanscore.wording.faults import fault
+
+QUEUE_CAPACITY: Final = 65_536
+
+_SOON_S: Final = 0.01
+_IDLE_S: Final = 1.0
+_HUNG_S: Final = 1.0
+_LOGGER: Final = logging.getLogger(__name__)
+
+_Item: TypeAlias = ReadableSpan | SpanContext
+"""A span that has ended, or the context of one that has begun."""
+
+_Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
+
+
+@dataclass(slots=True)
+class _Request:
+    """Something the worker is asked to do, and whether it managed."""
+
+    action: _Action
+    deadline: float
+    done: threading.Event = field(default_factory=threading.Event)
+    complete: bool = False
+
+
+class Runtime:
+    """Takes spans from any thread without waiting and has them scored on a thread of its own.
+
+    The caller's side is an append to a deque: no lock, no conversion, nothing that can raise or wait, so that it may
+    run in a signal handler or a destructor too. The worker is woken by spans that may complete a trace. Others it looks
+    for by itself, often while spans come and rarely when none do: waking a thread costs the agent more than the append,
+    and what is taken in before the root ends does not delay the score.
+
+    The worker is started by the first span, also in a forked child, where everything starts empty: what the parent had
+    queued is the parent's to score.
+
+    At the interpreter's end it scores everything, open traces too, while the application's providers still take scores:
+    those that it had when the last root began or ended.
+
+    Args:
+        make_engine: builds the engine; called once in each process, on the worker thread of a forked child.
+        on_scored: takes, on the worker thread, the id of each trace that is done with, and its reports: none where it
+            could not be scored, or where its root came too late.
+        capacity: spans that may wait; more are dropped and counted.
+    """
+
+    def __init__(
+        self,
+        make_engine: Callable[[], Engine],
+        on_scored: Callable[[bytes, Sequence[Report]], None] | None = None,
+        capacity: int = QUEUE_CAPACITY,
+    ) -> None:
+        self._make_engine: Final = make_engine
+        self._on_scored: Final = on_scored
+        self._capacity: Final = capacity
+        self._half_full: Final = capacity // 2
+        self._converted: Final = Converter()
+        self._engine: Engine | None = None
+        self._closed = False
+        self._reset()
+        self._adopt(make_engine())
+        in_forked_child(self._forget)
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine of this process; None in a forked child until its first span."""
+        return self._engine
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was handed over in this process."""
+        return self._thread is not None
+
+    def started(self, context: SpanContext) -> None:
+        """Note that a span is running. Where the queue is full, it is not: its trace may then be scored before it."""
+        if len(self._pending) < self._room or self._make_room():
+            self._pending.append(context)
+
+    def ended(self, span: ReadableSpan) -> bool:
+        """Hand over a span that has ended; False when it was not taken: it was dropped and counted, or is our own."""
+        if get_ident() == self.thread_id:
+            return False
+        pending = self._pending
+        if len(pending) >= self._room and not self._make_room():
+            self._drop(span)
+            return False
+        parent = span.parent
+        if parent is None or parent.is_remote:
+            return self._root_ended(span)
+        pending.append(span)
+        if len(pending) == self._half_full:
+            self._rouse()
+        return True
+
+    def flush(self, timeout_s: float) -> bool:
+        """Score what was handed over, send it, and return whether that was done within the timeout."""
+        return self._ask("flush", timeout_s)
+
+    def stay_ahead(self) -> None:
+        """See to it that the last scores come out before the providers that there are by now shut down."""
+        self._exit_hook.stay_ahead()
+
+    def catch_up(self, timeout_s: float) -> bool:
+        """Score what was handed over, and return whether that was done within the timeout. Called on any thread."""
+        if self._thread is None or get_ident() == self.thread_id:
+            return True
+        return self._ask("catch up", timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Score everything, traces without a root too, send it, and stop. What comes after is dropped."""
+        if self._closed:
+            return True
+        self._closed = True
+        self._room = 0
+        if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
+            return self._engine is None or self._engine.close(timeout_s)
+        is_all_out = self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
+        if not is_all_out:
+            _LOGGER.warning("spanscore: the end came before all scores were sent")
+        return is_all_out
+
+    def _forget(self) -> None:
+        """Forget the parent's thread, queue and traces. Nothing else: in a fork hook any lock may be held by nobody."""
+        self._reset()
+        self._engine = None
+
+    def _reset(self) -> None:
+        self._pending: deque[_Item] = deque()
+        self._room = 0  # until there is a worker, and again when there is none: one comparison tells all
+        self._is_urgent = False
+        self._is_waiting = False
+        self._is_hung = False
+        self._wake: SimpleQueue[_Request | None] = SimpleQueue()
+        self._starting = threading.Lock()
+        self._exit_hook = ExitHook(self._end)
+        self._finished: list[bytes] = []
+        self._reports: list[Report] = []
+        self._drops = Drops(("queue_full", "shut_down"))
+        self._thread: threading.Thread | None = None
+        self.thread_id: int | None = None
+        """The worker thread, None while there is none."""
+
+    def _adopt(self, engine: Engine) -> Engine:
+        engine.tallies.dropped = self._drops
+        engine.on_answer = lambda: self._wake.put(None)
+        engine.on_scored = lambda trace: self._finished.append(trace.trace_id)
+        engine.pipeline.passed_on = (
+            engine.pipeline.reader.passed_on
+        ) = ()  # on our own thread no interrupt is the user's
+        self._engine = engine
+        return engine
+
+    def _root_ended(self, root: ReadableSpan) -> bool:
+        if root.parent is None and is_of_an_export():
+            return False
+        self._pending.append(root)
+        self._rouse()
+        self._exit_hook.stay_ahead()
+        return True
+
+    def _rouse(self) -> None:
+        self._is_urgent = True
+        if self._is_waiting:  # the worker sets it before it looks whether anything is urgent: nothing is overlooked
+            self._is_waiting = False  # one token wakes it
+            self._wake.put(None)
+
+    def _make_room(self) -> bool:
+        """Start the worker where there is none, and return whether there is room now."""
+        if self._closed:
+            return False
+        if self._thread is None:
+            self._start()
+        return len(self._pending) < self._room
+
+    def _drop(self, span: ReadableSpan) -> None:
+        context = span.context
+        if context is not None and context.trace_flags.sampled:
+            self._drops.add("shut_down" if self._closed else "queue_full")
+
+    def _start(self) -> None:
+        self._room = self._capacity  # what other threads hand over meanwhile is kept
+        if not self._starting.acquire(blocking=False):
+            return  # another thread is at it
+        try:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="spanscore", daemon=True)
+                thread.start()
+                self._thread = thread
+                self._exit_hook.end_child()
+        except RuntimeError:  # no thread can be started, as at the interpreter's end: the host must not notice
+            self._room = 0
+            _LOGGER.warning("no thread could be started: spans are not scored")
+        finally:
+            self._starting.release()
+
+    def _end(self) -> None:
+        if self._thread is not None and not self._closed and not self._is_hung:
+            began = time.monotonic()
+            self._is_hung = not self._ask("score all", EXIT_S) and time.monotonic() - began >= EXIT_S
+
+    def _ask(self, action: _Action, timeout_s: float) -> bool:
+        if self._thread is None:
+            self._start()
+        if self._thread is None or not self._thread.is_alive():
+            return False
+        request = _Request(action, time.monotonic() + timeout_s)
+        self._wake.put(request)
+        request.done.wait(timeout_s)
+        return request.complete
+
+    def _run(self) -> None:
+        # Nothing that we send may be traced and come back to us.
+        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        self.thread_id = get_ident()
+        running, rest_s = True, _SOON_S
+        process = os.getpid()
+        while running and os.getpid() == process:  # a green thread goes on in a forked child
+            request = self._next(rest_s)
+            rest_s = _SOON_S if self._pending else min(_IDLE_S, 2 * rest_s)
+            try:
+                engine = self._engine or self._adopt(self._make_engine())
+                self._step(engine)
+                if request is not None:
+                    running = self._answer(engine, request)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the traces that follow are to be scored
+                _LOGGER.error("spans could not be scored: %s", fault(error))  # noqa: TRY400 - see fault
+                running = request is None or request.action != "close"
+            finally:
+                if request is not None:
+                    request.done.set()
+
+    def _next(self, rest_s: float) -> _Request | None:
+        """Wait for a span that may complete a trace or a request, at most until a trace is due."""
+        self._is_waiting = True
+        due = self._engine.next_due() if self._engine is not None else None
+        wait_s = rest_s if due is None else min(rest_s, max(0.0, due - time.monotonic()))
+        try:
+            return self._wake.get(timeout=0.0 if self._is_urgent else wait_s)
+        except Empty:
+            return None
+        finally:
+            self._is_waiting = self._is_urgent = False
+
+    def _step(self, engine: Engine) -> None:
+        began, ended = self._taken()
+        for trace_id, span_id in began:
+            self._reports += engine.started(trace_id, span_id)
+        self._reports += engine.add(ended) if ended else ()
+        self._reports += engine.expire()
+        if self._on_scored is not None:
+            roots = {span.trace_id for span in ended if not span.parent_span_id or span.parent_is_remote}
+            self._finished += [trace_id for trace_id in roots if not engine.is_open(trace_id)]
+        self._tell()
+
+    def _tell(self) -> None:
+        finished, self._finished = self._finished, []
+        reports, self._reports = self._reports, []
+        if self._on_scored is None:
+            return
+        by_trace: dict[bytes, list[Report]] = {trace_id: [] for trace_id in finished}
+        for report in reports:
+            by_trace.setdefault(report.trajectory.trace_id, []).append(report)
+        for trace_id, found in by_trace.items():
+            self._on_scored(trace_id, found)
+
+    def _taken(self) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
+        """Take what waits: the ids of the spans that still run, and the spans that have ended."""
+        pending, converted = self._pending, self._converted
+        began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+        ended: list[Span] = []
+        for _ in range(len(pending)):
+            item = pending.popleft()
+            context = item if isinstance(item, SpanContext) else item.context
+            if context is None or not context.trace_flags.sampled:
+                continue
+            ids = context.trace_id, context.span_id
+            if isinstance(item, SpanContext):
+                began[ids] = ids[0].to_bytes(16, "big"), ids[1].to_bytes(8, "big")
+                continue
+            began.pop(ids, None)
+            scope = item.instrumentation_scope
+            if scope is None or scope.name != SCOPE:
+                ended.append(converted(item))
+        return list(began.values()), ended
+
+    def _answer(self, engine: Engine, request: _Request) -> bool:
+        def left_s() -> float:
+            return max(0.0, request.deadline - time.monotonic())
+
+        if request.action == "catch up":
+            self._reports += engine.drain_ended(request.deadline)
+        elif request.action != "flush":
+            self._reports += engine.drain()
+        self._reports += engine.settle_all(left_s())
+        self._tell()
+        match request.action:
+            case "catch up":
+                request.complete = True
+            case "flush" | "score all":
+                request.complete = engine.flush(left_s())
+            case "close":
+                request.complete = engine.close(left_s())
+            case _:
+                assert_never(request.action)
+        return request.action != "close"

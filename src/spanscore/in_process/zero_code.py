@@ -1,0 +1,85 @@
+"""The door without code: what `OTEL_TRACES_EXPORTER=spanscore` stands for.
+
+Whoever turns scoring on by a variable may not be at home in the application: what is wrong with the configuration is
+logged, scoring is off, and the application and its other exporters go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from spanscore.errors import SpanscoreError
+from spanscore.in_process.exporter import DEFAULT_TIMEOUT_MS, ScoringSpanExporter
+from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.wording.faults import fault
+
+_LOGGER: Final = logging.getLogger(__name__)
+_PROVIDERS: Final[weakref.WeakSet[TracerProvider]] = weakref.WeakSet()
+"""Those that have our processor."""
+
+
+class ZeroCodeExporter(SpanExporter):
+    """Scores the traces of the application, as the file in SPANSCORE_CONFIG says, else tool-call health.
+
+    The SDK makes it after it has set the global tracer provider. It adds a `ScoringSpanProcessor` there, which scores
+    a trace when its root ends, and not only when a batch is full; what is then exported to it, it lets go. Where there
+    is no such provider yet, or the spans are of another one, it scores what is exported.
+
+    It never raises.
+
+    Args:
+        settings: what a distribution may give to exporters; there is nothing to set.
+    """
+
+    passes_on: Final = False
+    """Whether spans go on from here."""
+
+    def __init__(self, **settings: object) -> None:  # noqa: ARG002 - see above
+        self._processor: ScoringSpanProcessor | None = None
+        self._scores: ScoringSpanExporter | None = None
+        _contained(self._start)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Score the spans where no processor does."""
+        if self._scores is None and self._processor is not None and not self._processor.is_fed:
+            self._processor = None
+            _contained(self._score_exports)  # they are of another provider than the global one
+        return SpanExportResult.SUCCESS if self._scores is None else self._scores.export(spans)
+
+    def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
+        """Send the scores where no processor does."""
+        return self._scores is None or self._scores.force_flush(timeout_millis)
+
+    def shutdown(self) -> None:
+        """Score and send everything where no processor does."""
+        if self._scores is not None:
+            self._scores.shutdown()
+
+    def _start(self) -> None:
+        provider = trace.get_tracer_provider()
+        if isinstance(provider, TracerProvider) and provider not in _PROVIDERS:
+            self._processor = ScoringSpanProcessor(tracer_provider=provider)
+            provider.add_span_processor(self._processor)
+            _PROVIDERS.add(provider)
+        else:
+            self._score_exports()
+
+    def _score_exports(self) -> None:
+        self._scores = ScoringSpanExporter()
+
+
+def _contained(start: Callable[[], None]) -> None:
+    try:
+        start()
+    except SpanscoreError as error:
+        mistakes = "; ".join(str(error).splitlines())
+        _LOGGER.error("spanscore is off: %s", mistakes)  # noqa: TRY400 - a user made it: no traceback helps
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is not the application's
+        _LOGGER.error("spanscore is off: %s", fault(error))  # noqa: TRY400 - see fault

@@ -1,0 +1,200 @@
+"""Who may hand in a request now. Everybody else is asked to come again later, so that nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from spanscore.intake.reading import GaveWay, Reader, Readers
+from spanscore.intake.refusal_log import RefusalLog
+from spanscore.intake.requests import Busy, RequestCounts
+from spanscore.intake.retry_delay import RetryDelay
+
+_MAX_REQUESTS: Final = 64
+_MAX_BYTES: Final = 256 * 2**20
+_WAIT_S: Final = 5.0
+
+
+class Unavailable(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """A request cannot be taken now; the sender should send it again.
+
+    Args:
+        why: the reason.
+        told: what the sender is told.
+        retry_after_s: how long it should wait.
+    """
+
+    def __init__(self, why: Busy, told: str, retry_after_s: float) -> None:
+        super().__init__(told)
+        self.why = why
+        self.retry_after_s = retry_after_s
+
+
+class Held:
+    """What one request holds: memory while it is there, and a turn while it is worked on."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._reader: Reader | None = None
+        self.size = 0
+        self.has_turn = False
+
+    async def add(self, size: int) -> None:
+        """Hold more memory. Where there is none, those give way who are slow, or hold more than an equal share.
+
+        Raises:
+            Unavailable: all requests together hold too much.
+        """
+        await self._admission.reserve(size, self.size + size, self._reader)
+        self.size += size
+        if self._reader is not None:
+            self._reader.received += size
+
+    @asynccontextmanager
+    async def reading(self, timeout_s: float | None = None, set_aside: int = 0) -> AsyncIterator[None]:
+        """Read the request, within the timeout, which needs no turn. Where others need its memory, it may have to go.
+
+        Args:
+            timeout_s: how long that may take; None where somebody else looks after it.
+            set_aside: how large it may be where nobody knows before it is there: that much is kept free for it.
+
+        Raises:
+            Unavailable: there is no memory for it, or others wait for that.
+            TimeoutError: it took too long.
+        """
+        try:
+            async with self._admission.readers.reading(timeout_s, set_aside) as self._reader:
+                yield
+        except GaveWay as given:
+            raise self._admission.refusal(Busy.MEMORY, has_begun=given.has_begun) from None
+        finally:
+            self._reader = None
+
+    async def turn(self) -> None:
+        """Wait for the request's turn, now that all of it is there.
+
+        Raises:
+            Unavailable: too many others have theirs, or wait.
+        """
+        await self._admission.take_turn()
+        self.has_turn = True
+
+
+class Admission:
+    """Bounds what is being received at once, and closes when the process ends.
+
+    Belongs to one event loop.
+
+    Args:
+        max_requests: how many requests are worked on at once; the next ones that are there wait for a short time.
+        max_bytes: how much of them is in memory.
+        wait_s: how long a request waits before its sender is sent away.
+        delay: how long senders should wait that are sent away.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_requests: int = _MAX_REQUESTS,
+        max_bytes: int = _MAX_BYTES,
+        wait_s: float = _WAIT_S,
+        delay: RetryDelay | None = None,
+    ) -> None:
+        self.requests: Final = RequestCounts()
+        """What became of requests; those who answer them count too."""
+        self.refusal_log: Final = RefusalLog()
+        self.trouble: Callable[[], Busy | None] = lambda: None
+        """Says why nothing can be taken now, whatever it is."""
+        self._turns = asyncio.Semaphore(max_requests)
+        self.free_bytes = max_bytes
+        """How much may still be received."""
+        self.readers: Final = Readers(max_bytes, wait_s)
+        self._wait_s = wait_s
+        self._delay = delay or RetryDelay()
+        self._closed = False
+
+    def close(self) -> None:
+        """Send everybody away from now on, except the requests that were let in before."""
+        self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether everybody is sent away."""
+        return self._closed
+
+    @property
+    def reading(self) -> int:
+        """How many requests are read that may be as large as is allowed."""
+        return self.readers.of_unknown_size
+
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[Held]:
+        """Let a request in.
+
+        Raises:
+            Unavailable: not now.
+        """
+        trouble = Busy.SHUTTING_DOWN if self._closed else self.trouble()
+        if trouble is not None:
+            raise self.refusal(trouble)
+        held = Held(self)
+        try:
+            yield held
+        finally:
+            self.free_bytes += held.size
+            if held.has_turn:
+                self._turns.release()
+
+    async def take_turn(self) -> None:
+        """Wait for a turn; `request` gives it back.
+
+        Raises:
+            Unavailable: none became free.
+        """
+        if self._turns.locked():
+            await self._wait()
+        else:
+            await self._turns.acquire()
+
+    async def reserve(self, size: int, wanted: int, reader: Reader | None = None) -> None:
+        """Take memory for a request, which then has as much as is wanted; `request` gives it back.
+
+        Args:
+            size: how much.
+            wanted: how much it then has.
+            reader: the request, where it is being read.
+
+        Raises:
+            Unavailable: there is none left.
+            GaveWay: it has to go itself; `Held.reading` makes that Unavailable.
+        """
+        if size > self.free_bytes:
+            await self.readers.displace(size - self.free_bytes, wanted, reader)
+        if size > self.free_bytes:
+            raise self.refusal(Busy.MEMORY)
+        self.free_bytes -= size
+
+    def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
+        """Count a request that is not taken, and return what to tell its sender.
+
+        Args:
+            why: the reason.
+            told: the reason in other words.
+            has_begun: whether it has given way, which does not say that there are too many: others wait no longer.
+        """
+        self.requests.refused[why.value] += 1
+        return Unavailable(why, told or why.told, self._delay.current() if has_begun else self._delay.next())
+
+    async def _wait(self) -> None:
+        now = asyncio.get_running_loop().time
+        until = now() + self._wait_s
+        try:
+            async with asyncio.timeout_at(until):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise self.refusal(Busy.REQUESTS) from None
+        if now() > until:  # the loop had no time to say so before: who waited that long may have given up
+            self._turns.release()
+            raise self.refusal(Busy.REQUESTS)

@@ -1,0 +1,300 @@
+"""What becomes of an OTLP request, whichever protocol brought it: decoded, handed on, and only then answered."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+from spanscore.model import Span
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
+from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
+from spanscore.otlp.from_json import decoding_json
+from spanscore.otlp.from_protobuf import decoding_protobuf
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.slices import Lanes, Steps, in_slices, in_thread
+from spanscore.otlp.strict_json import parse
+from spanscore.read.wanted import WantedAttributes
+
+OtherSignal: TypeAlias = Literal["metrics", "logs"]
+
+Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
+"""Takes the spans of one request, and how many bytes of memory each keeps; all of them, or raises."""
+
+_IN_THREAD: Final = 256 * 1024
+"""Bytes. To write JSON as protobuf takes many times as long as to decode it, and has no steps."""
+_USUAL_SPAN: Final = 256
+"""Bytes. What a span takes about, as senders write it."""
+_MESSAGE_CHARS: Final = 2_000
+_EXAMPLE_CHARS: Final = 200
+
+_log = logging.getLogger(__name__)
+
+
+class NoValidSpan(MalformedRequest):
+    """Every span of a request was refused."""
+
+
+class Answer(NamedTuple):
+    """What became of an accepted request; there is a message where its sender is to be told something."""
+
+    rejected_spans: int = 0
+    message: str = ""
+    is_empty: bool = False
+    """The request had no span."""
+
+
+class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """The next receiver does not keep up: the sender should send the request again later."""
+
+
+class Request(NamedTuple):
+    """A decoded trace request, of which nothing is taken yet."""
+
+    body: bytes
+    encoding: Encoding
+    decoded: Decoded
+    onward: bytes
+    """What is to be sent on; empty where nothing is."""
+
+
+class TakenAgain(NamedTuple):
+    """What is still wanted of a request that was taken before a restart."""
+
+    spans: Sequence[Span]
+    sizes: Sequence[int]
+    all_sizes: int
+    """How much all spans of the request keep."""
+
+
+class Onward(Protocol):
+    """Sends on what is received, as it was received. Takes it all or raises; does not wait."""
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a request of that many bytes could be taken now."""
+        ...
+
+    def take(self, request: bytes) -> None:
+        """Take an ExportTraceServiceRequest in protobuf: the spans that were accepted of one request."""
+        ...
+
+    def take_other(self, signal: OtherSignal, request: bytes) -> None:
+        """Take a request with metrics or logs, in protobuf."""
+        ...
+
+
+class Keep(Protocol):
+    """Keeps requests until what they hold is scored, so that they outlive the process."""
+
+    def put(self, body: bytes, encoding: Encoding) -> None:
+        """Write a request down, as it came. Raises Unavailable where that cannot be, TooLarge where it never can."""
+        ...
+
+    async def stored(self) -> None:
+        """Return when all that was put before is safe enough to be acknowledged; raises Unavailable."""
+        ...
+
+
+class Intake:
+    """Decodes requests and hands on what they hold. A request is taken as a whole, or not at all.
+
+    Belongs to one event loop. Decoding gives way to others in it, so that requests overtake each other.
+
+    Args:
+        take: takes the spans.
+        refused: where refused spans are counted, by reason.
+        wanted: the attributes to keep of spans that have a parent in their process; None keeps all.
+        spans_onward: sends the received spans on.
+        others_onward: sends received metrics and logs on; without it they are not taken.
+    """
+
+    def __init__(
+        self,
+        take: Take,
+        refused: Counter[str] | None = None,
+        *,
+        wanted: WantedAttributes | None = None,
+        spans_onward: Onward | None = None,
+        others_onward: Onward | None = None,
+    ) -> None:
+        self.wanted = wanted
+        """May be replaced at any time; what was decoded stays as it is."""
+        self.keep: Keep | None = None
+        """Keeps requests with spans; without it nothing outlives the process. To be set before the first request."""
+        self.admit: Callable[[int], None] = lambda _spans: None
+        """Raises Unavailable where a request with so many spans cannot be taken now. May be replaced like `keep`."""
+        self._take = take
+        self._refused: Counter[str] = Counter() if refused is None else refused
+        self._spans_onward = spans_onward
+        self._others_onward = others_onward
+        self._logged: set[Refusal | Caveat] = set()
+        self._lanes: Final = Lanes()
+
+    @property
+    def takes_others(self) -> bool:
+        """Whether metrics and logs are taken too."""
+        return self._others_onward is not None
+
+    async def traces(self, body: bytes, encoding: Encoding) -> Answer:
+        """Take a trace request; it may be acknowledged when `stored` has returned.
+
+        Raises:
+            MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
+            NoRoom: it cannot be sent on now.
+            Unavailable: it cannot be taken or kept now.
+            TooLarge: it can never be kept.
+        """
+        return self.accept(await self.decode(body, encoding))
+
+    async def decode(self, body: bytes, encoding: Encoding) -> Request:
+        """Decode a trace request, and take nothing of it yet.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+            NoRoom: it cannot be sent on now.
+            Unavailable: it cannot be taken now.
+        """
+        self.admit(len(body) // _USUAL_SPAN)  # before what may take long, and for nothing
+        async with self._lanes.of(len(body)):
+            decoded = await in_slices(_decoding(body, encoding, self.wanted))
+            onward = b""
+            if decoded.spans and self._spans_onward is not None:
+                if not self._spans_onward.has_room(len(body)):  # as above
+                    raise NoRoom
+                onward = await _written(lambda: _forwardable(body, encoding, decoded), body)
+        return Request(body, encoding, decoded, onward)
+
+    def accept(self, request: Request) -> Answer:
+        """Take a decoded request, in one step; it may be acknowledged when `stored` has returned.
+
+        Raises:
+            MalformedRequest: every span in it was refused.
+            NoRoom: it cannot be sent on now.
+            Unavailable: it cannot be taken or kept now.
+            TooLarge: it can never be kept.
+        """
+        body, encoding, decoded, onward = request
+        if decoded.spans:
+            self.admit(len(decoded.spans))
+            if self._spans_onward is not None and not self._spans_onward.has_room(len(body)):
+                raise NoRoom
+            if self.keep is not None:
+                self.keep.put(body, encoding)
+            if self._spans_onward is not None:
+                self._spans_onward.take(onward)
+            self._take(decoded.spans, decoded.sizes)
+        if not decoded.refused and not decoded.caveats:
+            return Answer(is_empty=not decoded.spans)
+        message = self._tell(decoded)
+        if decoded.refused and not decoded.spans:
+            raise NoValidSpan(message)
+        return Answer(decoded.refused_spans, message, is_empty=not decoded.spans)
+
+    async def stored(self) -> None:
+        """Return when what was taken is safe enough to be acknowledged.
+
+        Raises:
+            Unavailable: it is not, and should be sent again.
+        """
+        if self.keep is not None:
+            await self.keep.stored()
+
+    async def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> TakenAgain:
+        """Send on the wanted spans of a request that was taken before a restart, and return them.
+
+        Args:
+            body: the request.
+            encoding: how it is written.
+            is_wanted: says of a trace id whether its spans are wanted.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+        """
+        decoded = await in_slices(_decoding(body, encoding, self.wanted))
+        wanted = [each for each in zip(decoded.spans, decoded.sizes, strict=True) if is_wanted(each[0].trace_id)]
+        spans = [span for span, _ in wanted]
+        if spans and self._spans_onward is not None:
+            only = accepted_only_from_json if encoding is Encoding.JSON else accepted_only
+            self._spans_onward.take(await _written(lambda: only(body, spans), body))
+        return TakenAgain(spans, [size for _, size in wanted], sum(decoded.sizes))
+
+    async def other(self, signal: OtherSignal, body: bytes, encoding: Encoding) -> None:
+        """Take a request with metrics or logs; only where `takes_others`.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+            NoRoom: it cannot be sent on now.
+        """
+        message_type, onward = _REQUESTS[signal], self._others_onward
+        if not body or onward is None:
+            return
+        if not onward.has_room(len(body)):  # before what may take long, and for nothing
+            raise NoRoom
+        async with self._lanes.of(len(body)):
+            if encoding is Encoding.JSON:
+                document = body
+                body = await _written(lambda: from_json(parse(document), message_type).SerializeToString(), body)
+            else:
+                await in_slices(checking(body, message_type))
+        if not body:
+            return
+        if not onward.has_room(len(body)):
+            raise NoRoom
+        onward.take_other(signal, body)
+
+    def _tell(self, decoded: Decoded) -> str:
+        """Count what is wrong with a request and return it; log it where it is something new."""
+        for refused in decoded.refused:
+            self._refused[refused.reason.value] += refused.spans
+        message = _told_refusals(decoded) if decoded.refused else _told_caveats(decoded)
+        kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
+        _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
+        self._logged |= kinds
+        return message
+
+
+_REQUESTS: Final[Mapping[OtherSignal, type[Message]]] = {
+    "metrics": ExportMetricsServiceRequest,
+    "logs": ExportLogsServiceRequest,
+}
+
+
+def _decoding(body: bytes, encoding: Encoding, wanted: WantedAttributes | None) -> Steps[Decoded]:
+    decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
+    return decoding(body, wanted=wanted)
+
+
+async def _written(write: Callable[[], bytes], body: bytes) -> bytes:
+    """Write a request anew, on another thread where that may take long."""
+    return write() if len(body) <= _IN_THREAD else await in_thread(write)
+
+
+def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
+    if encoding is Encoding.JSON:
+        return accepted_only_from_json(body, decoded.spans)
+    is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
+    return accepted_only(body, decoded.spans) if is_broken else body
+
+
+def _told_refusals(decoded: Decoded) -> str:
+    total = decoded.refused_spans + len(decoded.spans)
+    reasons = [
+        f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
+        for refused in decoded.refused
+    ]
+    return _shortened(f"{decoded.refused_spans} of {total} spans refused: {'; '.join(reasons)}", _MESSAGE_CHARS)
+
+
+def _told_caveats(decoded: Decoded) -> str:
+    caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
+    return f"all spans accepted, but not as they were sent: {caveats}"
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."

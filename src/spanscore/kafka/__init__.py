@@ -1,0 +1,1 @@
+"""Kafka as spanscore uses it: the client, and its records."""

@@ -1,0 +1,1 @@
+"""The OTLP codec: protobuf and JSON, both ways."""

@@ -1,0 +1,81 @@
+"""Whether a large message in protobuf has too many fields, found out before it is parsed.
+
+A field may be two bytes long and take fifty when it is parsed: 64 MiB of them would become gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from spanscore.otlp.wire import field_at
+
+PARSED_AT_ONCE: Final = 4 * 2**20
+"""Bytes: a larger request is taken apart, and its spans are parsed one by one."""
+MOST_FIELDS: Final = 1_500_000
+"""Of one message and all in it."""
+
+_LARGE: Final = 2**20  # bytes; what is smaller may have any number of fields
+
+_DEEPEST: Final = 100  # protobuf's own limit
+_SMALLEST: Final = 2  # bytes of a field
+_SMALL: Final = 16  # bytes; of what is not longer the fields are not counted, but taken to be as many as fit
+
+# A field with a tag and a length of one byte each, as most have.
+_ONE_BYTE_AND_TYPE: Final = 0x87
+_SHORT_FIELD: Final = 2
+_FIRST: Final = 8
+_LONG: Final = 0x80
+
+_MESSAGES: Final[Mapping[str, Mapping[int, str]]] = {
+    "Span": {9: "KeyValue", 11: "Event", 13: "Link"},
+    "Event": {3: "KeyValue"},
+    "Link": {4: "KeyValue"},
+    "Resource": {1: "KeyValue", 3: "EntityRef"},
+    "InstrumentationScope": {3: "KeyValue"},
+    "KeyValue": {2: "AnyValue"},
+    "AnyValue": {5: "ArrayValue", 6: "KeyValueList"},
+    "ArrayValue": {1: "AnyValue"},
+    "KeyValueList": {1: "KeyValue"},
+    "EntityRef": {},
+}
+"""The messages in each message, by the number of the field."""
+
+
+def has_too_many_fields(body: bytes, message: str) -> bool:
+    """Return whether a serialized message of that name is large, and has more fields than are parsed.
+
+    Raises:
+        WireError: it is none.
+    """
+    if len(body) <= _LARGE:
+        return False
+    left = MOST_FIELDS
+    # Depth first, so that what is still to be looked at is little.
+    pending = [(0, len(body), _MESSAGES[message])]
+    while pending and len(pending) <= _DEEPEST:  # the parser comes no deeper either
+        position, end, inside = pending.pop()
+        while position < end:
+            number, start, behind = _next(body, position, end)
+            left -= 1
+            position = behind
+            if number in inside:
+                if behind - start > _SMALL:
+                    pending += ((position, end, inside), (start, behind, _MESSAGES[inside[number]]))
+                    break
+                left -= (behind - start) // _SMALLEST
+            if left < 0:
+                return True
+    return False
+
+
+def _next(body: bytes, position: int, end: int) -> tuple[int, int, int]:
+    """Return the number of the field that begins there, where its content does, and where it ends."""
+    tag = body[position]
+    if tag & _ONE_BYTE_AND_TYPE == _SHORT_FIELD and position + 1 < end:
+        length = body[position + 1]
+        behind = position + _SMALLEST + length
+        if length < _LONG and behind <= end and tag >= _FIRST:
+            return tag >> 3, position + _SMALLEST, behind
+    found = field_at(body, position, end)
+    return (found.number, found.end, found.end) if found.content is None else (found.number, *found.content)

@@ -1,0 +1,266 @@
+"""What decoding an OTLP trace request gives, in whichever encoding it came, and the rules both encodings obey.
+
+`_otlp_json` and `_otlp_protobuf` decode; they answer with the same `Decoded` for the same request. One bad span costs
+itself only: it is refused with a reason, the rest of the request is kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeVar
+
+from spanscore.errors import SpanscoreError
+from spanscore.model import Span
+from spanscore.otlp.kept_size import SPAN_SIZE, VALUE_SIZE
+
+SPANS_PER_REQUEST: Final = 65_536
+"""A span takes two bytes on the wire but hundreds in memory: a small request must not become gigabytes of spans."""
+ATTRIBUTES_PER_SPAN: Final = 1_024
+"""Eight times the limit of the SDKs. The rest is left out, and the span says how many attributes it misses."""
+EVENTS_PER_SPAN: Final = 128
+"""The limit of the SDKs."""
+LINKS_PER_SPAN: Final = 1_024
+"""Eight times the limit of the SDKs. Scoring reads nothing of links; what they are is checked of the first ones."""
+VALUES_PER_SPAN: Final = 16_384
+"""Attributes, items of arrays and entries of mappings, those of events and of arrays in arrays too.
+
+One value may be two bytes on the wire, and takes a microsecond: one span is read in some 20 ms, during which everybody
+else waits. It is enough for conversations of a thousand messages, or a handful of embeddings.
+"""
+VALUES_PER_REQUEST: Final = 1_048_576
+"""One for 64 bytes of the largest request. The spans behind them are refused, so that their sender hears of it.
+
+The largest batch that the Collector makes by itself, of 8,192 spans, may have 128 values in each span.
+"""
+VALUE_LENGTH: Final = 1024 * 1024
+"""Longer strings and bytes are left out, not cut: half an argument would be scored as a wrong argument."""
+VALUE_DEPTH: Final = 64
+"""The nesting of attribute values that OpenTelemetry asks for; in JSON, deeper values are replaced by an empty one.
+
+In protobuf the parser itself refuses spans with values that nest deeper than some 30 to 50.
+"""
+
+UNNAMED: Final = "unknown"
+"""The name given to a span without one."""
+
+
+class Refusal(enum.StrEnum):
+    """Why a span was refused."""
+
+    INVALID_TRACE_ID = "invalid_trace_id"
+    INVALID_SPAN_ID = "invalid_span_id"
+    INVALID_PARENT_SPAN_ID = "invalid_parent_span_id"
+    INVALID_LINK = "invalid_link"
+    INVALID_TIME = "invalid_time"
+    INVALID_ENUM = "invalid_enum"
+    INVALID_VALUE = "invalid_value"
+    INVALID_UTF8 = "invalid_utf8"
+    TOO_DEEP = "too_deep"
+    TOO_MANY_FIELDS = "too_many_fields"
+    TOO_MANY_VALUES = "too_many_values"
+    MALFORMED = "malformed"
+
+
+class Caveat(enum.StrEnum):
+    """What was wrong with a request without costing a span."""
+
+    ZERO_PARENT_SPAN_ID = "zero_parent_span_id"
+    """A parent span id of zeros: the span is taken for a root."""
+    ATTRIBUTE_LIMIT = "attribute_limit"
+    """An attribute was left out: one too many, or its value too long."""
+    VALUE_LIMIT = "value_limit"
+    """An attribute was left out: with it, its span would have too many values."""
+    EVENT_LIMIT = "event_limit"
+    """An event was left out."""
+    DEPTH_LIMIT = "depth_limit"
+    """A value nested too deeply was replaced by an empty one."""
+    INVALID_SCHEMA_URL = "invalid_schema_url"
+    """A schema URL that is not UTF-8, which nobody could read the request with, was left out."""
+    PROFILING_FIELD = "profiling_field"
+    """A field that belongs to the profiling signal was taken as absent."""
+
+
+class Refused(NamedTuple):
+    """The spans of one request that were refused for one reason."""
+
+    reason: Refusal
+    spans: int
+    example: str
+    """Which span, and what is wrong with it. Holds ids and keys, never the value of an attribute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """One OTLP trace request: the spans that can be used, and what had to be refused."""
+
+    spans: list[Span]
+    sizes: list[int] = field(default_factory=list, compare=False)
+    """About how many bytes of memory each span keeps to itself; what it shares says its size itself."""
+    refused: tuple[Refused, ...] = ()
+    caveats: Mapping[Caveat, int] = field(default_factory=dict)
+
+    @property
+    def refused_spans(self) -> int:
+        """How many spans were refused: `rejected_spans` of the partial success."""
+        return sum(refused.spans for refused in self.refused)
+
+
+class MalformedRequest(SpanscoreError):  # noqa: N818 - it is the request that is malformed, as OTLP says
+    """A request cannot be decoded at all.
+
+    Args:
+        what: what is wrong, without the line.
+        line: where, counted from 1, in a request that has lines.
+    """
+
+    def __init__(self, what: str, *, line: int = 1) -> None:
+        super().__init__(what if line == 1 else f"line {line}: {what}")
+        self.what = what
+        self.line = line
+
+
+class SpanRefused(Exception):  # noqa: N818 - ends the decoding of one span, and is not an error of ours
+    """Ends the decoding of one span; never leaves the decoders."""
+
+    def __init__(self, reason: Refusal, what: str) -> None:
+        super().__init__(what)
+        self.reason = reason
+
+
+class ValueLeftOut(Exception):  # noqa: N818 - ends the decoding of one attribute, and is not an error of ours
+    """Ends the decoding of one attribute; never leaves the decoders."""
+
+    def __init__(self, caveat: Caveat) -> None:
+        super().__init__(caveat)
+        self.caveat = caveat
+
+
+_Pair = TypeVar("_Pair")
+
+
+class _Mark(NamedTuple):
+    """How far the findings of a request had come."""
+
+    values: int
+    attributes_left_out: int
+    caveats: Counter[Caveat] | None
+
+
+class Findings:
+    """Collects what is wrong with one request while it is decoded, and how much of it is read and kept.
+
+    Values are counted before they are read, in their order, whether they are kept or not. So both encodings, and every
+    run, leave out the same.
+
+    Args:
+        is_bounded: whether the request has a limit, beside those of its spans.
+    """
+
+    __slots__ = ("_most_of_request", "attributes_left_out", "caveats", "most_values", "refused", "size", "values")
+
+    def __init__(self, *, is_bounded: bool = True) -> None:
+        self.refused: dict[Refusal, Refused] = {}
+        self.caveats: Counter[Caveat] = Counter()
+        self.attributes_left_out = 0
+        """Goes up only; a span's share is the difference between its end and its start."""
+        self.values = 0
+        """How many values were read; goes up only."""
+        self.most_values = VALUES_PER_SPAN
+        """Up to where `values` may go in this span."""
+        self.size = 0
+        """What this span, or resource, keeps in memory, in bytes."""
+        self._most_of_request = VALUES_PER_REQUEST if is_bounded else sys.maxsize
+
+    def begin(self) -> bool:
+        """Begin with the next resource, and return whether it and its spans may have values."""
+        self.size = 0
+        self.most_values = self.values + VALUES_PER_SPAN
+        return self.values < self._most_of_request
+
+    def begin_span(self) -> None:
+        """Begin with the next span, or refuse it where those before it had all values that a request may have."""
+        self.size = SPAN_SIZE
+        values = self.values
+        self.most_values = values + VALUES_PER_SPAN
+        if values >= self._most_of_request:
+            message = f"the spans before it have the {VALUES_PER_REQUEST} values that a request may have"
+            raise SpanRefused(Refusal.TOO_MANY_VALUES, message)
+
+    def count_values(self, count: int) -> None:
+        """Count the items of an array or a mapping, before they are read.
+
+        Raises:
+            ValueLeftOut: the span has too many.
+        """
+        if self.values + count > self.most_values:
+            raise ValueLeftOut(Caveat.VALUE_LIMIT)
+        self.values += count
+        self.size += count * VALUE_SIZE
+
+    def first(self, pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+        """Count attributes before they are read, and return those for which there is room."""
+        count = min(len(pairs), ATTRIBUTES_PER_SPAN)
+        self.leave_out_attributes(len(pairs) - count, Caveat.ATTRIBUTE_LIMIT)
+        fitting = min(count, self.most_values - self.values)
+        self.leave_out_attributes(count - fitting, Caveat.VALUE_LIMIT)
+        self.values += fitting
+        return pairs[:fitting]
+
+    def refuse(self, reason: Refusal, example: str, spans: int = 1) -> None:
+        """Count refused spans, and keep the first example."""
+        if spans:
+            before = self.refused.get(reason, Refused(reason, 0, example))
+            self.refused[reason] = before._replace(spans=before.spans + spans)
+
+    def leave_out_attributes(self, count: int, caveat: Caveat) -> None:
+        """Count attributes that the spans will not have."""
+        if count:
+            self.attributes_left_out += count
+            self.caveats[caveat] += count
+
+    def mark(self) -> _Mark:
+        """Return what there is by now, for `back_to`."""
+        return _Mark(self.values, self.attributes_left_out, self.caveats.copy() if self.caveats else None)
+
+    def back_to(self, mark: _Mark) -> None:
+        """Forget what was read since then; no span was refused since."""
+        self.values, self.attributes_left_out, caveats = mark
+        self.caveats = Counter() if caveats is None else caveats
+
+    def decoded(self, spans: list[Span], sizes: list[int]) -> Decoded:
+        """Return the request as decoded."""
+        return Decoded(spans=spans, sizes=sizes, refused=tuple(self.refused.values()), caveats=dict(self.caveats))
+
+
+_TRACE_ID_LENGTH: Final = 16
+_SPAN_ID_LENGTH: Final = 8
+_ZERO_TRACE_ID: Final = bytes(_TRACE_ID_LENGTH)
+_ZERO_SPAN_ID: Final = bytes(_SPAN_ID_LENGTH)
+
+
+def check_ids(trace_id: bytes, span_id: bytes, parent_span_id: bytes, findings: Findings) -> bytes:
+    """Return the parent's id, empty for a root, or refuse the span."""
+    if len(trace_id) != _TRACE_ID_LENGTH or trace_id == _ZERO_TRACE_ID:
+        raise SpanRefused(Refusal.INVALID_TRACE_ID, "the trace id must be 16 bytes (in JSON 32 hex digits), not all 0")
+    if len(span_id) != _SPAN_ID_LENGTH or span_id == _ZERO_SPAN_ID:
+        raise SpanRefused(Refusal.INVALID_SPAN_ID, "the span id must be 8 bytes (in JSON 16 hex digits), not all 0")
+    if not parent_span_id:
+        return b""
+    if len(parent_span_id) != _SPAN_ID_LENGTH:
+        raise SpanRefused(
+            Refusal.INVALID_PARENT_SPAN_ID, "the parent span id must be empty or 8 bytes (in JSON 16 hex digits)"
+        )
+    if parent_span_id == _ZERO_SPAN_ID:
+        findings.caveats[Caveat.ZERO_PARENT_SPAN_ID] += 1
+        return b""
+    return parent_span_id
+
+
+def check_link_ids(trace_id: bytes, span_id: bytes) -> None:
+    """Refuse a span whose link leads to something that is no id; scoring reads no more of links."""
+    if len(trace_id) not in {0, _TRACE_ID_LENGTH} or len(span_id) not in {0, _SPAN_ID_LENGTH}:
+        raise SpanRefused(Refusal.INVALID_LINK, "a link's trace id must be 16 bytes and its span id 8 (in JSON hex)")

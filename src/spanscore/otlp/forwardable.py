@@ -1,0 +1,185 @@
+"""What of a request is sent on: the spans that were accepted of it, in protobuf, with all that the sender wrote.
+
+Decoding keeps of a span what scoring needs. So this works on the request itself, and looks into the decoded spans only
+to learn which ones were accepted.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from binascii import unhexlify
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from spanscore.model import Span
+from spanscore.otlp.field_count import has_too_many_fields
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.from_protobuf import is_readable
+from spanscore.otlp.json_rules import is_readable as is_readable_json
+from spanscore.otlp.json_to_protobuf import to_protobuf
+from spanscore.otlp.strict_json import parse
+from spanscore.otlp.wire import Place, WireError, field, fields, is_utf8, length_delimited
+
+_RESOURCE_SPANS: Final = 1
+_RESOURCE: Final = 1
+_SCOPE_SPANS: Final = 2
+_SCOPE: Final = 1
+_SPANS: Final = 2
+_SCHEMA_URL: Final = 3
+
+_IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
+_MOST_NESTED: Final = 96
+"""Protobuf's parsers refuse a request with messages nested deeper than 100; three of them are around a span."""
+
+_AnyMessage = TypeVar("_AnyMessage", bound=Message)
+
+
+def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
+    """Return a request in protobuf without its refused spans and broken schema URLs; all else stays byte for byte.
+
+    Args:
+        body: a request that was decoded.
+        spans: what it was decoded to.
+    """
+    accepted = _Accepted(spans)
+    return _rebuilt(body, (0, len(body)), _RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
+
+
+def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
+    """Return a JSON request in protobuf without its refused spans.
+
+    Also without spans that JSON can hold and protobuf cannot: attribute values nested some 30 deep, and wrong types in
+    fields that decoding does not look at.
+
+    Args:
+        request: a request that was decoded: its text, or that parsed.
+        spans: what it was decoded to.
+    """
+    if isinstance(request, bytes | str):
+        whole = to_protobuf(request, len(spans))
+        return accepted_only_from_json(parse(request), spans) if whole is None else whole
+    accepted = _Accepted(spans)
+    kept = ExportTraceServiceRequest()
+    for outer in request.get("resourceSpans") or ():
+        resource_spans = _without(outer, "scopeSpans", ResourceSpans)
+        for inner in outer.get("scopeSpans") or ():
+            scope_spans = _without(inner, "spans", ScopeSpans)
+            for span in inner.get("spans") or ():
+                if accepted.has(_id(span, "traceId"), _id(span, "spanId"), partial(is_readable_json, span)):
+                    with suppress(MalformedRequest):
+                        scope_spans.spans.append(from_json(span, SpanMessage))
+            if scope_spans.spans:
+                resource_spans.scope_spans.append(scope_spans)
+        if resource_spans.scope_spans:
+            kept.resource_spans.append(resource_spans)
+    return kept.SerializeToString()
+
+
+def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
+    """Return a message that is written as OTLP/JSON.
+
+    Raises:
+        MalformedRequest: it is not one.
+    """
+    message = message_type()
+    try:
+        ParseDict(_as_protobuf_json(document), message, ignore_unknown_fields=True, max_recursion_depth=_MOST_NESTED)
+    except (ParseError, RecursionError, AttributeError, TypeError, ValueError) as error:
+        what = f"not an {message_type.DESCRIPTOR.name} in JSON"
+        raise MalformedRequest(what) from error
+    return message
+
+
+class _Accepted:
+    """Tells which spans of a request were accepted; asked in the order of the request."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._ids = ((span.trace_id, span.span_id) for span in spans)
+        self._next = next(self._ids, None)
+
+    def has(self, trace_id: bytes, span_id: bytes, is_readable: Callable[[], bool]) -> bool:
+        """Return whether the next span, with these ids, is an accepted one; one that was refused may have the same."""
+        if (trace_id, span_id) != self._next or not is_readable():
+            return False
+        self._next = next(self._ids, None)
+        return True
+
+
+def _resource_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
+    if _parsed(Resource, field(body, place, _RESOURCE)) is None:
+        return b""
+    return _rebuilt(body, place, _SCOPE_SPANS, lambda inner: _scope_spans(body, inner, accepted))
+
+
+def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
+    if _parsed(InstrumentationScope, field(body, place, _SCOPE)) is None:
+        return b""
+    return _rebuilt(body, place, _SPANS, lambda inner: _span(body[slice(*inner)], accepted))
+
+
+def _span(content: bytes, accepted: _Accepted) -> bytes:
+    message = _parsed(SpanMessage, content)
+    if message is None or not accepted.has(message.trace_id, message.span_id, partial(is_readable, message)):
+        return b""
+    return content
+
+
+def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], bytes]) -> bytes:
+    """Return a message with the messages in the fields of that number rebuilt; empty where nothing is left of them."""
+    parts: list[bytes] = []
+    left = False
+    for each in fields(body, place):
+        if each.number == _SCHEMA_URL and each.content is not None and not is_utf8(body[slice(*each.content)]):
+            continue
+        if each.number != number or each.content is None:
+            parts.append(body[each.start : each.end])
+        elif content := rebuild(each.content):
+            parts.append(length_delimited(number, content))
+            left = True
+    return b"".join(parts) if left else b""
+
+
+def _parsed(message_type: type[_AnyMessage], content: bytes) -> _AnyMessage | None:
+    try:
+        return None if has_too_many_fields(content, message_type.DESCRIPTOR.name) else message_type.FromString(content)
+    except (DecodeError, WireError):
+        return None
+
+
+def _without(document: dict[str, Any], key: str, message_type: type[_AnyMessage]) -> _AnyMessage:
+    try:
+        return from_json({name: value for name, value in document.items() if name != key}, message_type)
+    except MalformedRequest:
+        return message_type()
+
+
+def _id(span: Any, key: str) -> bytes:
+    try:
+        return unhexlify(span.get(key))
+    except (AttributeError, TypeError, ValueError):
+        return b""
+
+
+def _as_protobuf_json(value: Any) -> Any:
+    """Return OTLP/JSON as protobuf's own JSON, in which ids are base64 and fields have a second name."""
+    if isinstance(value, dict):
+        return {
+            key: _base64(inner) if key in _IDS and isinstance(inner, str) else _as_protobuf_json(inner)
+            for key, inner in value.items()
+            if "_" not in key
+        }
+    return [_as_protobuf_json(item) for item in value] if isinstance(value, list) else value
+
+
+def _base64(hexadecimal: str) -> str:
+    return b64encode(unhexlify(hexadecimal)).decode()

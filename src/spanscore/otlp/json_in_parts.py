@@ -1,0 +1,159 @@
+"""A large OTLP/JSON request, taken apart before it is decoded, so that no step of it takes long.
+
+Each part is decoded by type where that goes, and by all the rules where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import DecodeError, Raw, ValidationError
+
+from spanscore.model import Attributes, Span
+from spanscore.otlp import json_messages as messages
+from spanscore.otlp import json_rules as rules
+from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, SpanRefused
+from spanscore.otlp.json_in_steps import AT_ONCE, checking_utf8, parsing, without_lone_surrogates
+from spanscore.otlp.json_typed import UNDECIDED, TypedDecoding
+from spanscore.otlp.slices import Steps
+from spanscore.otlp.strict_json import too_deep
+from spanscore.read.wanted import WantedAttributes
+
+_COUNTED_AT_ONCE: Final = 8_192
+
+
+def decoding_in_parts(
+    body: bytes, *, max_spans: int | None, wanted: WantedAttributes | None, at_once: int = AT_ONCE
+) -> Steps[Decoded]:
+    """Decode one request as `decode_json` does, in steps that are short however large it is.
+
+    Two things differ, of which neither is in any honest request: what no rule reads is passed over, be it nested too
+    deeply or a number of thousands of digits; and of two equal keys around the spans the first must be valid, too.
+
+    Args:
+        body: the request.
+        max_spans: as for `decode_json`.
+        wanted: as for `decode_json`.
+        at_once: how many bytes of a part are decoded at once.
+
+    Raises:
+        MalformedRequest: as `decode_json`.
+    """
+    yield from checking_utf8(body)
+    request = yield from _taken_apart(body)
+    outer = request.resource_spans or ()
+    spans = 0
+    for number, each in enumerate(outer):
+        spans += sum(len(inner.spans or ()) for inner in each.scope_spans or ())
+        if max_spans is not None and spans > max_spans:
+            message = f"the request has more than {max_spans} spans"
+            raise MalformedRequest(message)
+        if not number % _COUNTED_AT_ONCE:
+            yield
+    decoding = _Decoding(TypedDecoding(wanted, is_bounded=max_spans is not None), wanted, at_once)
+    for number, each in enumerate(outer):
+        if each.scope_spans:
+            yield from decoding.resource_spans(each.resource, each.scope_spans, f"resourceSpans[{number}]")
+        elif not number % _COUNTED_AT_ONCE:
+            yield
+    return decoding.decoded()
+
+
+def _taken_apart(body: bytes) -> Steps[messages.RawRequest]:
+    yield
+    try:
+        return messages.RAW_REQUEST.decode(body)
+    except ValidationError as error:
+        message = f"not a trace request: {error}"
+        raise MalformedRequest(message) from error
+    except RecursionError as error:
+        raise too_deep() from error
+    except DecodeError as error:
+        mended = yield from without_lone_surrogates(body)
+        if mended is not body:
+            return (yield from _taken_apart(mended))
+        message = f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}"
+        raise MalformedRequest(message) from error
+
+
+class _Decoding:
+    """Makes the spans of one request from its parts."""
+
+    def __init__(self, typed: TypedDecoding, wanted: WantedAttributes | None, at_once: int) -> None:
+        self._typed = typed
+        self._findings = typed.findings
+        self._wanted = wanted
+        self._at_once = at_once
+
+    def decoded(self) -> Decoded:
+        """Return the request as decoded."""
+        return self._findings.decoded(self._typed.spans, self._typed.sizes)
+
+    def resource_spans(self, raw: Raw, scopes: Sequence[messages.RawScopeSpans], where: str) -> Steps[None]:
+        """Read the spans of a resource."""
+        yield
+        resource = yield from self._resource(raw)
+        if isinstance(resource, SpanRefused):
+            spans = sum(len(each.spans or ()) for each in scopes)
+            self._findings.refuse(resource.reason, f"{where}.resource: {resource}", spans)
+            return
+        for number, each in enumerate(scopes):
+            if each.spans:
+                yield from self._scope_spans(each.scope, each.spans, resource, f"{where}.scopeSpans[{number}]")
+            elif not number % _COUNTED_AT_ONCE:
+                yield
+
+    def _scope_spans(self, raw: Raw, spans: Sequence[Raw], resource: Attributes, where: str) -> Steps[None]:
+        yield
+        scope = yield from self._scope(raw)
+        if isinstance(scope, SpanRefused):
+            self._findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
+        else:
+            yield from self._spans(spans, resource, scope, where)
+
+    def _spans(self, spans: Sequence[Raw], resource: Attributes, scope: str, where: str) -> Steps[None]:
+        for index, raw in enumerate(spans):
+            try:
+                span = self._typed_span(raw, resource, scope)
+                if span is None:
+                    parsed = yield from parsing(raw, self._at_once)
+                    span = rules.span(parsed, resource, scope, self._wanted, self._findings)
+                self._typed.spans.append(span)
+                self._typed.sizes.append(self._findings.size)
+            except SpanRefused as refused:
+                self._findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+            except MalformedRequest as error:
+                message = f"{where}.spans[{index}]: {error.what}"
+                raise MalformedRequest(message) from error
+            yield
+
+    def _typed_span(self, raw: Raw, resource: Attributes, scope: str) -> Span | None:
+        """Return a span, or None where it takes all the rules."""
+        if len(raw) > self._at_once:
+            return None
+        mark = self._findings.mark()
+        try:
+            return self._typed.span(messages.SPAN.decode(raw), resource, scope)
+        except UNDECIDED as undecided:
+            if isinstance(undecided, SpanRefused) and undecided.reason is Refusal.TOO_MANY_VALUES:
+                raise
+            self._findings.back_to(mark)
+            return None
+
+    def _resource(self, raw: Raw) -> Steps[Attributes | SpanRefused]:
+        if len(raw) <= self._at_once:
+            mark = self._findings.mark()
+            try:
+                return self._typed.resource(messages.RESOURCE.decode(raw))
+            except UNDECIDED:
+                self._findings.back_to(mark)
+        return rules.resource((yield from parsing(raw, self._at_once)), self._findings)
+
+    def _scope(self, raw: Raw) -> Steps[str | SpanRefused]:
+        if len(raw) <= self._at_once:
+            try:
+                return self._typed.scope(messages.SCOPE.decode(raw))
+            except UNDECIDED:
+                pass
+        return rules.scope_name((yield from parsing(raw, self._at_once)))

@@ -1,0 +1,176 @@
+"""All the rules of OTLP/JSON for a resource, a scope and a span, as they were parsed.
+
+Where JSON leaves a choice: of two equal keys the last wins, null means absent, and a lone surrogate becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+from binascii import unhexlify
+from typing import Any, Final
+
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, SharedAttributes, Span, SpanEvent
+from spanscore.otlp.findings import (
+    EVENTS_PER_SPAN,
+    LINKS_PER_SPAN,
+    UNNAMED,
+    Caveat,
+    Findings,
+    Refusal,
+    SpanRefused,
+    check_ids,
+    check_link_ids,
+)
+from spanscore.otlp.json_values import INT32, UINT32, UINT64, attributes, integer, text
+from spanscore.otlp.kept_size import EVENT_SIZE, names_size, text_size
+from spanscore.read.wanted import WantedAttributes
+
+_NOT_AN_ID: Final = b"?"  # of no length that any id has, so that the checks of ids refuse it
+
+
+def resource(raw: Any, findings: Findings) -> Attributes | SpanRefused:
+    """Read the attributes of a resource, or return why its spans are refused."""
+    if raw is None:
+        return EMPTY
+    if not isinstance(raw, dict):
+        return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+    if not findings.begin():  # its spans are refused
+        return EMPTY
+    try:
+        shared = attributes(raw.get("attributes"), findings)
+    except SpanRefused as refused:
+        return refused
+    return SharedAttributes(shared, findings.size) if shared else EMPTY
+
+
+def scope_name(raw: Any) -> str | SpanRefused:
+    """Read the name of a scope, or return why its spans are refused."""
+    if raw is None:
+        return ""
+    if not isinstance(raw, dict):
+        return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+    try:
+        return text(raw.get("name"), "name")
+    except SpanRefused as refused:
+        return refused
+
+
+def is_readable(raw: Any) -> bool:
+    """Return whether a span is none that is refused for what is in it."""
+    try:
+        span(raw, EMPTY, "", None, Findings())
+    except SpanRefused:
+        return False
+    return True
+
+
+def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | None, findings: Findings) -> Span:
+    """Read a span.
+
+    Raises:
+        SpanRefused: it cannot be used.
+    """
+    findings.begin_span()
+    if not isinstance(raw, dict):
+        raise SpanRefused(Refusal.MALFORMED, f"a span must be an object, not {kind_of_json(raw)}")
+    get = raw.get
+    trace_id = _id(get("traceId"))
+    span_id = _id(get("spanId"))
+    parent_span_id = check_ids(trace_id, span_id, _id(get("parentSpanId")), findings)
+    if links := get("links"):
+        _check_links(links)
+    flags = integer(get("flags"), UINT32, "flags")
+    if not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE:
+        wanted = None  # the root of a trajectory: what a configuration matches on may be any attribute of it
+    left_out_before = findings.attributes_left_out
+    span_attributes = attributes(get("attributes"), findings, wanted)
+    raw_events = get("events")
+    events = _events(raw_events, findings) if raw_events else ()
+    status_code, status_message = _status(status) if (status := get("status")) else (0, "")
+    name = text(get("name"), "name")
+    findings.size += names_size(name, status_message, scope)
+    return Span(
+        trace_id,
+        span_id,
+        parent_span_id,
+        name or UNNAMED,
+        integer(get("startTimeUnixNano"), UINT64, "startTimeUnixNano", Refusal.INVALID_TIME),
+        integer(get("endTimeUnixNano"), UINT64, "endTimeUnixNano", Refusal.INVALID_TIME),
+        _enum(get("kind"), "kind"),
+        status_code,
+        status_message,
+        span_attributes,
+        events,
+        scope,
+        resource,
+        flags,
+        integer(get("droppedAttributesCount"), UINT32, "droppedAttributesCount")
+        + findings.attributes_left_out
+        - left_out_before,
+    )
+
+
+def _id(raw: Any) -> bytes:
+    if raw is None:
+        return b""
+    try:
+        return unhexlify(raw)
+    except (ValueError, TypeError):
+        return _NOT_AN_ID
+
+
+def _enum(raw: Any, name: str) -> int:
+    if isinstance(raw, str):
+        raise SpanRefused(Refusal.INVALID_ENUM, f"{name} must be an integer; OTLP/JSON has no names for it")
+    return integer(raw, INT32, name, Refusal.INVALID_ENUM)
+
+
+def _status(raw: Any) -> tuple[int, str]:
+    if not isinstance(raw, dict):
+        raise SpanRefused(Refusal.INVALID_VALUE, "status must be an object")
+    return _enum(raw.get("code"), "status.code"), text(raw.get("message"), "status.message")
+
+
+def _check_links(raw: Any) -> None:
+    for link in _span_list(raw, "links")[:LINKS_PER_SPAN]:
+        check_link_ids(_id(link.get("traceId")), _id(link.get("spanId")))
+
+
+def _events(raw: Any, findings: Findings) -> tuple[SpanEvent, ...]:
+    events = _span_list(raw, "events")
+    if len(events) > EVENTS_PER_SPAN:
+        findings.caveats[Caveat.EVENT_LIMIT] += len(events) - EVENTS_PER_SPAN
+        events = events[:EVENTS_PER_SPAN]
+    return tuple([_event(event, findings) for event in events])
+
+
+def _event(raw: dict[str, Any], findings: Findings) -> SpanEvent:
+    name = text(raw.get("name"), "the name of an event")
+    findings.size += EVENT_SIZE + text_size(name)
+    return SpanEvent(
+        name,
+        integer(raw.get("timeUnixNano"), UINT64, "timeUnixNano of an event", Refusal.INVALID_TIME),
+        attributes(raw.get("attributes"), findings),
+    )
+
+
+def _span_list(raw: Any, name: str) -> list[dict[str, Any]]:
+    if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
+        raise SpanRefused(Refusal.INVALID_VALUE, f"{name} must be an array of objects")
+    return raw
+
+
+def kind_of_json(raw: Any) -> str:
+    """Return what a parsed value is, for messages."""
+    match raw:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"

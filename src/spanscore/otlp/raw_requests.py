@@ -1,0 +1,212 @@
+"""Trace requests taken apart and put together byte for byte.
+
+In protobuf, messages written one behind the other are one message, and so are a message and a field behind it. Hence
+requests are merged by joining them, a span gets an event by writing it behind the span, and no span is ever rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from spanscore.otlp.wire import Place, field_at, fields, length_delimited, length_prefix
+
+Roots: TypeAlias = Literal["none", "parentless", "remote_parent"]
+"""Which spans to take out of a request: none, those without a parent, or also those whose parent is remote."""
+
+_RESOURCE_SPANS: Final = 1
+_SCOPE_SPANS: Final = 2
+_SPANS: Final = 2
+
+_SPANS_TAG: Final = _SPANS << 3 | 2
+_MORE: Final = 0x80  # set on each byte of a varint but its last
+_LONGEST_PREFIX: Final = 3  # of a span that is read without a call: its tag, and a length below 16384
+
+_HAS_PARENT: Final = re.compile(rb'\n\x10.{16}\x12\x08.{8}"\x08(?!\x00{8})', re.DOTALL).match
+"""How nearly every span with a parent begins: trace id, span id, parent. Others are parsed."""
+_IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
+_FLAGS_TAG: Final = b"\x85\x01"
+_FLAGS_SIZE: Final = 6
+
+
+class Envelope(NamedTuple):
+    """What stands around a span: the other fields of its request, of its ResourceSpans and of its ScopeSpans."""
+
+    request: bytes
+    resource: bytes
+    scope: bytes
+
+
+class RootSpan(NamedTuple):
+    """A finished root span as it was received."""
+
+    trace_id: bytes
+    span_id: bytes
+    start_ns: int
+    end_ns: int
+    content: bytes
+    envelope: Envelope
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes up at most: those around it may be shared with other spans."""
+        return len(self.content) + sum(map(len, self.envelope))
+
+
+class Split(NamedTuple):
+    """A request taken apart."""
+
+    rest: bytes
+    """The request without its roots; empty when no span is left."""
+    spans: int
+    """How many are left."""
+    roots: list[RootSpan]
+
+
+def split(request: bytes, roots: Roots) -> Split:
+    """Take the finished root spans out of a request; what holds no span is left out.
+
+    Raises:
+        WireError: the bytes are not in the protobuf wire format.
+    """
+
+    def scope_spans(place: Place) -> _Part:
+        return _scope_spans(request, place, roots)
+
+    def resource_spans(place: Place) -> _Part:
+        return _around(request, place, _SCOPE_SPANS, scope_spans)
+
+    part = _around(request, (0, len(request)), _RESOURCE_SPANS, resource_spans)
+    found = [
+        RootSpan(
+            trace_id=root.trace_id,
+            span_id=root.span_id,
+            start_ns=root.start_time_unix_nano,
+            end_ns=root.end_time_unix_nano,
+            content=content,
+            envelope=Envelope(*heads),
+        )
+        for root, content, heads in part.roots
+    ]
+    if part.size == len(request):
+        return Split(request, part.spans, found)
+    return Split(b"".join(part.left) if part.spans else b"", part.spans, found)
+
+
+def joined(requests: Iterable[bytes], spans: Iterable[tuple[Envelope, bytes]]) -> bytes:
+    """Return one request with all of these requests and these spans; spans with equal envelopes share one."""
+    by_envelope: dict[Envelope, list[bytes]] = {}
+    for envelope, span in spans:
+        by_envelope.setdefault(envelope, []).append(length_delimited(_SPANS, span))
+    parts = list(requests)
+    for envelope, inside in by_envelope.items():
+        scope_spans = length_delimited(_SCOPE_SPANS, b"".join([envelope.scope, *inside]))
+        parts += [envelope.request, length_delimited(_RESOURCE_SPANS, envelope.resource + scope_spans)]
+    return b"".join(parts)
+
+
+class _Part(NamedTuple):
+    """A message of the request."""
+
+    left: list[bytes | memoryview]
+    """What is left of it, in pieces."""
+    head: bytes
+    """Its fields but those that hold the spans."""
+    spans: int
+    roots: list[_Root]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.left))
+
+
+class _Root(NamedTuple):
+    message: SpanMessage
+    content: bytes
+    heads: tuple[bytes, ...] = ()
+    """Those of the messages around it, the outermost first."""
+
+
+def _around(request: bytes, place: Place, number: int, read: Callable[[Place], _Part]) -> _Part:
+    """Read a message whose fields of that number hold the spans."""
+    view = memoryview(request)
+    left: list[bytes | memoryview] = []
+    others: list[memoryview] = []
+    spans = 0
+    roots: list[_Root] = []
+    for each in fields(request, place):
+        if each.number != number or each.content is None:
+            left.append(view[each.start : each.end])
+            others.append(view[each.start : each.end])
+            continue
+        part = read(each.content)
+        roots += part.roots
+        spans += part.spans
+        if part.spans:
+            left += [length_prefix(number, part.size), *part.left]
+    head = b"".join(others)
+    return _Part(left, head, spans, [root._replace(heads=(head, *root.heads)) for root in roots])
+
+
+def _scope_spans(request: bytes, place: Place, roots: Roots) -> _Part:
+    view = memoryview(request)
+    left: list[bytes | memoryview] = []
+    others: list[memoryview] = []
+    spans = 0
+    found: list[_Root] = []
+    position, end = place
+    kept_from = position
+    while position < end:
+        start = position
+        is_span, first, position = _next(request, position, end)
+        if not is_span:
+            others.append(view[start:position])
+        elif roots != "none" and (root := _root(request, first, position, roots)):
+            left.append(view[kept_from:start])
+            kept_from = position
+            found.append(root)
+        else:
+            spans += 1
+    left.append(view[kept_from:end])
+    head = b"".join(others)
+    return _Part(left, head, spans, [root._replace(heads=(head,)) for root in found])
+
+
+def _next(request: bytes, position: int, end: int) -> tuple[bool, int, int]:
+    """Return whether the field that begins there is a span, where its content begins, and where it ends."""
+    if request[position] == _SPANS_TAG and end - position >= _LONGEST_PREFIX:
+        low, high = request[position + 1], request[position + 2]
+        if low >= _MORE > high:
+            first = position + _LONGEST_PREFIX
+            last = first + (low ^ _MORE | high << 7)
+            if last <= end:
+                return True, first, last
+    found = field_at(request, position, end)
+    if found.number == _SPANS and found.content is not None:
+        return True, found.content[0], found.end
+    return False, position, found.end
+
+
+def _root(request: bytes, start: int, end: int, roots: Roots) -> _Root | None:
+    remote = roots == "remote_parent"
+    if _HAS_PARENT(request, start, end) and not (remote and _may_be_remote(request, end)):
+        return None
+    content = request[start:end]
+    try:
+        span = SpanMessage.FromString(content)
+    except DecodeError:
+        return None
+    is_root = not any(span.parent_span_id) or (remote and span.flags & _IS_REMOTE == _IS_REMOTE)
+    return _Root(span, content) if is_root and span.end_time_unix_nano else None
+
+
+def _may_be_remote(request: bytes, end: int) -> bool:
+    """Tell from the flags, which nearly every span ends with."""
+    return (
+        not request.startswith(_FLAGS_TAG, end - _FLAGS_SIZE)
+        or int.from_bytes(request[end - _FLAGS_SIZE + 2 : end], "little") & _IS_REMOTE == _IS_REMOTE
+    )

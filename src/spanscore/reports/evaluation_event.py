@@ -1,0 +1,121 @@
+"""The event `gen_ai.evaluation.result` of the GenAI semantic conventions, as log event and as span event."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final, assert_never
+
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.reports.serialization import tool_calls_text
+
+NAME: Final = "gen_ai.evaluation.result"
+SCHEMA_VERSION: Final = "1"
+MAX_EXPLANATION_CHARS: Final = 1024
+MAX_TOOL_CALLS_CHARS: Final = 32 * 1024
+
+_MICROSECOND: Final = 1_000
+_EVALUATOR_TYPE: Final = "deterministic"
+
+
+def evaluation_id(report: Report, evaluation: Evaluation) -> str:
+    """Return an id that is the same whenever the same trajectory is scored again by the same evaluator.
+
+    Delivery is at least once: whoever stores events tells repeated ones by it.
+    """
+    trajectory = report.trajectory
+    parts = (trajectory.trace_id, trajectory.root_span_id, evaluation.name.encode(), str(report.revision).encode())
+    return hashlib.blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+
+
+def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
+    """Return the attributes of the event.
+
+    First what a person looks for: viewers show them in order. They hold names, ids and numbers. A tool's arguments
+    and results are among them only where the report says that they may be, and so is the message of an evaluator that
+    went wrong: exceptions quote what they stumble over.
+    """
+    attributes: dict[str, Any] = {
+        "gen_ai.evaluation.name": evaluation.name,
+        **_outcome(report, evaluation),
+        "gen_ai.evaluation.evaluator.id": evaluation.type,
+        "gen_ai.evaluation.evaluator.type": _EVALUATOR_TYPE,
+        "spanscore.evaluator.type": evaluation.type,
+        "spanscore.evaluation.id": evaluation_id(report, evaluation),
+        "spanscore.close_reason": report.close_reason.value,
+        "spanscore.complete": report.complete,
+        "spanscore.revision": report.revision,
+        "spanscore.schema_version": SCHEMA_VERSION,
+    }
+    optional = {
+        "gen_ai.evaluation.evaluator.version": evaluation.version,
+        "gen_ai.response.id": report.trajectory.response_id,
+        "gen_ai.agent.name": report.trajectory.agent,
+        "gen_ai.conversation.id": report.trajectory.conversation_id,
+    }
+    attributes.update((key, value) for key, value in optional.items() if value is not None)
+    if report.tool_content:
+        attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
+    return attributes
+
+
+def span_attributes(report: Report) -> dict[str, str]:
+    """Return what the evaluated span itself says where the run failed, so that searches find it; else nothing.
+
+    `spanscore.verdict` is `fail`, and `spanscore.failing` has the names of what failed, with commas between them:
+    viewers search for a text, and not in lists.
+    """
+    failing = ",".join(report.failing)
+    return {"spanscore.verdict": report.verdict, "spanscore.failing": failing} if failing else {}
+
+
+def event_time_ns(start_ns: int, end_ns: int) -> int:
+    """Return the end of a span as those see it who keep its start and its duration in whole microseconds.
+
+    They hide an event behind it, were it by a nanosecond.
+    """
+    if end_ns < start_ns:
+        return start_ns
+    return max(start_ns, (start_ns // _MICROSECOND + (end_ns - start_ns) // _MICROSECOND) * _MICROSECOND)
+
+
+def label(evaluation: Evaluation) -> str:
+    """Return `pass`, `fail`, or `not_evaluated` where there is no score."""
+    outcome = evaluation.outcome
+    if not isinstance(outcome, Score):
+        return "not_evaluated"
+    return "pass" if outcome.passed else "fail"
+
+
+def failure_text(report: Report, failed: Failed) -> str:
+    """Return what may be told of an evaluator that went wrong."""
+    return f"{failed.error_type}: {failed.message}" if report.tool_content else failed.error_type
+
+
+def _deviating_call(score: Score) -> str | None:
+    """Return the id of the span of the first call that deviates, where an evaluator tells of it."""
+    deviations = score.details.get("deviations")
+    if not isinstance(deviations, list):  # a plug-in's details may hold anything
+        return None
+    found = (each.get("span_id") for each in deviations if isinstance(each, Mapping))
+    return next((span_id for span_id in found if isinstance(span_id, str)), None)
+
+
+def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
+    outcome = evaluation.outcome
+    told: dict[str, Any] = {"gen_ai.evaluation.score.label": label(evaluation)}
+    match outcome:
+        case Score(value):
+            told["gen_ai.evaluation.explanation"] = report.told(outcome)[:MAX_EXPLANATION_CHARS]
+            told["gen_ai.evaluation.score.value"] = float(value)
+            if call := _deviating_call(outcome):
+                told["spanscore.call.span_id"] = call
+        case Skipped(reason):
+            told["gen_ai.evaluation.explanation"] = reason[:MAX_EXPLANATION_CHARS]
+        case Failed(error_type, message):
+            explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
+            told["gen_ai.evaluation.explanation"] = explanation[:MAX_EXPLANATION_CHARS]
+            told["error.type"] = error_type
+        case _:
+            assert_never(outcome)
+    return told

@@ -1,0 +1,1 @@
+"""Sends in the background: queues, retries, OTLP over HTTP and gRPC."""

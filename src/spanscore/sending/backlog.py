@@ -1,0 +1,151 @@
+"""What waits to be sent, and what became of the rest. Pure: it is told the time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
+
+from annotated_types import Ge, Gt
+
+from spanscore.otlp.raw_requests import Envelope
+from spanscore.sending.client import Accepted, Refused, Signal
+from spanscore.sending.outbox import QUEUE_FULL
+
+REJECTED: Final = "rejected"
+"""The receiver took the request, and threw some of its spans away."""
+
+
+class Outgoing(NamedTuple):
+    """Something to send."""
+
+    signal: Signal
+    body: bytes
+    """A request; where there is an envelope, a span."""
+    spans: int = 0
+    envelope: Envelope | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes up at most."""
+        return len(self.body) + sum(map(len, self.envelope or ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """How much may wait to be sent, and for how long although it could be sent."""
+
+    capacity: Annotated[int, Gt(0)] = 100_000
+    """Requests, and spans that are sent by themselves."""
+    capacity_bytes: Annotated[int, Gt(0)] = 128 * 2**20
+    batch_bytes: Annotated[int, Ge(0)] = 2**20
+    """Requests are joined up to this size, which every receiver takes; a larger one goes by itself."""
+    linger_s: Annotated[float, Ge(0)] = 0.1
+    """Wait this long for more to send with the first: many small requests cost more than a few."""
+
+
+class Backlog:
+    """Items in the order of their arrival, and those of them that are being sent.
+
+    Always, of the spans put: `put == sent + queued + sum(dropped)`.
+    """
+
+    def __init__(self, limits: QueueLimits) -> None:
+        self.arrived = 0
+        """Items taken in."""
+        self.settled = 0
+        """Items sent or dropped of those."""
+        self.size = 0
+        """Bytes waiting or being sent."""
+        self.queued_spans = 0
+        self.sent_spans = 0
+        self.dropped_spans: Final[Counter[str]] = Counter()
+        self.failures: Final[Counter[str]] = Counter()
+        """Items that were not sent, and spans that were rejected, by why."""
+        self._limits: Final = limits
+        self._waiting: deque[Outgoing] = deque()
+        self._waiting_size = 0
+        self._in_flight: deque[Outgoing] = deque()
+        self._since = 0.0
+
+    def __len__(self) -> int:
+        return self.arrived - self.settled
+
+    def has_room(self, items: int, size: int) -> bool:
+        """Return whether so many items more fit, with so many bytes in all."""
+        return self.size + size <= self._limits.capacity_bytes and len(self) + items <= self._limits.capacity
+
+    @property
+    def fullness(self) -> float:
+        """How much of the room is taken, from 0 to 1."""
+        return max(len(self) / self._limits.capacity, self.size / self._limits.capacity_bytes)
+
+    def put(self, item: Outgoing, now: float) -> bool:
+        """Take an item in; False where there is no room and it is dropped."""
+        if len(self) >= self._limits.capacity or self.size + item.size > self._limits.capacity_bytes:
+            self.refuse(item, QUEUE_FULL)
+            return False
+        if not self._waiting:
+            self._since = now
+        self._waiting.append(item)
+        self._waiting_size += item.size
+        self.arrived += 1
+        self.size += item.size
+        self.queued_spans += item.spans
+        return True
+
+    def refuse(self, item: Outgoing, reason: str) -> None:
+        """Count an item as dropped."""
+        self.failures[reason] += 1
+        self.dropped_spans[reason] += item.spans
+
+    def due(self) -> float | None:
+        """Return when to send; None while nothing waits."""
+        if not self._waiting:
+            return None
+        return -math.inf if self._waiting_size >= self._limits.batch_bytes else self._since + self._limits.linger_s
+
+    def take(self) -> Sequence[Outgoing]:
+        """Return what to send next in one request, which must then be settled in that order."""
+        size = 0
+        signal = self._waiting[0].signal
+        while self._waiting and self._waiting[0].signal == signal:
+            size += self._waiting[0].size
+            if self._in_flight and size > self._limits.batch_bytes:
+                break
+            item = self._waiting.popleft()
+            self._waiting_size -= item.size
+            self._in_flight.append(item)
+        return tuple(self._in_flight)
+
+    def settle(self, items: Sequence[Outgoing], answer: Accepted | Refused) -> None:
+        """Count what became of the next items that are being sent."""
+        if not self._in_flight:  # given up meanwhile
+            return
+        for item in items:
+            self._in_flight.popleft()
+            self._release(item)
+            if isinstance(answer, Refused):
+                self.refuse(item, answer.reason)
+        if isinstance(answer, Accepted):
+            spans = sum(item.spans for item in items)
+            rejected = min(answer.rejected, spans)
+            self.sent_spans += spans - rejected
+            self.dropped_spans[REJECTED] += rejected
+            self.failures[REJECTED] += rejected if items[0].signal == "traces" else answer.rejected
+
+    def give_up(self, reason: str) -> None:
+        """Drop all."""
+        for item in (*self._in_flight, *self._waiting):
+            self._release(item)
+            self.refuse(item, reason)
+        self._in_flight.clear()
+        self._waiting.clear()
+        self._waiting_size = 0
+
+    def _release(self, item: Outgoing) -> None:
+        self.settled += 1
+        self.size -= item.size
+        self.queued_spans -= item.spans

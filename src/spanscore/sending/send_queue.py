@@ -1,0 +1,230 @@
+"""The thread that sends what waits to be sent, in order, one request at a time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
+
+from spanscore.otlp.raw_requests import joined
+from spanscore.sending.backlog import REJECTED, Backlog, Outgoing, QueueLimits
+from spanscore.sending.client import Accepted, Client, Delivery, Refused, Retries, TryAgain
+from spanscore.sending.outbox import QUEUE_FULL
+
+SHUT_DOWN: Final = "shut_down"
+
+_IDLE_S: Final = 1.0
+_LAST_TRIES_EVERY_S: Final = 0.5
+_ABORTING_S: Final = 0.05
+
+_log = logging.getLogger(__name__)
+
+
+class Sent(NamedTuple):
+    """What became of the spans put into a queue: always `put == sent + queued + sum(dropped.values())`."""
+
+    sent: int
+    queued: int
+    dropped: Mapping[str, int]
+
+
+class Timing(NamedTuple):
+    """How time passes."""
+
+    clock: Callable[[], float] = time.monotonic
+    """Seconds that never run backwards."""
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+    """Waits between two attempts to send: so many seconds, but no longer than until the event."""
+
+
+class SendQueue:
+    """Sends requests on a thread of its own, and holds a bounded number of them until the receiver has taken them.
+
+    Where a request that was joined from several is refused for what it holds, they are sent one by one: a bad one
+    costs only itself.
+
+    Args:
+        client: sends; the thread's alone, and closed at its end.
+        limits: how much may wait.
+        retries: when to send a request again, and when to give it up.
+        refill: called on the thread at least once a second, and may put something in.
+        timing: how time passes.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        limits: QueueLimits,
+        retries: Retries,
+        refill: Callable[[], None],
+        timing: Timing | None = None,
+    ) -> None:
+        timing = timing or Timing()
+        self.capacity: Final = limits.capacity
+        self._client: Final = client
+        self._refill: Final = refill
+        self._timing: Final = timing
+        self._delivery: Final = Delivery(client, self._pause, retries, timing.clock)
+        self._backlog: Final = Backlog(limits)
+        self._hurried = 0  # items up to this one do not linger
+        self._told: set[str] = set()
+        self._reachable = True
+        self._closing: Final = threading.Event()
+        self._abandoned: Final = threading.Event()
+        self._changed: Final = threading.Condition()  # guards the backlog: one thread fills it, the other empties it
+        self._thread: Final = threading.Thread(target=self._run, name="spanscore-forward", daemon=True)
+        self._thread.start()
+
+    @property
+    def size(self) -> int:
+        """Items waiting or being sent."""
+        return len(self._backlog)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many items came in, and how many of them are sent or given up."""
+        return self._backlog.arrived, self._backlog.settled
+
+    @property
+    def fullness(self) -> float:
+        """How much of the room is taken, from 0 to 1, in items or in bytes."""
+        return self._backlog.fullness
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether what waits will be sent: the thread runs."""
+        return self._thread.is_alive()
+
+    def has_room(self, items: int, size: int) -> bool:
+        """Return whether so many items more would be taken now, with so many bytes in all."""
+        return self._backlog.has_room(items, size)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Items that were not sent, and spans that the receiver rejected, by why."""
+        with self._changed:
+            return {reason: number for reason, number in self._backlog.failures.items() if number}
+
+    def spans(self) -> Sent:
+        """Return what became of the spans."""
+        with self._changed:
+            dropped = {reason: spans for reason, spans in self._backlog.dropped_spans.items() if spans}
+            return Sent(self._backlog.sent_spans, self._backlog.queued_spans, dropped)
+
+    def put(self, item: Outgoing) -> None:
+        """Queue an item. Where there is no room, or after `close`, it is dropped and counted."""
+        with self._changed:
+            if self._closing.is_set():
+                self._backlog.refuse(item, SHUT_DOWN)
+                return
+            due = self._backlog.due()
+            if not self._backlog.put(item, self._timing.clock()):
+                self._tell(QUEUE_FULL, "the queue is full: what comes is not forwarded")
+            elif due != self._backlog.due():  # waking the thread for every item would cost more than sending it
+                self._changed.notify_all()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Send what is queued, and return whether all of it was sent within the timeout."""
+        with self._changed:
+            lost = self._backlog.failures.total()
+            self._hurried = last = self._backlog.arrived
+            self._changed.notify_all()
+            in_time = self._changed.wait_for(lambda: self._backlog.settled >= last, timeout_s)
+            return in_time and lost == self._backlog.failures.total()
+
+    def close(self, timeout_s: float) -> bool:
+        """Send what is queued within the timeout, drop the rest, and stop; True when nothing was dropped."""
+        with self._changed:
+            lost = self._backlog.failures.total()
+            self._closing.set()
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            with self._changed:
+                self._abandoned.set()
+                self._backlog.give_up(SHUT_DOWN)
+                self._changed.notify_all()
+            self._client.abort()
+            self._thread.join(_ABORTING_S)
+        with self._changed:
+            return lost == self._backlog.failures.total()
+
+    def _run(self) -> None:
+        # Nothing that we send may be traced and come back to us.
+        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        try:
+            while batch := self._next_batch():
+                self._send(batch)
+        finally:
+            self._client.close()
+
+    def _next_batch(self) -> Sequence[Outgoing]:
+        """Wait for something to send; empty when there will be nothing more."""
+        while True:
+            self._refill()
+            with self._changed:
+                wait_s = self._wait_s()
+                if wait_s <= 0:
+                    return self._backlog.take()
+                if self._closing.is_set():
+                    return ()
+                self._changed.wait(wait_s)
+
+    def _wait_s(self) -> float:
+        due = self._backlog.due()
+        if due is None:
+            return _IDLE_S
+        if self._closing.is_set() or self._backlog.settled < self._hurried:
+            return 0.0
+        return min(_IDLE_S, due - self._timing.clock())
+
+    def _send(self, batch: Sequence[Outgoing]) -> None:
+        answer = self._answer(batch)
+        if isinstance(answer, Refused) and answer.about_content and len(batch) > 1:
+            for item in batch:
+                self._settle([item], self._answer([item]))
+        else:
+            self._settle(batch, answer)
+
+    def _answer(self, batch: Sequence[Outgoing]) -> Accepted | Refused:
+        requests = [item.body for item in batch if item.envelope is None]
+        spans = [(item.envelope, item.body) for item in batch if item.envelope is not None]
+        try:
+            return self._delivery.send(batch[0].signal, joined(requests, spans))
+        except Exception as error:  # noqa: BLE001 - a fault of ours costs this request, but not the thread
+            _log.exception("a request could not be forwarded")
+            return Refused(reason=type(error).__name__)
+
+    def _settle(self, items: Sequence[Outgoing], answer: Accepted | Refused) -> None:
+        with self._changed:
+            self._backlog.settle(items, answer)
+            self._changed.notify_all()
+        if isinstance(answer, Refused):
+            self._tell(answer.reason, "not forwarded: the receiver refused it (%s) %s", answer.reason, answer.message)
+            return
+        if not self._reachable:
+            self._reachable = True
+            _log.info("forwarding again")
+        if answer.rejected:
+            self._tell(REJECTED, "the receiver rejected %d of what was forwarded: %s", answer.rejected, answer.message)
+        elif answer.message:
+            self._tell(answer.message, "the receiver warned about what was forwarded: %s", answer.message)
+
+    def _pause(self, seconds: float, answer: TryAgain) -> bool:
+        if self._reachable:
+            self._reachable = False
+            _log.warning("cannot forward now (%s): trying again", answer.reason)
+        if self._closing.is_set():
+            self._timing.wait(self._abandoned, min(seconds, _LAST_TRIES_EVERY_S))
+        else:
+            self._timing.wait(self._closing, seconds)
+        return self._abandoned.is_set()
+
+    def _tell(self, kind: str, message: str, *values: object) -> None:
+        """Log a warning the first time, and what follows only for debugging."""
+        _log.log(logging.DEBUG if kind in self._told else logging.WARNING, message, *values)
+        self._told.add(kind)

@@ -1,0 +1,1 @@
+"""How messages say things: safely on a terminal, without what was received, with the nearest name."""

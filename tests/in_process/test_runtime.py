@@ -1,0 +1,158 @@
+"""The queue between an agent's threads and the worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext, TraceFlags
+
+from deadline import DEADLINE_S
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
+from spanscore.engine import Engine
+from spanscore.in_process.drops import Drops
+from spanscore.in_process.runtime import Runtime
+from spanscore.model import Trace
+from spanscore.pipeline import Pipeline, Scoring
+from spanscore.read.reader import DialectReader
+
+
+class Blocking(Pipeline):
+    """A pipeline that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__((), DialectReader(()))
+        self.entered = threading.Event()
+        self.released = threading.Event()
+        self.spans = 0
+
+    def begin(self, trace: Trace) -> Scoring:
+        """Hang."""
+        self.entered.set()
+        self.released.wait(DEADLINE_S)
+        self.spans += len(trace.spans)
+        return Scoring(trace, ())
+
+
+def context(trace: int, number: int, flags: int = TraceFlags.SAMPLED) -> SpanContext:
+    """Return ids of a span."""
+    return SpanContext(trace, number, is_remote=False, trace_flags=TraceFlags(flags))
+
+
+def root(trace: int, flags: int = TraceFlags.SAMPLED) -> ReadableSpan:
+    """Return a span without a parent."""
+    return ReadableSpan("run", context(trace, 1, flags), start_time=1, end_time=2)
+
+
+def child(trace: int, number: int) -> ReadableSpan:
+    """Return a span below the root."""
+    return ReadableSpan("step", context(trace, number), context(trace, 1), start_time=1, end_time=2)
+
+
+def runtime_with(pipeline: Pipeline, capacity: int = 100) -> Runtime:
+    """Return a runtime whose traces end with their root."""
+    settings = TraceSettings(decision_delay_s=0.0)
+    table = TraceTable(settings, lambda span: not span.parent_span_id)
+    return Runtime(lambda: Engine(table, pipeline, {}, lambda: 0.0), capacity=capacity)
+
+
+@pytest.fixture
+def blocking() -> Iterator[Blocking]:
+    """Return a pipeline that hangs, and let it go at the end."""
+    pipeline = Blocking()
+    yield pipeline
+    pipeline.released.set()
+
+
+def test_every_drop_is_counted(blocking: Blocking) -> None:
+    """With the worker hung and the queue full, each further span is dropped and counted, on every thread."""
+    runtime = runtime_with(blocking, capacity=10)
+    runtime.ended(root(1))
+    assert blocking.entered.wait(DEADLINE_S)
+    assert [True] * 10 == [runtime.ended(child(2, number)) for number in range(2, 12)]
+
+    def flood() -> None:
+        for number in range(1000):
+            runtime.ended(child(3, number))
+
+    threads = [threading.Thread(target=flood) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    engine = runtime.engine
+    assert engine is not None
+    assert {"queue_full": 4000, "shut_down": 0} == dict(engine.tallies.dropped)
+    blocking.released.set()
+    assert runtime.close(DEADLINE_S)
+    runtime.ended(root(4))
+    assert {"queue_full": 4000, "shut_down": 1} == dict(engine.tallies.dropped)
+    assert not runtime.flush(DEADLINE_S)  # at once: nobody is there any more
+    assert (11, 11) == (engine.counts().received, blocking.spans)
+
+
+def test_what_is_not_sampled_is_neither_taken_nor_a_drop(blocking: Blocking) -> None:
+    """A span that is recorded and not sampled is nobody's loss; nor is a running one, which is not received yet."""
+    blocking.released.set()
+    runtime = runtime_with(blocking)
+    runtime.ended(root(1, TraceFlags.DEFAULT))
+    runtime.started(context(2, 1, TraceFlags.DEFAULT))
+    runtime.close(DEADLINE_S)
+    runtime.ended(root(1, TraceFlags.DEFAULT))
+    runtime.started(context(3, 1))
+    engine = runtime.engine
+    assert engine is not None
+
+    assert (0, 0) == (engine.counts().received, engine.counts().open_traces)
+    assert {"queue_full": 0, "shut_down": 0} == dict(engine.tallies.dropped)
+
+
+def test_a_root_that_waits_for_a_running_span_is_scored_with_it() -> None:
+    """A span that has begun and not ended keeps its trace open; one that has ended at once does not."""
+    scored: list[tuple[int, int]] = []
+    settings = TraceSettings(decision_delay_s=0.0)
+    pipeline = Pipeline((), DialectReader(()))
+    table = TraceTable(settings, lambda span: not span.parent_span_id)
+    runtime = Runtime(
+        lambda: Engine(table, pipeline, {}, lambda: 0.0),
+        lambda trace, reports: scored.append((trace[-1], len(reports))),
+    )
+    for number in (2, 3):
+        runtime.started(context(1, number))
+    runtime.ended(child(1, 2))
+    runtime.ended(root(1))
+    assert runtime.flush(DEADLINE_S)
+    assert [] == scored
+    runtime.ended(child(1, 3))
+    assert runtime.flush(DEADLINE_S)
+
+    assert [(1, 1)] == scored
+    assert runtime.close(DEADLINE_S)
+
+
+def test_the_hosts_threads_wait_for_nothing(blocking: Blocking, caplog: pytest.LogCaptureFixture) -> None:
+    """With the worker hung, flush and close take their timeout, and say that it was not enough."""
+    runtime = runtime_with(blocking)
+    runtime.ended(root(1))
+    assert blocking.entered.wait(DEADLINE_S)
+
+    assert (False, False) == (runtime.flush(0.01), runtime.close(0.01))
+    assert ["spanscore: the end came before all scores were sent"] == caplog.messages
+
+
+@given(st.lists(st.sampled_from(["a", "b", "look"])))
+def test_drops_are_exact_however_often_they_are_looked_at(steps: list[str]) -> None:
+    """Looking changes nothing."""
+    drops = Drops(["a", "b"])
+    for step in steps:
+        if step == "look":
+            dict(drops)
+        else:
+            drops.add(step)
+
+    assert {"a": steps.count("a"), "b": steps.count("b")} == dict(drops)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from receivers.http2 import Call, message
+from receivers.otlp_requests import request_of, simple_span
+from receivers.receiving import Receiver, over_grpc, over_http
+from serving import DEADLINE_S, eventually
+from spanscore.intake.refusal_log import RefusalLog
+from spanscore.intake.requests import Busy, RequestCounts, Wrong
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+ONE = request_of(simple_span(1)).SerializeToString()
+NO_VALID_SPAN = request_of(simple_span(0)).SerializeToString()
+SOME_VALID = request_of(simple_span(0), simple_span(1)).SerializeToString()
+
+
+def post(receiver: Receiver, body: bytes) -> object:
+    """Send over HTTP."""
+    return receiver.post(body)
+
+
+def call(receiver: Receiver, body: bytes) -> object:
+    """Send over gRPC."""
+    with grpc.insecure_channel(receiver.grpc) as channel:
+        return channel.unary_unary(EXPORT).future(body, timeout=DEADLINE_S).code()
+
+
+DOORS = pytest.mark.parametrize(("run", "send"), [(over_http, post), (over_grpc, call)], ids=["http", "grpc"])
+
+
+@DOORS
+def test_every_request_is_counted(run: Callable[..., object], send: Callable[[Receiver, bytes], object]) -> None:
+    """As accepted or refused; of the accepted ones, the empty ones too."""
+    with run(spans_onward=True) as receiver:  # type: ignore[attr-defined]  # it is a context manager
+        for body in (ONE, SOME_VALID, b"", b"\x0a\x00", b"\xff", NO_VALID_SPAN):
+            send(receiver, body)
+        receiver.core.is_full = True
+        send(receiver, ONE)
+        receiver.core.is_full, receiver.core.fault = False, OSError("a bug")
+        send(receiver, ONE)
+        receiver.thread.call(receiver.admission.close)
+        send(receiver, ONE)
+
+        refused = {
+            "malformed": 1,
+            "no_valid_span": 1,
+            "downstream": 1,
+            "internal_error": 1,
+            "shutting_down": 1,
+        }
+        expected = RequestCounts(accepted=4, empty=2)
+        expected.refused.update(refused)
+        assert expected == receiver.admission.requests
+
+
+def test_what_is_wrong_with_http_is_counted() -> None:
+    """Each status by its own name."""
+    with over_http() as receiver:
+        receiver.post(ONE, None)
+        receiver.post(ONE, Content_Encoding="br")
+        receiver.post(ONE, path="/")
+        receiver.request("GET", "/v1/traces")
+        receiver.post(bytes(2**20 + 1))
+        receiver.post(gzip.compress(ONE)[:-1], Content_Encoding="gzip")
+
+        expected = {"unsupported": 2, "not_found": 1, "method_not_allowed": 1, "too_large": 1, "malformed": 1}
+        assert expected == receiver.admission.requests.refused
+
+
+def test_messages_that_do_not_come_are_counted() -> None:
+    """A call that is cut off because its message takes too long."""
+    with over_grpc(body_s=0.05) as receiver:
+        slow = Call(receiver.port)
+        slow.send(message(ONE)[:-1], last=False)
+        slow.status()
+        slow.close()
+        eventually(lambda: receiver.admission.requests.refused == {"timed_out": 1})
+
+
+def test_refusals_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """For each door and reason, with the number since the line before; the rest at the end."""
+    now = 5.0
+    log = RefusalLog(lambda: now)
+    for _ in range(3):
+        log.refused("HTTP", Wrong.UNAUTHENTICATED)
+        log.refused("HTTP", Busy.STORAGE)
+        log.refused("HTTP", Busy.FAULT)
+        now += 29.0
+    log.refused("gRPC", Wrong.UNAUTHENTICATED)
+    log.refused("HTTP", Wrong.UNAUTHENTICATED)
+    log.close()
+    log.close()
+
+    assert [
+        "HTTP: requests refused (unauthenticated): 1",
+        "HTTP: requests refused (storage): 1",
+        "gRPC: requests refused (unauthenticated): 1",
+        "HTTP: requests refused (unauthenticated): 3",
+        "HTTP: requests refused (storage): 2",
+    ] == caplog.messages
+
+
+@DOORS
+def test_refusals_reach_the_log(
+    run: Callable[..., Any], send: Callable[[Receiver, bytes], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that cannot be read, and those that there is no room for; not what was sent."""
+    with run(spans_onward=True) as receiver:
+        for _ in range(2):
+            send(receiver, b"canary")
+        receiver.core.is_full = True
+        send(receiver, ONE)
+
+    lines = [message for message in caplog.messages if "requests refused" in message]
+    assert ["malformed): 1", "downstream): 1"] == [line.partition("(")[2] for line in lines]
+    assert "canary" not in caplog.text

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from receivers.otlp_requests import CORPUS_NAMES, REQUESTS, corpus_lines, from_json, to_json
+from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.otlp.from_json import decode_json
+from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
+
+
+def outcome(decoded: Decoded) -> tuple[Any, ...]:
+    """Return all that does not name fields, which have other names in JSON."""
+    return decoded.spans, {refused.reason: refused.spans for refused in decoded.refused}, decoded.caveats
+
+
+@given(request=REQUESTS, indent=st.none() | st.just(2), ascii_only=st.booleans())
+def test_both_encodings_decode_alike(request: Any, indent: int | None, *, ascii_only: bool) -> None:
+    """The protobuf and the JSON form of any request give the same spans and the same refusals."""
+    from_protobuf = decode_protobuf(request.SerializeToString())
+
+    assert outcome(from_protobuf) == outcome(decode_json(to_json(request, indent=indent, ensure_ascii=ascii_only)))
+
+
+@given(request=REQUESTS)
+def test_the_trace_ids_are_those_of_the_spans(request: Any) -> None:
+    """`trace_ids` misses no trace that decoding finds."""
+    body = request.SerializeToString()
+
+    assert {span.trace_id for span in decode_protobuf(body).spans} <= set(trace_ids(body))
+
+
+@given(request=REQUESTS)
+def test_every_span_is_decoded_or_refused(request: Any) -> None:
+    """No span is lost: those decoded and those refused are those sent."""
+    sent = sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans)
+    decoded = decode_protobuf(request.SerializeToString())
+
+    assert sent == len(decoded.spans) + decoded.refused_spans
+
+
+@pytest.mark.parametrize("name", CORPUS_NAMES)
+def test_recorded_requests_decode_alike(name: str) -> None:
+    """Each recorded request decodes without a refusal, and to the same spans when it is written as protobuf."""
+    lines = corpus_lines(name)
+    decoded = [decode_json(line) for line in lines]
+
+    assert [decode_protobuf(from_json(line).SerializeToString()) for line in lines] == decoded
+    assert [0] * len(lines) == [request.refused_spans for request in decoded]
+
+
+@given(request=REQUESTS, data=st.data())
+def test_damaged_protobuf_is_decoded_or_refused(request: Any, data: st.DataObject) -> None:
+    """Whatever bytes are overwritten or cut off, decoding ends with spans or with MalformedRequest."""
+    body = bytearray(request.SerializeToString())
+    for place in data.draw(st.lists(st.integers(0, max(0, len(body) - 1)), max_size=4)):
+        body[place : place + 1] = data.draw(st.binary(max_size=2))
+    with suppress(MalformedRequest):
+        decode_protobuf(bytes(body))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@given(request=REQUESTS, data=st.data())
+def test_json_of_any_shape_is_decoded_or_refused(request: Any, data: st.DataObject) -> None:
+    """Whatever value stands where another is expected, decoding ends with spans or with MalformedRequest."""
+    document = json.loads(to_json(request))
+    for _ in range(3):
+        parent: Any = document
+        while isinstance(parent, dict | list) and parent:
+            key = data.draw(st.sampled_from(sorted(parent) if isinstance(parent, dict) else range(len(parent))))
+            if data.draw(st.booleans()):
+                parent[key] = data.draw(_JSON)
+                break
+            parent = parent[key]
+    with suppress(MalformedRequest):
+        decode_json(json.dumps(document))

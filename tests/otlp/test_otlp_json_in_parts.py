@@ -1,0 +1,174 @@
+"""Large OTLP/JSON requests are taken apart: no step of decoding them takes long, and the outcome is the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzzing.otlp_json import WANTED, answers_in_parts, odd_request
+from otlp.json_spans import SPAN, request
+from spanscore.otlp import from_json, json_in_steps, json_messages
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.from_json import decode_document, decode_json
+from spanscore.otlp.json_in_steps import AT_ONCE
+from spanscore.otlp.strict_json import parse
+
+ATTRIBUTE = {"key": "k", "value": {"intValue": 1}}
+MANY = 40_000
+
+
+def spans(number: int, **fields: Any) -> list[dict[str, Any]]:
+    """Return spans of which so many are large together, but not one alone."""
+    return [SPAN | {"spanId": f"{n:016x}", "traceState": "x" * 1_000} | fields for n in range(1, number + 1)]
+
+
+def enveloped(resource: Any, scope: Any) -> bytes:
+    """Return a large request with two spans below a resource and a scope."""
+    document = json.loads(request(SPAN, SPAN | {"traceState": "x" * 3 * 2**20}))
+    document["resourceSpans"][0]["resource"] = resource
+    document["resourceSpans"][0]["scopeSpans"][0]["scope"] = scope
+    return json.dumps(document).encode()
+
+
+def with_value(**value: Any) -> bytes:
+    """Return a request with one large span, of whose attributes one has such a value."""
+    return request(SPAN | {"attributes": [{"key": "k", "value": value}, ATTRIBUTE]}).encode()
+
+
+LARGE: dict[str, bytes] = {
+    "ordinary spans": request(*spans(3_000)).encode(),
+    "odd spans": request(*spans(3_000, new=[1])).encode(),
+    "refused spans": request(*spans(3_000, kind="CLIENT"), SPAN).encode(),
+    "attributes": request(SPAN | {"attributes": [ATTRIBUTE] * MANY}, SPAN).encode(),
+    "odd attributes": request(SPAN | {"attributes": [ATTRIBUTE] * MANY, "new": 1}).encode(),
+    "events": request(SPAN | {"events": [{"name": "e"}] * MANY}).encode(),
+    "links": request(SPAN | {"links": [{"traceState": "a=b"}] * MANY}).encode(),
+    "a link that is none": request(SPAN | {"links": [{"traceState": "a=b"}] * MANY + [1]}).encode(),
+    "an event that is none": request(SPAN | {"events": [*[{"name": "e"}] * MANY, None]}, SPAN).encode(),
+    "array": with_value(arrayValue={"values": [{"stringValue": "value"}] * MANY}),
+    "array with room": with_value(arrayValue={"values": [{"stringValue": "value" * 10}] * 16_000}),
+    "mapping": with_value(kvlistValue={"values": [ATTRIBUTE] * MANY}),
+    "mapping with room": with_value(kvlistValue={"values": [ATTRIBUTE] * 16_000}),
+    "long text": with_value(stringValue="x" * (3 * 2**20)),
+    "two kinds": with_value(stringValue="x" * AT_ONCE, intValue=1),
+    "keys": request(SPAN | {str(n): n for n in range(MANY)}, SPAN).encode(),
+    "resource": enveloped({"attributes": [ATTRIBUTE] * MANY}, {"name": "s"}),
+    "odd resource": enveloped({"new": 1, "attributes": [ATTRIBUTE]}, {"name": "s"}),
+    "refused resource": enveloped([], {"name": "s"}),
+    "scope": enveloped(None, {"name": "s", "attributes": [ATTRIBUTE] * MANY}),
+    "odd scope": enveloped({}, {"name": "s", "new": 1}),
+    "refused scope": enveloped({}, {"name": 1}),
+    "values": request(
+        *spans(70, attributes=[{"key": "k", "value": {"arrayValue": {"values": [{}] * 16_000}}}])
+    ).encode(),
+    "lone surrogates": request(*spans(3_000)).replace("work", r"\ud800 \ud83d\ude00 \\ud800", 7).encode(),
+    "spaces": json.dumps(json.loads(request(*spans(3_000))), indent=1).encode(),
+    "empty": b'{"resourceSpans":[' + b",".join([b'{"scopeSpans":[{"scope":{}},{}]},{}'] * MANY) + b"]}",
+}
+
+
+@settings(max_examples=300)
+@given(seed=st.integers(0, 2**32 - 1), wanted=st.sampled_from([None, WANTED]), at_once=st.sampled_from([1, 30, 300]))
+def test_taking_a_request_apart_changes_nothing(seed: int, wanted: Any, at_once: int) -> None:
+    """Whatever is odd in a request, and however small its parts are, it is decoded by the same rules."""
+    actual, expected = answers_in_parts(odd_request(random.Random(seed)), wanted, at_once)
+
+    assert expected == actual
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list of how many bytes were parsed at once each time."""
+    seen: list[int] = []
+
+    def watched(body: bytes) -> Any:
+        seen.append(len(body))
+        return parse(body)
+
+    for module in (json_in_steps, from_json):
+        monkeypatch.setattr(module, "parse", watched)
+    return seen
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_no_large_part_is_parsed_at_once(name: str, sizes: list[int]) -> None:
+    """What is large is taken apart, except for a text, and means what it means as a whole."""
+    body = LARGE[name]
+    assert len(body) > AT_ONCE
+
+    assert repr(decode_document(parse(body))) == repr(decode_json(body))
+    assert name in {"long text", "two kinds"} or max(sizes, default=0) <= AT_ONCE
+
+
+def test_a_large_request_is_not_decoded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by type either."""
+    monkeypatch.setattr(json_messages, "REQUEST", None)
+
+    assert 3_000 == len(decode_json(LARGE["ordinary spans"]).spans)
+
+
+def _cut_off(body: bytes) -> bytes:
+    return body[:-1]
+
+
+def _broken_text(body: bytes) -> bytes:
+    return body.replace(b"work", b"wo\xffrk", 1)
+
+
+def _broken_unread(body: bytes) -> bytes:
+    return body.replace(b"xxx", b"x\xffx", 1)
+
+
+def _deep(body: bytes) -> bytes:
+    return body.replace(b'"work"', b"[" * 2_000 + b"]" * 2_000, 1)
+
+
+def _no_list(body: bytes) -> bytes:
+    return body.replace(b'"spans": [', b'"spans": 1, "more": [')
+
+
+def _no_json(body: bytes) -> bytes:
+    return body.replace(b'"work"', b"work", 1)
+
+
+def _constant(body: bytes) -> bytes:
+    return body.replace(b'"work"', b"NaN", 1)
+
+
+def _byte_order_mark(body: bytes) -> bytes:
+    return b"\xef\xbb\xbf" + body
+
+
+@pytest.mark.parametrize(
+    "break_", [_cut_off, _broken_text, _broken_unread, _deep, _no_list, _no_json, _constant, _byte_order_mark]
+)
+def test_what_is_broken_is_refused_as_a_whole(break_: Callable[[bytes], bytes], sizes: list[int]) -> None:
+    """Wherever a large request is broken, it is no request, and that is found in parts, too."""
+    broken = break_(LARGE["ordinary spans"])
+    with pytest.raises(MalformedRequest):
+        parse(broken) if break_ is not _no_list else decode_document(parse(broken))
+
+    with pytest.raises(MalformedRequest):
+        decode_json(broken)
+    assert max(sizes, default=0) <= AT_ONCE
+
+
+def test_too_many_spans_are_counted_before_they_are_decoded(sizes: list[int]) -> None:
+    """A request with more spans than are allowed is refused."""
+    with pytest.raises(MalformedRequest, match="more than 2999 spans"):
+        decode_json(LARGE["ordinary spans"], max_spans=2_999)
+    assert [] == sizes
+
+
+def test_a_broken_span_is_named() -> None:
+    """Who sends a large request is told where it is broken."""
+    body = LARGE["ordinary spans"].replace(b"work", b"w\xe2\x82", 1)
+
+    with pytest.raises(MalformedRequest, match="not valid UTF-8 at byte"):
+        decode_json(body)

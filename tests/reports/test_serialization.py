@@ -1,0 +1,64 @@
+"""The JSON form of a report, beyond what the commands and exporters that write it test."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from emitters.reports import PASSED, call, report, trajectory
+from spanscore.reports.serialization import CALL_KEYS, LEFT_OUT, REPORT_KEYS, report_line, report_object
+
+
+def attributes(**values: Any) -> dict[str, Any]:
+    """Return the attributes of a run as its line of JSON has them."""
+    line = report_line(report(about=trajectory(attributes=values)))
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    found: dict[str, Any] = json.loads(line, parse_constant=refuse)["attributes"]
+    return found
+
+
+def test_keys() -> None:
+    """A report and its calls have the keys that rows of a dataset are recognised by, and no others."""
+    told = report_object(report(PASSED, about=trajectory(call("search"))))
+
+    assert REPORT_KEYS == told.keys()
+    assert [CALL_KEYS] == [tuple(each) for each in told["tool_calls"]]
+
+
+def test_attributes_are_json() -> None:
+    """Every value that an attribute can have is in it: bytes as base64, and what is no finite number by its name."""
+    values = {"a": True, "b": 7, "c": 0.5, "d": "é", "e": None, "f": ["x", 1], "g": {"h": [2]}}
+
+    assert values == attributes(**values)
+    assert {"bytes": "AP8=", "nan": "nan", "list": ["-inf", "/w=="], "tuple": [1]} == attributes(
+        bytes=b"\0\xff", nan=float("nan"), list=[float("-inf"), b"\xff"], tuple=(1,)
+    )
+
+
+def test_long_attributes_are_cut() -> None:
+    """A value of more than 4,096 characters is cut and says so; one that is no text is then cut as JSON."""
+    told = attributes(exact="x" * 4_096, long="x" * 4_097, list=[1] * 5_000)
+
+    assert "x" * 4_096 == told["exact"]
+    assert "x" * 4_096 + "… (1 more characters)" == told["long"]
+    assert "[" + "1," * 2_047 + "1… (5,905 more characters)" == told["list"]
+
+
+def test_many_attributes_are_cut() -> None:
+    """Of more than 128 attributes the last are kept, which are those of the root span, and the others counted."""
+    assert 128 == len(attributes(**{f"k{number}": number for number in range(128)}))
+    told = attributes(**{f"k{number}": number for number in range(200)})
+
+    assert {f"k{number}": number for number in range(72, 200)} | {LEFT_OUT: 72} == told
+
+
+def test_without_attributes() -> None:
+    """Where attributes may not be written the key is there all the same, as for all that is not known."""
+    about = trajectory(attributes={"input.value": "secret"})
+
+    for hidden in ({"attributes": False}, {"content": False}):
+        assert "secret" not in report_line(report(about=about), **hidden)
+    assert report_object(report(about=about), attributes=False)["attributes"] is None
