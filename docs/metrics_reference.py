@@ -1,6 +1,6 @@
-"""Writes `docs/reference/metrics.md`: every metric, from the tables that the code itself uses.
+"""Prints `docs/reference/metrics.md`: every metric, from the tables that the code itself uses.
 
-python docs/metrics_reference.py > docs/reference/metrics.md
+python docs/metrics_reference.py
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def test_the_readme_counts_right() -> None:
 
 @pytest.mark.parametrize("page", ["evaluators", "dialects"])
 def test_generated_pages_are_current(page: str) -> None:
-    """The pages are what `python docs/write_reference.py` writes; their examples are evaluated as they are written."""
+    """The pages are what `scripts/generate` writes; their examples are evaluated as they are written."""
     written = runpy.run_path(str(DOCS / "write_reference.py"))[f"{page}_page"]()
 
     assert written == (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ WRITER = runpy.run_path(str(DOCS / "metrics_reference.py"))
 
 
 def test_page_is_current() -> None:
-    """`docs/reference/metrics.md` is what `python docs/metrics_reference.py` prints."""
+    """`docs/reference/metrics.md` is what `scripts/generate` writes."""
     assert WRITER["metrics_reference"]() == (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
 
 

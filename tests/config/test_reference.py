@@ -21,12 +21,12 @@ def test_examples_load(path: Path) -> None:
 
 
 def test_reference_is_current() -> None:
-    """`config/reference.yaml` is what `spanscore schema --reference` prints."""
+    """`config/reference.yaml` is what `scripts/generate` writes."""
     assert reference() == (CONFIG / "reference.yaml").read_text()
 
 
 def test_schema_is_current() -> None:
-    """`config/spanscore.schema.json` is what `spanscore schema` prints."""
+    """`config/spanscore.schema.json` is what `scripts/generate` writes."""
     assert json_schema() == json.loads((CONFIG / "spanscore.schema.json").read_text())
 
 
