@@ -17,6 +17,13 @@ FIRING: Final = 'ALERTS{alertstate="firing",alertname=~"Agent.*|Tool.*|Spanscore
 JAEGER_PAGE: Final = "http://localhost:16686"
 """Where a viewer's browser finds Jaeger, unless the board is told otherwise."""
 
+LEADS: Final = (
+    "A point is one failing run: click it, and its link opens the trace in Jaeger. Prometheus keeps one point for each "
+    "series and scrape; the table of traces has the newest runs, too."
+)
+FIRST_BAR: Final = "The first bar is of the minute before the time range."
+NONE_FAILED: Final = "None: of the runs that were scored, none failed."
+
 _TAG: Final = "spanscore"
 _WINDOWS: Final = "5m,15m,1h,6h"
 _AUTO: Final = "$__auto_interval_window"
@@ -34,9 +41,7 @@ def board(uid: str, title: str, description: str, *, one_evaluator: bool = False
     made.with_variable(_choice("agent", "Agent", agents))
     evaluators = f"label_values(spanscore_evaluations_total{{{RUN}}}, gen_ai_evaluation_name)"
     made.with_variable(_choice("evaluator", "Evaluator", evaluators, several=not one_evaluator))
-    made.with_variable(_window()).with_variable(
-        dashboard.TextBoxVariable("jaeger_url").label("Jaeger's page").default_value(JAEGER_PAGE)
-    )
+    made.with_variable(_window()).with_variable(_jaeger_page())
     # Off until it is switched on above the board: an alert that fires for hours would tint every graph.
     alerts = dashboard.AnnotationQuery().name("Alerts").datasource(PROMETHEUS).enable(enable=False)
     made.annotation(alerts.icon_color("red").expr(FIRING))
@@ -57,6 +62,12 @@ def _window() -> dashboard.IntervalVariable:
     variable.current(model.VariableOption(selected=True, text="auto", value=_AUTO))
     variable.build().refresh = model.VariableRefresh.ON_TIME_RANGE_CHANGED
     return variable
+
+
+def _jaeger_page() -> dashboard.TextBoxVariable:
+    """Return where Jaeger is; without `current`, Grafana leaves the box empty, and links lead nowhere."""
+    variable = dashboard.TextBoxVariable("jaeger_url").label("Jaeger's page").default_value(JAEGER_PAGE)
+    return variable.current(model.VariableOption(selected=True, text=JAEGER_PAGE, value=JAEGER_PAGE))
 
 
 def _choice(name: str, label: str, query: str, *, several: bool = True) -> dashboard.QueryVariable:

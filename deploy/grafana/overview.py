@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 
 import itself
 import tools
-from boards import EVALUATOR, FIRING, OVERVIEW, board, link
+from boards import EVALUATOR, FIRING, FIRST_BAR, LEADS, NONE_FAILED, OVERVIEW, board, link
 from looks import ALL, OUTCOME, RED, SHARE, Says
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
@@ -40,7 +40,6 @@ _PAIR: Final = f"{_AGENT}, gen_ai_evaluation_name"
 
 _NO_RUNS: Final = "No run was scored in this time range. Send spans, or widen the range."
 _NO_EVALUATIONS: Final = "No evaluation of the chosen ones in this time range. Send spans, or widen the range."
-_LEADS: Final = "A point on top is one failing run: click it, and its link opens the trace in Jaeger."
 
 
 def overview() -> dashboard.Dashboard:
@@ -70,7 +69,9 @@ def _numbers(made: dashboard.Dashboard) -> None:
     made.with_panel(number(said, mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True))
     said = Says("Skipped evaluations", "Too little was recorded to evaluate.", _NO_EVALUATIONS)
     made.with_panel(number(said, share(skipped, everything), unit=SHARE))
-    said = Says("Failed evaluators", "Evaluations in which the evaluator itself went wrong.", _NO_EVALUATIONS)
+    said = Says(
+        "Evaluator errors", "Evaluations in which the evaluator itself went wrong: outcome failed.", _NO_EVALUATIONS
+    )
     made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
@@ -82,11 +83,16 @@ def _runs(made: dashboard.Dashboard) -> None:
     together = share(increase(_RUNS, passed, window="$window"), increase(_RUNS, decided, window="$window"))
     said = Says("Run pass rate", "Of all agents, and of the four worst of the time range.", _NO_RUNS)
     made.with_panel(lines(said, (ALL, together), *worst, unit=SHARE))
+    said = Says(
+        "Runs by verdict",
+        f"none: no evaluation passed or failed. {FIRST_BAR}",
+        _NO_RUNS,
+    )
     verdicts: Query = (OUTCOME, step(_RUNS, RUN, "spanscore_outcome"))
-    made.with_panel(bars(Says("Runs by verdict", "none: no evaluation passed or failed.", _NO_RUNS), verdicts))
+    made.with_panel(bars(said, verdicts))
     failed = f"{RUN},{FAILED}"
     most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
-    said = Says("Failing runs", f"Of the ten agents with the most of them. {_LEADS}", "None: no run failed.")
+    said = Says("Failing runs", f"Of the ten agents with the most of them. {LEADS}", NONE_FAILED)
     made.with_panel(failures(said, ("{{gen_ai_agent_name}}", of(step(_RUNS, failed, _AGENT), _AGENT, most))))
 
 
@@ -119,7 +125,7 @@ def _worst(made: dashboard.Dashboard) -> None:
     said = Says(
         "Failing evaluations",
         "By evaluator. A run that fails two evaluators counts twice.",
-        "None: no evaluation failed.",
+        "None: of the evaluations that were made, none failed.",
     )
     made.with_panel(
         bars(said, ("{{gen_ai_evaluation_name}}", of(step(_COUNT, failed, evaluator), evaluator, most)), shade=RED)

@@ -41,13 +41,14 @@ def lines(says: Says, *queries: Query, unit: str = COUNT, shade: str = "") -> ti
 
 def bars(says: Says, *queries: Query, shade: str = BLUE) -> timeseries.Panel:
     """Make a panel of bars over time that add up; each stands for the time since the one before."""
-    return _bars(_graph(says, queries, COUNT, shade))
+    return _bars(_graph(says, tuple(map(_visible, queries)), COUNT, shade))
 
 
 def failures(says: Says, query: Query) -> timeseries.Panel:
     """Make a panel of red bars over time, with a point for each failing run that leads to its trace."""
-    panel = _bars(_graph(says, (query,), COUNT, RED)).span(24)
-    return panel.targets([asked(query[1], query[0]).range().exemplar(exemplar=True)])
+    name, text = _visible(query)
+    panel = _bars(_graph(says, ((name, text),), COUNT, RED)).span(24)
+    return panel.targets([asked(text, name).range().exemplar(exemplar=True)])
 
 
 def distribution(says: Says, buckets: str, *, unit: str = COUNT) -> heatmap.Panel:
@@ -77,10 +78,25 @@ def _graph(says: Says, queries: tuple[Query, ...], unit: str, shade: str) -> tim
     for letter, (name, query) in zip(LETTERS, queries, strict=False):
         panel.with_target(asked(query, name).range().exemplar(exemplar=False).ref_id(letter))
     coloured_series(panel, {letter: name for letter, (name, _) in zip(LETTERS, queries, strict=False)}, shade)
+    if unit == COUNT:
+        # The words for an empty panel must not be those of its series: they would stand on the axis, at each mark that
+        # is left without a number because it lies between two whole ones.
+        panel.override_by_regexp("/.*/", [model.DynamicConfigValue(id_val="noValue", value="")])
     panel.tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     return panel.min(0).span(12).height(9)
 
 
+def _visible(query: Query) -> Query:
+    """Leave out bars of nothing: Grafana draws each as a dash, and a graph of dashes is not empty."""
+    name, text = query
+    return name, f"({text}) > 0"
+
+
 def _bars(panel: timeseries.Panel) -> timeseries.Panel:
     panel.draw_style(looks.GraphDrawStyle.BARS).bar_alignment(looks.BarAlignment.BEFORE).legend(legend("sum"))
-    return panel.fill_opacity(80).stacking(common.StackingConfig().mode(looks.StackingMode.NORMAL).group("A"))
+    # Without an outline, which Grafana draws of bars of nothing, too.
+    return (
+        panel.fill_opacity(80)
+        .line_width(0)
+        .stacking(common.StackingConfig().mode(looks.StackingMode.NORMAL).group("A"))
+    )

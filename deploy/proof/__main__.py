@@ -40,7 +40,6 @@ def main() -> int:
         for part in chosen:
             part.prove(Asked(results, programs, _new(directory, part.name), arguments.programs, arguments.pictures))
     results.section("Never looked at here")
-    results.beyond("how Grafana draws the boards", "it is not to be had as a package; see its queries above")
     results.beyond("containers and Kubernetes", "nothing here starts an engine; see their configurations above")
     status = results.status()
     _tell_left(chosen)

@@ -1,10 +1,9 @@
-"""Chromium without a window, to take pictures of pages with."""
+"""Chromium without a window, to look at pages with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from programs import CHROMIUM, Programs
@@ -16,23 +15,16 @@ def opened(results: Results, programs: Programs) -> Iterator[Any]:
     """Open a page; None, and told, where there is nothing to open it with."""
     chromium = programs.find(CHROMIUM)
     if chromium is None:
-        results.not_run("pictures", programs.missing(CHROMIUM) or "")
+        results.not_run("what pages look like", programs.missing(CHROMIUM) or "")
         yield None
         return
     try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only those who want pictures need it
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only those who look at pages need it
     except ImportError:
-        results.not_run("pictures", "pip install playwright")
+        results.not_run("what pages look like", "pip install playwright")
         yield None
         return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(chromium), args=["--no-sandbox"])
         yield browser.new_page(viewport={"width": 1470, "height": 240})
         browser.close()
-
-
-def shot(shown: Any, html: Callable[[], str], path: Path) -> str:
-    """Take a picture of a page of our own, and return what it is called."""
-    shown.set_content(html())
-    shown.screenshot(path=str(path), full_page=True)
-    return path.name

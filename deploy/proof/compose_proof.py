@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import pictures
 from dashboards import (
     YOUNG,
     Panel,
@@ -38,7 +37,7 @@ _ROUNDING: Final = 1e-9
 _BUCKETS: Final = "gen_ai_evaluation_score_bucket"
 
 
-def prove(results: Results, programs: Programs, directory: Path, picture_directory: Path | None) -> None:
+def prove(results: Results, programs: Programs, directory: Path) -> None:
     """Run the stack and prove what it promises."""
     results.section(
         "deploy/compose: agent → Collector → spanscore → Jaeger, scraped by Prometheus, shown by Grafana's boards"
@@ -56,8 +55,6 @@ def prove(results: Results, programs: Programs, directory: Path, picture_directo
         results.check("every variable of the boards has values", proof.variables)
         results.check("every query of the boards is answered, and every panel has data", proof.queries)
         results.check("every link of the boards resolves", proof.links)
-        if picture_directory is not None:
-            pictures.take(results, programs, stack, picture_directory)
 
 
 class _Proof:

@@ -7,14 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import board_pictures
 import compose_proof
 import files_proof
 import forms_proof
 import gateway_proof
+import grafana_proof
 import image_proof
 import systemd_proof
-from programs import COLLECTOR, COMPOSE, JAEGER, PHOENIX, PROMETHEUS, PROMTOOL, ROOT, SYSTEMD, Programs
+from programs import (
+    CHROMIUM,
+    COLLECTOR,
+    COMPOSE,
+    GRAFANA,
+    JAEGER,
+    PHOENIX,
+    PROMETHEUS,
+    PROMTOOL,
+    ROOT,
+    SYSTEMD,
+    Programs,
+)
 from results import Results
 
 
@@ -48,14 +60,6 @@ class Part:
         return not self.left_because
 
 
-def _compose(asked: Asked) -> None:
-    compose_proof.prove(asked.results, asked.programs, asked.directory, asked.pictures)
-    if asked.pictures is not None:
-        directory = asked.directory / "boards"
-        directory.mkdir()
-        board_pictures.take(asked.results, asked.programs, directory, asked.pictures)
-
-
 PARTS: Final = (
     Part(
         "files",
@@ -67,7 +71,7 @@ PARTS: Final = (
         "compose",
         "the stack of deploy/compose, from the sample agent to the queries of the boards",
         (COLLECTOR, JAEGER, PROMETHEUS),
-        _compose,
+        lambda asked: compose_proof.prove(asked.results, asked.programs, asked.directory),
     ),
     Part(
         "collectors",
@@ -99,6 +103,13 @@ PARTS: Final = (
         (ROOT, SYSTEMD),
         lambda asked: systemd_proof.prove(asked.results, asked.programs, asked.directory, asked.kept),
         "it changes the machine's control groups",
+    ),
+    Part(
+        "grafana",
+        "the boards in a real Grafana, looked at with Chromium",
+        (COLLECTOR, JAEGER, PROMETHEUS, PROMTOOL, GRAFANA, CHROMIUM),
+        lambda asked: grafana_proof.prove(asked.results, asked.programs, asked.directory, asked.pictures),
+        "no Grafana comes from a package registry",
     ),
     Part(
         "phoenix",

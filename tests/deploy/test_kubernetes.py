@@ -75,6 +75,29 @@ def test_operator_scrapes_ports_that_are_there() -> None:
     assert pods["podMetricsEndpoints"][0]["port"] in named
 
 
+def test_alerts_know_what_is_scraped() -> None:
+    """Replicas and sidecars have the job for which alerts look: the first by their service's name."""
+    monitors = {each["kind"]: each["spec"] for each in built("monitoring") if each["kind"].endswith("Monitor")}
+    (service,) = (each for each in built("base") if each["kind"] == "Service")
+    (rule,) = (each["spec"] for each in built("monitoring") if each["kind"] == "PrometheusRule")
+    (down,) = (each["expr"] for group in rule["groups"] for each in group["rules"] if "SpanscoreDown" in each.values())
+    (endpoint,) = monitors["PodMonitor"]["podMetricsEndpoints"]
+
+    assert {"spanscore"} == set(re.findall(r'job="([^"]+)"', down))
+    assert "spanscore" == service["metadata"]["name"]
+    assert "jobLabel" not in monitors["ServiceMonitor"]
+    assert [{"targetLabel": "job", "replacement": "spanscore"}] == endpoint["relabelings"]
+
+
+def test_prometheus_of_the_chart_selects_what_it_is_to_read() -> None:
+    """Monitors and rules have the label of a release, which selects nothing of what they look for."""
+    read = [each for each in built("monitoring") if each["apiVersion"].startswith("monitoring.coreos.com/")]
+
+    assert {"PodMonitor", "PrometheusRule", "ServiceMonitor"} == {each["kind"] for each in read}
+    assert all("release" in each["metadata"]["labels"] for each in read)
+    assert not any("release" in each["spec"].get("selector", {}).get("matchLabels", {}) for each in read)
+
+
 def test_operator_finds_sidecars_wherever_they_are() -> None:
     """Sidecars are in the namespaces of their agents; the replicas are in the monitor's own."""
     monitors = {each["kind"]: each for each in built("monitoring") if each["kind"].endswith("Monitor")}

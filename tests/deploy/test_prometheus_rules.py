@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.exposition import prometheus_name
 
 PROMETHEUS = Path(__file__).parents[2] / "deploy" / "prometheus"
+GRAFANA = PROMETHEUS.with_name("grafana")
 UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yaml"))
 RULES = [rule for group in yaml.safe_load((PROMETHEUS / "rules.yaml").read_text())["groups"] for rule in group["rules"]]
 ALERTS = [rule["alert"] for rule in RULES if "alert" in rule]
@@ -78,6 +80,17 @@ def test_each_alert_has_a_case_for_and_a_case_against(alert: str) -> None:
     assert f"name: {alert} is silent " in cases
     assert {"summary", "description"} == rule["annotations"].keys()
     assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+def test_alerts_name_panels_and_boards_that_are_there() -> None:
+    """Who is told to look at a panel or a board finds it by its title; a panel may be one for each service."""
+    boards = [json.loads(path.read_text(encoding="utf-8")) for path in (GRAFANA / "dashboards").glob("*.json")]
+    panels = {panel["title"].partition(": $")[0] for board in boards for panel in board["panels"]}
+    told = " ".join(rule["annotations"]["description"] for rule in RULES if "alert" in rule)
+    named = {kind: set(re.findall(rf'{kind} "([^"]+)"', told)) for kind in ("panel", "board")}
+
+    assert {"Errors of tools", "Loops", "Traces of failing runs"} == named["panel"] & panels == named["panel"]
+    assert {"spanscore: one evaluator"} == named["board"] & {board["title"] for board in boards} == named["board"]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
