@@ -11,7 +11,7 @@ from threading import current_thread, main_thread
 from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.collect.table import Counts, TraceTable
-from spanscore.contracts import Emitter
+from spanscore.contracts import AtMostOnce, Emitter
 from spanscore.instruments.instrument import Instrument
 from spanscore.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.instruments.tallies import Tallies
@@ -283,7 +283,7 @@ class Engine:
                 self.tallies.evaluation_errors[evaluation.name, evaluation.outcome.error_type] += 1
         counted = report.trajectory.trace_id in self.counted and not report.revision
         for name, emitter in self.emitters.items():
-            if counted and getattr(emitter, "at_most_once", False):
+            if counted and isinstance(emitter, AtMostOnce) and emitter.at_most_once:
                 continue
             try:
                 emitter.emit(report)

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from spanscore.config import Config
+from spanscore.contracts import KnowsWhatItWrote
 from spanscore.intake.admission import Admission
 from spanscore.intake.inflate import TooLarge
 from spanscore.intake.intake import Intake
@@ -45,15 +46,6 @@ _KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Enco
 _ENCODINGS: Final = {kind: encoding for encoding, kind in _KINDS.items()}
 
 _log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class KnowsWhatItWrote(Protocol):
-    """An emitter that can look up whether it wrote a report before the process was killed."""
-
-    def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
-        """Do not write again what was written of these traces."""
-        ...
 
 
 class Durability:

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from binascii import hexlify
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
+from spanscore.contracts import HoldsSpansBack
 from spanscore.intake.intake import Intake, NoRoom, NoValidSpan, Request, Take
 from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span, Trace
@@ -42,15 +43,6 @@ _WRONG_KEYS: Final[Mapping[str, str]] = {
 }
 
 _log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class HoldsSpansBack(Protocol):
-    """An emitter that passes spans on, some of them only when their trace is scored."""
-
-    def give_up(self, trace_ids: Iterable[bytes]) -> None:
-        """Do not pass on what is held back of these traces: another receiver will."""
-        ...
 
 
 class KafkaPartitions:

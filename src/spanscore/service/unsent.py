@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple
 
-from spanscore.contracts import Emitter
-
-
-@runtime_checkable
-class SendsInOrder(Protocol):
-    """An emitter that queues what it has to send, and sends it in that order."""
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """How many items were queued so far, and how many of them are sent or given up."""
-        ...
+from spanscore.contracts import Emitter, SendsInOrder
 
 
 class _OnItsWay(NamedTuple):
