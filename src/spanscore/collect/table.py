@@ -89,6 +89,10 @@ class TraceTable:
         self._dropped: Counter[DropReason] = Counter()
         self._closed: Counter[CloseReason] = Counter()
 
+    def reload(self, is_root: Callable[[Span], bool]) -> None:
+        """Have other spans complete their traces from now on."""
+        self._is_root = is_root
+
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
     ) -> list[Trace]:

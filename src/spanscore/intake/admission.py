@@ -92,6 +92,7 @@ class Admission:
         max_bytes: how much of them is in memory.
         wait_s: how long a request waits before its sender is sent away.
         delay: how long senders should wait that are sent away.
+        trouble: says why nothing can be taken now, whatever it is.
     """
 
     def __init__(
@@ -101,12 +102,12 @@ class Admission:
         max_bytes: int = _MAX_BYTES,
         wait_s: float = _WAIT_S,
         delay: RetryDelay | None = None,
+        trouble: Callable[[], Busy | None] | None = None,
     ) -> None:
         self.requests: Final = RequestCounts()
         """What became of requests; those who answer them count too."""
         self.refusal_log: Final = RefusalLog()
-        self.trouble: Callable[[], Busy | None] = lambda: None
-        """Says why nothing can be taken now, whatever it is."""
+        self._trouble: Final = trouble
         self._turns = asyncio.Semaphore(max_requests)
         self.free_bytes = max_bytes
         """How much may still be received."""
@@ -136,7 +137,7 @@ class Admission:
         Raises:
             Unavailable: not now.
         """
-        trouble = Busy.SHUTTING_DOWN if self._closed else self.trouble()
+        trouble = Busy.SHUTTING_DOWN if self._closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
         held = Held(self)

@@ -265,7 +265,7 @@ class _Services(grpc.GenericRpcHandler):
                 return await self._intake.traces(body, Encoding.PROTOBUF)
             await self._intake.other(signal, body, Encoding.PROTOBUF)
         except NoRoom as error:
-            raise self._admission.refusal(Busy.DOWNSTREAM) from error
+            raise self._admission.refusal(error.why) from error
         except (MalformedRequest, TooLarge, Unavailable):
             raise
         except Exception as error:

@@ -227,7 +227,7 @@ class OtlpHttp:
             wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
             raise _Refused.malformed(str(error), wrong) from error
         except NoRoom as error:
-            raise self._admission.refusal(Busy.DOWNSTREAM) from error
+            raise self._admission.refusal(error.why) from error
         except TooLarge as error:
             raise _Refused.too_large(str(error)) from error
         except Unavailable:

@@ -15,10 +15,11 @@ from spanscore.instruments.own import (
     KAFKA_RECORDS,
     KAFKA_UNCOMMITTED,
 )
-from spanscore.intake.intake import Intake, Take
+from spanscore.intake.intake import Behind, Intake
 from spanscore.kafka.records import KafkaSettings
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.otlp.encoding import Encoding
+from spanscore.read.wanted import WantedAttributes
 from spanscore.receivers.kafka import Kafka
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.live_engine import LiveEngine
@@ -42,7 +43,7 @@ class FromKafka:
     """
 
     def __init__(
-        self, config: Config, live: LiveEngine, intake: Callable[[Take], Intake], telemetry: Telemetry
+        self, config: Config, live: LiveEngine, intake: Callable[[Behind], Intake], telemetry: Telemetry
     ) -> None:
         section = config.receivers.kafka if config.receivers is not None else None
         assert section is not None  # noqa: S101 - asked for only where it is configured
@@ -57,10 +58,9 @@ class FromKafka:
         self._kafka: Final = Kafka(settings, self._partitions)
         self._show(telemetry)
 
-    @property
-    def intake(self) -> Intake:
-        """What decodes records."""
-        return self._partitions.intake
+    def reload(self, wanted: WantedAttributes) -> None:
+        """Keep other attributes from now on."""
+        self._partitions.intake.reload(wanted)
 
     @property
     def state(self) -> str:
@@ -69,17 +69,14 @@ class FromKafka:
 
     def start(self) -> None:
         """Join the group and read."""
-        self._partitions.watch()
         self._kafka.start()
 
     async def rest(self) -> None:
         """Read no more, and give up open traces: whoever reads their partitions next begins with them."""
         await self._kafka.rest()
 
-    async def stop(self, timeout_s: float, *, all_sent: bool) -> None:
+    async def stop(self, timeout_s: float) -> None:
         """Commit what was scored and sent, and leave the group."""
-        if not all_sent:
-            self._partitions.keep_unsent()
         await self._kafka.stop(timeout_s)
 
     def _show(self, telemetry: Telemetry) -> None:

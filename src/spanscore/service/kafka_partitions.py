@@ -13,14 +13,13 @@ from typing import Final
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
 from spanscore.contracts import HoldsSpansBack
-from spanscore.intake.intake import Intake, NoRoom, NoValidSpan, Request, Take
+from spanscore.intake.intake import Behind, Intake, NoRoom, NoValidSpan, Request
 from spanscore.kafka.records import Commit, PoisonRecord, Record
-from spanscore.model import Span, Trace
+from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
-from spanscore.service.unsent import Unsent
 
 EMPTY: Final = "empty"
 MALFORMED: Final = "malformed"
@@ -60,28 +59,18 @@ class KafkaPartitions:
         encoding: how records are written.
     """
 
-    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
+    def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """Records whose key is not their trace id, by what is wrong with it."""
-        self.intake: Final = intake(self._take_spans)
+        self.intake: Final = intake(Behind(take=self._take_spans))
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
         self._partitions: Final[dict[int, _Partition]] = {}
-        self._unsent: Final = Unsent(live.engine.emitters.values())
-        self._is_sending = True
+        self._ledger: Final = live.ledger
         self._reading = _Partition()
         self._trace_ids: Collection[bytes] = frozenset()
-
-    def watch(self) -> None:
-        """Learn from now on which traces are scored."""
-        tell = self._engine.on_scored
-
-        def scored(trace: Trace) -> None:
-            tell(trace)
-            self._scored(trace.trace_id)
-
-        self._engine.on_scored = scored
+        live.ledger.tell(self)
 
     async def take(self, records: Sequence[Record]) -> Taken:
         """Take records, in their order, as many as there is room for."""
@@ -126,19 +115,23 @@ class KafkaPartitions:
         for number in partitions:
             self._partitions.pop(number, None)
 
-    def keep_unsent(self) -> None:
-        """Hold from now on what is scored and not sent yet: it will not be sent any more."""
-        self._is_sending = False
-
     def committable(self) -> Mapping[int, Commit]:
         """Return up to where each partition is finished with."""
-        for trace_id in self._unsent.sent() if self._is_sending else ():
-            self._release(trace_id)
+        self._ledger.settle()
         return {
             number: Commit(offset, each.scored.text)
             for number, each in self._partitions.items()
             if (offset := each.held.committable) is not None
         }
+
+    def scored(self, trace_id: bytes) -> None:
+        """Hold a trace further on."""
+
+    def done(self, trace_id: bytes) -> None:
+        """Hold a trace no longer, and tell the next owner that it is scored."""
+        for partition in self._partitions.values():
+            if partition.held.release(trace_id):
+                partition.scored.add(trace_id)
 
     async def _take(self, record: Record, partition: _Partition) -> str | None:
         """Take a record, and return what is wrong with it where it cannot be used at all."""
@@ -148,7 +141,7 @@ class KafkaPartitions:
         self._reading, self._trace_ids = partition, frozenset()
         reason = self._accepted(request) if isinstance(request, Request) else request
         self._check_key(record)
-        needed = {trace_id for trace_id in self._trace_ids if self._is_needed(trace_id)}
+        needed = {trace_id for trace_id in self._trace_ids if self._ledger.is_needed(trace_id)}
         partition.held.read(record.offset, needed)
         if reason is None:
             for trace_id in self._trace_ids:
@@ -187,7 +180,7 @@ class KafkaPartitions:
     def _recall(self, partition: _Partition) -> None:
         """Know again the traces that an owner before has scored: what comes of them is late."""
         for trace_id in self._trace_ids:
-            if trace_id in partition.before and not self._is_needed(trace_id):
+            if trace_id in partition.before and not self._ledger.is_needed(trace_id):
                 partition.before.forget(trace_id)
                 self._engine.table.remember(trace_id)
 
@@ -201,20 +194,6 @@ class KafkaPartitions:
         self.wrong_keys[wrong] += 1
         if self.wrong_keys[wrong] == 1:
             _log.warning("kafka: %s: %s", _WRONG_KEYS[wrong], _REMEDY)
-
-    def _is_needed(self, trace_id: bytes) -> bool:
-        return trace_id in self._unsent or self._engine.is_open(trace_id)
-
-    def _scored(self, trace_id: bytes) -> None:
-        if not self._unsent.add(trace_id):
-            self._release(trace_id)
-
-    def _release(self, trace_id: bytes) -> None:
-        if self._is_needed(trace_id):  # late spans have opened it again
-            return
-        for partition in self._partitions.values():
-            if partition.held.release(trace_id):
-                partition.scored.add(trace_id)
 
 
 def _tell_fault() -> str:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 
-from spanscore.engine import Engine
-from spanscore.model import Span
+from spanscore.engine import Engine, Listener
+from spanscore.model import Span, Trace
 from spanscore.otlp.slices import Steps, at_once, in_slices
+from spanscore.service.ledger import Ledger
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02
@@ -39,12 +40,14 @@ class LiveEngine:
     are due.
 
     Args:
-        engine: what spans go to; its clock is `clock`.
+        make_engine: makes what spans go to, which is to tell this object what it does; its clock is `clock`.
         clock: seconds that never run backwards.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
-        self.engine: Final = engine
+    def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine: Final = make_engine(self)
+        self.ledger: Final = Ledger(self.engine.emitters.values(), self.engine.is_open)
+        """Which traces are still needed."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -54,7 +57,15 @@ class LiveEngine:
         self._stopped = False
         self._arriving: Final[deque[Steps[None]]] = deque()
         self._arriving_spans = 0
-        engine.on_answer = self._tell_answer
+
+    def answered(self) -> None:
+        """Score on: an evaluation elsewhere was answered. Called on any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._work)
+
+    def scored(self, trace: Trace) -> None:
+        """Note it: what was kept of the trace may not be needed any more."""
+        self.ledger.scored(trace.trace_id)
 
     @property
     def is_behind(self) -> bool:
@@ -154,10 +165,6 @@ class LiveEngine:
     @property
     def _waiting(self) -> int:
         return self.engine.backlog + self._arriving_spans
-
-    def _tell_answer(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._work)
 
     def _work(self) -> None:
         """Begin to score, unless that is under way."""
