@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from spanscore.collect.table import Counts, TraceTable
+from spanscore.collect.counts import Counts
+from spanscore.collect.table import TraceTable
 from spanscore.contracts import Emitter
 from spanscore.instruments.instrument import Instrument
 from spanscore.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.instruments.tallies import Tallies
-from spanscore.model import Report, Span, Trace, Trajectory
+from spanscore.model import CloseReason, Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline, Scoring
 from spanscore.reports.emission import Emission
 from spanscore.wording.faults import Faults
@@ -181,7 +182,7 @@ class Engine:
 
     def evict(self, trace_id: bytes) -> None:
         """Close a trace, if it is open, because it has no room elsewhere, and leave it to `work` to score it."""
-        trace = self.table.evict(trace_id)
+        trace = self.table.close(trace_id, CloseReason.EVICTED)
         self._enqueue(() if trace is None else (trace,))
 
     def is_open(self, trace_id: bytes) -> bool:
@@ -287,7 +288,9 @@ class Engine:
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:
             if not report.revision:
-                self._note_recognised(report.trajectory)
+                self._has_known |= report.trajectory.recognised
+                if not report.trajectory.recognised:
+                    self._note_unknown(report.trajectory)
             self._emission.emit(report)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
@@ -295,10 +298,7 @@ class Engine:
             self._listener.scored(trace)
         return reports
 
-    def _note_recognised(self, trajectory: Trajectory) -> None:
-        if trajectory.recognised:
-            self._has_known = True
-            return
+    def _note_unknown(self, trajectory: Trajectory) -> None:
         self.tallies.unrecognised += 1
         if self._unknown is None:
             self._unknown = printable(trajectory.unread or "")

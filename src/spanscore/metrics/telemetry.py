@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
+from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
-from spanscore.collect.table import Counts
 from spanscore.contracts import Outgoing, SendsInBackground
 from spanscore.engine import Engine
 from spanscore.instruments.instrument import Instrument, InstrumentKind

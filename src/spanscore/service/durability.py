@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,7 @@ from spanscore.intake.intake import Intake
 from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.service.live_engine import LiveEngine, Taken
+from spanscore.service.live_engine import LiveEngine
 from spanscore.service.pages import OK
 from spanscore.service.replay import KINDS, Replay
 from spanscore.service.upkeep import Upkeep
@@ -106,7 +107,7 @@ class Durability:
 
         When it is cancelled, what was not taken in is left for the next start.
         """
-        await Replay(self._opened, self._live, intake, self._holding).run()
+        await Replay(self._opened, self._live, intake, self._hold).run()
         self.is_replaying = False
         self._live.wake()
         self._care.start()
@@ -139,7 +140,7 @@ class Durability:
         """Hand on the spans of the request written last."""
         place, self._place = self._place, None
         assert place is not None  # noqa: S101 - it was put before
-        self._live.take(spans, sizes, self._holding(place, sum(sizes)))
+        self._live.take(spans, sizes, partial(self._hold, place, sum(sizes)))
 
     async def stored(self) -> None:
         """Return when all that was written before is safe enough to be acknowledged.
@@ -202,20 +203,23 @@ class Durability:
         assert self._upkeep is not None  # noqa: S101 - as above
         return self._upkeep
 
-    def _holding(self, place: Place, all_sizes: int) -> Taken:
-        """Return what is to be told of a request's spans as they are taken: it is kept for their traces."""
-
-        def hold(spans: Sequence[Span], sizes: Sequence[int], is_last: bool) -> None:  # noqa: FBT001 - it is a callback
-            found: Counter[bytes] = Counter()
-            for span, size in zip(spans, sizes, strict=True):
-                found[span.trace_id] += size
-            needed = {trace_id: size for trace_id, size in found.items() if self._live.ledger.is_needed(trace_id)}
-            with self._lock:
-                for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
-                    self._opened.close_trace(trace_id, place.sequence)
-                self._opened.hold(place, needed, all_sizes, is_last=is_last)
-
-        return hold
+    def _hold(
+        self,
+        place: Place,
+        all_sizes: int,
+        spans: Sequence[Span],
+        sizes: Sequence[int],
+        is_last: bool,  # noqa: FBT001 - it is a callback
+    ) -> None:
+        """Keep a request for the traces of spans of it that were just taken."""
+        found: Counter[bytes] = Counter()
+        for span, size in zip(spans, sizes, strict=True):
+            found[span.trace_id] += size
+        needed = {trace_id: size for trace_id, size in found.items() if self._live.ledger.is_needed(trace_id)}
+        with self._lock:
+            for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
+                self._opened.close_trace(trace_id, place.sequence)
+            self._opened.hold(place, needed, all_sizes, is_last=is_last)
 
     def _tell(self, result: Synced) -> None:
         with suppress(RuntimeError):  # the loop has ended

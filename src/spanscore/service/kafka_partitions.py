@@ -13,7 +13,7 @@ from typing import Final
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
 from spanscore.contracts import HoldsSpansBack
-from spanscore.intake.intake import Behind, Intake, NoRoom, NoValidSpan, Request
+from spanscore.intake.intake import Behind, Intake, NoRoom, NoValidSpan
 from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
@@ -135,11 +135,24 @@ class KafkaPartitions:
 
     async def _take(self, record: Record, partition: _Partition) -> str | None:
         """Take a record, and return what is wrong with it where it cannot be used at all."""
-        request = await self._decoded(record.value)
-        if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
+        reason = None if record.value else EMPTY
+        self._trace_ids = frozenset()
+        try:
+            request = await self.intake.decode(record.value, self._encoding) if record.value else None
+            if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
+                return None
+            self._reading = partition
+            if request is not None:
+                self.intake.accept(request)
+        except NoRoom:
+            raise
+        except MalformedRequest as error:
+            reason = NO_VALID_SPAN if isinstance(error, NoValidSpan) else MALFORMED
+        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
+            _log.exception("kafka: a record could not be taken")
+            reason = FAULT
+        if self._partitions.get(record.partition) is not partition:
             return None
-        self._reading, self._trace_ids = partition, frozenset()
-        reason = self._accepted(request) if isinstance(request, Request) else request
         self._check_key(record)
         needed = {trace_id for trace_id in self._trace_ids if self._ledger.is_needed(trace_id)}
         partition.held.read(record.offset, needed)
@@ -148,29 +161,6 @@ class KafkaPartitions:
                 if trace_id not in needed:
                     partition.scored.add(trace_id)
         return reason
-
-    async def _decoded(self, value: bytes | None) -> Request | str:
-        if not value:
-            return EMPTY
-        try:
-            return await self.intake.decode(value, self._encoding)
-        except NoRoom:
-            raise
-        except MalformedRequest:
-            return MALFORMED
-        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
-            return _tell_fault()
-
-    def _accepted(self, request: Request) -> str | None:
-        try:
-            self.intake.accept(request)
-        except NoRoom:
-            raise
-        except NoValidSpan:
-            return NO_VALID_SPAN
-        except Exception:  # noqa: BLE001 - as above
-            return _tell_fault()
-        return None
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}
@@ -194,11 +184,6 @@ class KafkaPartitions:
         self.wrong_keys[wrong] += 1
         if self.wrong_keys[wrong] == 1:
             _log.warning("kafka: %s: %s", _WRONG_KEYS[wrong], _REMEDY)
-
-
-def _tell_fault() -> str:
-    _log.exception("kafka: a record could not be taken")
-    return FAULT
 
 
 @dataclass(slots=True)

@@ -70,11 +70,12 @@ class LiveEngine:
     @property
     def is_behind(self) -> bool:
         """Whether much waits to be taken or scored."""
-        return self._waiting >= _MUCH
+        return not self.has_room(_MUCH)
 
     def has_room(self, spans: int) -> bool:
         """Return whether a request with so many spans may come in now."""
-        return not self.is_behind or spans * _SHARE <= _MOST - self._waiting
+        waiting = self.engine.backlog + self._arriving_spans
+        return waiting < _MUCH or spans * _SHARE <= _MOST - waiting
 
     def take(self, spans: Sequence[Span], sizes: Sequence[int], taken: Taken | None = None) -> None:
         """Take in the spans of one request, each of which keeps that many bytes.
@@ -162,10 +163,6 @@ class LiveEngine:
                 break
         return not self._arriving
 
-    @property
-    def _waiting(self) -> int:
-        return self.engine.backlog + self._arriving_spans
-
     def _work(self) -> None:
         """Begin to score, unless that is under way."""
         if not self._is_going_on:
@@ -177,7 +174,7 @@ class LiveEngine:
             return
         try:
             until = self._clock() + _SLICE_S
-            is_done = self._take_arriving(until) and self.engine.work(until)
+            is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
         except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
             _log.exception("traces that were due could not be scored")
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)

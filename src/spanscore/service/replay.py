@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from spanscore.contracts import KnowsWhatItWrote
 from spanscore.intake.intake import Intake
@@ -13,13 +14,15 @@ from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.slices import in_thread
-from spanscore.service.live_engine import LiveEngine, Taken
+from spanscore.service.live_engine import LiveEngine
 from spanscore.storage.records import Kind
 from spanscore.storage.request_log import Place
 from spanscore.storage.storage import Storage, StoredRequest
 
 KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
 ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
+
+Hold: TypeAlias = Callable[[Place, int, Sequence[Span], Sequence[int], bool], None]
 
 _log = logging.getLogger(__name__)
 
@@ -31,16 +34,14 @@ class Replay:
         storage: what was kept. Nothing is written to it meanwhile.
         live: what spans go to.
         intake: decodes requests, and sends spans on.
-        holding: returns what is to be told of a request's spans as they are taken, by where it lies, and their size.
+        hold: told of a request's spans as they are taken: where it lies, how large all of its spans are, and the spans.
     """
 
-    def __init__(
-        self, storage: Storage, live: LiveEngine, intake: Intake, holding: Callable[[Place, int], Taken]
-    ) -> None:
+    def __init__(self, storage: Storage, live: LiveEngine, intake: Intake, hold: Hold) -> None:
         self._storage: Final = storage
         self._live: Final = live
         self._intake: Final = intake
-        self._holding: Final = holding
+        self._hold: Final = hold
         self._knowing: Final = [each for each in live.engine.emitters.values() if isinstance(each, KnowsWhatItWrote)]
         self._closed: Mapping[bytes, int] = {}
         """The traces that are closed, and the number of the last request that this concerns."""
@@ -85,7 +86,7 @@ class Replay:
             if spans:
                 for emitter in self._knowing:
                     emitter.expect_repeats({span.trace_id for span in spans})
-                await self._live.restore(spans, sizes, received_at, self._holding(request.place, all_sizes))
+                await self._live.restore(spans, sizes, received_at, partial(self._hold, request.place, all_sizes))
         except MalformedRequest:
             _log.error("storage: a request cannot be read any more")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,6 +23,7 @@ from spanscore.intake.intake import Behind, Intake
 from spanscore.intake.requests import Busy
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import forward, outputs
+from spanscore.sending.sender import in_time
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
 from spanscore.service.from_kafka import FromKafka
@@ -216,7 +215,7 @@ class Service:
         if self._durability is not None:
             self._durability.rest()
         # Not in the loop: those who are connected, and those who ask for the pages, are still answered.
-        closed = await _in_thread(lambda: self._finish(close_s), 2 * close_s + _AFTER_CLOSE_S)
+        closed = await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, lambda: self._finish(close_s))
         if not closed:
             _log.warning("not everything could be scored and sent within %g s each", close_s)
             self._live.ledger.keep_unsent()
@@ -290,32 +289,3 @@ def _forwarding(onward: Forward) -> str:
     if queue.fullness > _NEARLY_FULL:
         return f"the queue to the next receiver is {queue.fullness:.0%} full"
     return OK
-
-
-async def _in_thread(action: Callable[[], bool], timeout_s: float) -> bool:
-    """Run what may block; a thread that does not end in time is left behind, and does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[bool] = loop.create_future()
-
-    def run() -> None:
-        try:
-            result = action()
-        except Exception:  # noqa: BLE001 - the process ends, whatever it is
-            _log.exception("emitters could not be closed")
-            result = False
-        with suppress(RuntimeError):  # the loop did not wait for us
-            loop.call_soon_threadsafe(_finish, done, result)
-
-    thread = threading.Thread(target=run, name="spanscore-close", daemon=True)
-    thread.start()
-    try:
-        result = await asyncio.wait_for(done, timeout_s)
-    except TimeoutError:
-        return False
-    thread.join()
-    return result
-
-
-def _finish(done: asyncio.Future[bool], result: object) -> None:
-    if not done.done():
-        done.set_result(result is True)

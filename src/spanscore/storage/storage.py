@@ -197,7 +197,7 @@ class Storage:
                 raise self._refusal(errno.errorcode[errno.ENOENT], _GONE) from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
             raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
-        if self._trouble.why != _FULL:  # what is small still fits where that is so
+        if self._trouble.why and self._trouble.why != _FULL:  # what is small still fits where that is so
             self._trouble.end()
         return place
 
