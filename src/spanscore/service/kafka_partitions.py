@@ -62,7 +62,7 @@ class KafkaPartitions:
     def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """Records whose key is not their trace id, by what is wrong with it."""
-        self.intake: Final = intake(Behind(take=self._take_spans))
+        self._intake: Final = intake(Behind(take=self._take_spans))
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
@@ -138,12 +138,12 @@ class KafkaPartitions:
         reason = None if record.value else EMPTY
         self._trace_ids = frozenset()
         try:
-            request = await self.intake.decode(record.value, self._encoding) if record.value else None
+            request = await self._intake.decode(record.value, self._encoding) if record.value else None
             if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
                 return None
             self._reading = partition
             if request is not None:
-                self.intake.accept(request)
+                self._intake.accept(request)
         except NoRoom:
             raise
         except MalformedRequest as error:

@@ -179,16 +179,13 @@ class LiveEngine:
             _log.exception("traces that were due could not be scored")
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)
         else:
-            if is_done:
-                self._arm()
-            else:
+            if not is_done:
                 self._is_going_on = True
                 self._loop.call_soon(self._go_on)
-
-    def _arm(self) -> None:
-        due = self.engine.next_due()
-        if due is not None and due < self._due:
-            self._wait_until(due)
+                return
+            due = self.engine.next_due()
+            if due is not None and due < self._due:
+                self._wait_until(due)
 
     def _wait_until(self, due: float) -> None:
         if self._timer is not None:

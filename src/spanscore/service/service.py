@@ -26,7 +26,7 @@ from spanscore.outputs import forward, outputs
 from spanscore.sending.sender import in_time
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
-from spanscore.service.from_kafka import FromKafka
+from spanscore.service.from_kafka import kafka_receiver
 from spanscore.service.health import Health, State
 from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_engine import LiveEngine
@@ -98,18 +98,18 @@ class Service:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             watch_storage(telemetry, lambda: durability.storage)
         otlp = config.exporters.otlp if config.exporters is not None else None
-        new_intake = partial(
-            Intake,
-            refused=self.engine.tallies.refused,
-            wanted=wiring.wanted(config),
-            spans_onward=onward if otlp is not None and "traces" in otlp.signals else None,
-            others_onward=onward,
-        )
+        spans_onward = onward if otlp is not None and "traces" in otlp.signals else None
+        wanted, refused = wiring.wanted(config), self.engine.tallies.refused
+        self._intakes: list[Intake] = []
+
+        def new_intake(behind: Behind) -> Intake:
+            made = Intake(behind, refused, wanted=wanted, spans_onward=spans_onward, others_onward=onward)
+            self._intakes.append(made)
+            return made
+
         take = self._live.take if self._durability is None else self._durability.take
         self._intake = new_intake(Behind(take=take, has_room=self._live.has_room, keep=self._durability))
-        self._kafka: FromKafka | None = None
-        if config.receivers is not None and config.receivers.kafka is not None:
-            self._kafka = FromKafka(config, self._live, new_intake, telemetry)
+        self._kafka = kafka_receiver(config, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
         self._health = Health(self._states())
         self._listeners: Listeners | None = None
@@ -178,9 +178,8 @@ class Service:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
         pipeline, wanted = wiring.pipeline(config), wiring.wanted(config)
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
-        self._intake.reload(wanted)
-        if self._kafka is not None:
-            self._kafka.reload(wanted)
+        for intake in self._intakes:
+            intake.reload(wanted)
         names = ", ".join(entry.name for entry in pipeline.entries)
         _log.info("reloaded the configuration; scoring: %s", names)
         keys = restart_keys(self._config, config)
