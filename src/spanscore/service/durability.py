@@ -107,7 +107,7 @@ class Durability:
 
         When it is cancelled, what was not taken in is left for the next start.
         """
-        await Replay(self._opened, self._live, intake, self._hold).run()
+        await Replay(self._opened.earlier, self._live, intake, self._hold).run()
         self.is_replaying = False
         self._live.wake()
         self._care.start()

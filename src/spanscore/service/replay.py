@@ -15,9 +15,9 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.slices import in_thread
 from spanscore.service.live_engine import LiveEngine
+from spanscore.storage.earlier import Earlier, StoredRequest
 from spanscore.storage.records import Kind
 from spanscore.storage.request_log import Place
-from spanscore.storage.storage import Storage, StoredRequest
 
 KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
 ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
@@ -31,14 +31,14 @@ class Replay:
     """One replay, in slices, so that others in the loop have their turns.
 
     Args:
-        storage: what was kept. Nothing is written to it meanwhile.
+        earlier: what was kept. Nothing is written to the storage meanwhile.
         live: what spans go to.
         intake: decodes requests, and sends spans on.
         hold: told of a request's spans as they are taken: where it lies, how large all of its spans are, and the spans.
     """
 
-    def __init__(self, storage: Storage, live: LiveEngine, intake: Intake, hold: Hold) -> None:
-        self._storage: Final = storage
+    def __init__(self, earlier: Earlier, live: LiveEngine, intake: Intake, hold: Hold) -> None:
+        self._earlier: Final = earlier
         self._live: Final = live
         self._intake: Final = intake
         self._hold: Final = hold
@@ -51,7 +51,7 @@ class Replay:
         self._closed = await in_thread(self._closed_before)
         now = time.monotonic()
         restored = 0
-        requests = self._storage.requests()
+        requests = self._earlier.requests()
         while (request := await in_thread(lambda: next(requests, None))) is not None:
             restored += await self._restore(request, now - request.age_s)
             # As before the restart: what was complete then is scored before the next request comes.
@@ -62,8 +62,8 @@ class Replay:
     def _closed_before(self) -> dict[bytes, int]:
         closed: dict[bytes, int] = {}
         counted: set[bytes] = set()
-        engine, first_request = self._live.engine, self._storage.first_request
-        for trace_id, sequence, is_sent, may_come_again in self._storage.closed_traces():
+        engine, first_request = self._live.engine, self._earlier.first_request
+        for trace_id, sequence, is_sent, may_come_again in self._earlier.closed_traces():
             if not is_sent:
                 counted.add(trace_id)
                 continue
