@@ -103,3 +103,26 @@ def test_without_a_queue_a_trace_is_done_with_at_once() -> None:
     ledger.scored(TRACE)
 
     assert [["done"], ["done"]] == [keeper.told for keeper in keepers]
+
+
+class Broken(Queue):
+    """An emitter that cannot say how far it is."""
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Raise, but for the one who asks whether it is there."""
+        if self.queued:
+            raise ZeroDivisionError
+        return 0, 0
+
+
+def test_one_that_cannot_tell_keeps_nothing_for_ever() -> None:
+    """A fault of a plug-in costs neither the scores of others nor the room on the disk."""
+    broken, told = Broken(), Told()
+    ledger = Ledger([broken], lambda _: False)
+    ledger.tell(told)
+    broken.queued = 1
+    ledger.scored(TRACE)
+    ledger.settle()
+
+    assert (["scored", "done"], False) == (told.told, ledger.is_needed(TRACE))

@@ -8,6 +8,7 @@ from binascii import hexlify
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from spanscore.collect.held_offsets import HeldOffsets
@@ -20,6 +21,7 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
+from spanscore.wording.faults import contained
 
 EMPTY: Final = "empty"
 MALFORMED: Final = "malformed"
@@ -108,7 +110,7 @@ class KafkaPartitions:
         self._engine.table.give_up(trace_ids)
         for emitter in self._engine.emitters.values():
             if isinstance(emitter, HoldsSpansBack):
-                emitter.give_up(trace_ids)
+                contained(emitter, partial(emitter.give_up, trace_ids))
 
     def forget(self, partitions: Sequence[int]) -> None:
         """Know nothing more of partitions: they are somebody else's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
@@ -23,7 +24,7 @@ class Keeper(Protocol):
 
 class _OnItsWay(NamedTuple):
     trace_id: bytes
-    marks: tuple[int, ...]
+    marks: tuple[float, ...]
     """What each emitter had queued when the trace was scored."""
 
 
@@ -56,7 +57,7 @@ class Ledger:
 
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace was scored. It may be open: a span that came since then is not part of what is scored."""
-        progress = [sender.progress for sender in self._senders]
+        progress = [_progress(sender) for sender in self._senders]
         if any(queued != settled for queued, settled in progress):
             self._on_their_way.append(_OnItsWay(trace_id, tuple(queued for queued, _ in progress)))
             self._unsent[trace_id] += 1
@@ -66,7 +67,7 @@ class Ledger:
 
     def settle(self) -> None:
         """Find out what was sent meanwhile, and tell which traces are done with. To be called about every second."""
-        settled = [sender.progress[1] for sender in self._senders]
+        settled = [_progress(sender)[1] for sender in self._senders]
         while (self._is_sending and self._on_their_way) and all(
             mark <= so_far for mark, so_far in zip(self._on_their_way[0].marks, settled, strict=True)
         ):
@@ -82,3 +83,11 @@ class Ledger:
     def keep_unsent(self) -> None:
         """Take nothing for sent from now on: emitters were closed before they had sent all."""
         self._is_sending = False
+
+
+def _progress(sender: SendsInOrder) -> tuple[float, float]:
+    try:
+        queued, settled = sender.progress
+    except Exception:  # noqa: BLE001 - the border to plug-ins: for one that cannot tell, nothing is kept
+        return 0, math.inf
+    return queued, settled

@@ -18,6 +18,7 @@ from spanscore.service.live_engine import LiveEngine
 from spanscore.storage.earlier import Earlier, StoredRequest
 from spanscore.storage.records import Kind
 from spanscore.storage.request_log import Place
+from spanscore.wording.faults import contained
 
 KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
 ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
@@ -85,7 +86,7 @@ class Replay:
             spans, sizes, all_sizes = await self._intake.take_again(request.body, encoding, is_wanted)
             if spans:
                 for emitter in self._knowing:
-                    emitter.expect_repeats({span.trace_id for span in spans})
+                    contained(emitter, partial(emitter.expect_repeats, {span.trace_id for span in spans}))
                 await self._live.restore(spans, sizes, received_at, partial(self._hold, request.place, all_sizes))
         except MalformedRequest:
             _log.error("storage: a request cannot be read any more")

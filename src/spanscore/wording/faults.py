@@ -23,6 +23,14 @@ def fault(error: BaseException) -> str:
     return f"{kind} at {PurePath(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
 
 
+def contained(who: object, action: Callable[[], object]) -> None:
+    """Do something that is a plug-in's to do; what goes wrong with it is logged, and stops nothing else."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 - the border to plug-ins
+        _log.error("%s failed: %s", type(who).__name__, fault(error))
+
+
 class Faults:
     """Logs each kind of fault once; whoever has it counts it.
 
