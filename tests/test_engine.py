@@ -12,7 +12,7 @@ from dialects.spans import built_in_dialects, built_in_reader
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Listener, Owner
 from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace
 from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
 from spanscore.read.reader import DialectReader
@@ -72,10 +72,27 @@ def trace_of(number: int) -> Span:
     return agent(1)._replace(trace_id=number.to_bytes(16, "big"), parent_span_id=b"")
 
 
-def engine_with(pipeline: Pipeline, **emitters: Kept) -> Engine:
+class Told:
+    """Learns what an engine does, and notes how much an emitter has by then."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.at_answers: list[list[int]] = []
+        self.traces: list[tuple[int, int]] = []
+        self._kept = kept
+
+    def answered(self) -> None:
+        """Note which traces have reports."""
+        self.at_answers.append(numbers(self._kept.reports))
+
+    def scored(self, trace: Trace) -> None:
+        """Note the trace, and how many reports there are."""
+        self.traces.append((trace.trace_id[-1], len(self._kept.reports)))
+
+
+def engine_with(pipeline: Pipeline, listener: Listener | None = None, **emitters: Kept) -> Engine:
     """Return an engine whose traces end with their root."""
     table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
-    return Engine(table, pipeline, emitters, lambda: 1.0)
+    return Engine(table, pipeline, emitters, lambda: 1.0, Owner(listener=listener))
 
 
 def elsewhere(*answers: Future[Outcome]) -> Pipeline:
@@ -136,10 +153,8 @@ def test_reports_keep_the_order_of_their_traces() -> None:
     """Nobody waits for an answer; what is answered early goes out behind what was asked before it."""
     first, second, third = (Future[Outcome]() for _ in range(3))
     kept = Kept()
-    engine = engine_with(elsewhere(first, second, third), kept=kept)
-    told = []
-    engine.on_answer = lambda: told.append(numbers(kept.reports))
-
+    told = Told(kept)
+    engine = engine_with(elsewhere(first, second, third), told, kept=kept)
     assert () == engine.add([trace_of(1), trace_of(2), trace_of(3)])
     assert 3 == sum(engine.counts().closed.values())
     second.set_result(PASS)
@@ -148,7 +163,7 @@ def test_reports_keep_the_order_of_their_traces() -> None:
     assert [1, 2] == numbers(list(engine.settle()))
     third.set_result(Failed("TimeLimit", "no answer within 1 s"))
     assert [3] == numbers(list(engine.expire()))
-    assert [[], [], [1, 2]] == told
+    assert [[], [], [1, 2]] == told.at_answers
     assert {("slow", "TimeLimit"): 1} == dict(engine.tallies.evaluation_errors)
     assert (Evaluation(name="slow", type="test", version="2", outcome=PASS),) == kept.reports[0].evaluations
 
@@ -182,18 +197,32 @@ def test_a_trace_is_told_as_scored_after_its_reports() -> None:
     """Whoever keeps spans until they are scored learns it when the reports are out, also of a trace without any."""
     answer: Future[Outcome] = Future()
     kept = Kept()
-    engine = engine_with(elsewhere(answer), kept=kept)
-    told: list[tuple[int, int]] = []
-    engine.on_scored = lambda trace: told.append((trace.trace_id[-1], len(kept.reports)))
+    told = Told(kept)
+    engine = engine_with(elsewhere(answer), told, kept=kept)
     engine.add([trace_of(1)])
-    assert [] == told
+    assert [] == told.traces
     answer.set_result(PASS)
     engine.settle()
-    unreadable = engine_with(Unreadable(ValueError()), kept=kept)
-    unreadable.on_scored = engine.on_scored
+    unreadable = engine_with(Unreadable(ValueError()), told, kept=kept)
     unreadable.add([trace_of(2)])
 
-    assert [(1, 1), (2, 1)] == told
+    assert [(1, 1), (2, 1)] == told.traces
+
+
+class Counting(Kept):
+    """An emitter that must not be told twice."""
+
+    at_most_once = True
+
+
+def test_what_was_counted_before_a_restart_is_not_counted_again() -> None:
+    """Emitters that count miss the trace, the others have its reports, and a revision is told to all."""
+    counting, kept = Counting(), Kept()
+    engine = engine_with(Pipeline((), built_in_reader()), counting=counting, kept=kept)
+    engine.note_counted([trace_of(1).trace_id])
+    engine.add([trace_of(1), trace_of(2)])
+
+    assert ([2], [1, 2]) == (numbers(counting.reports), numbers(kept.reports))
 
 
 def test_the_traces_of_others_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:

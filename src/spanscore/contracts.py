@@ -9,9 +9,9 @@ contract.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, Literal, Protocol
+from typing import Annotated, ClassVar, Final, Literal, Protocol, runtime_checkable
 
 from annotated_types import Ge, Le
 
@@ -189,6 +189,10 @@ class Emitter(Protocol):
     """Sends reports somewhere: to a metrics backend, a log, a file, a terminal.
 
     All methods are called from one thread. An exception is contained and counted, and stops no other emitter.
+
+    An emitter that queues, or that must not see a report again after a crash, says so by having what one of the
+    protocols below asks for: `AtMostOnce`, `SendsInBackground`, `SendsInOrder`, `KnowsWhatItWrote`, `HoldsSpansBack`.
+    None of them needs to be inherited from.
     """
 
     def emit(self, report: Report) -> None:
@@ -205,6 +209,76 @@ class Emitter(Protocol):
 
     def close(self, timeout_s: float) -> bool:
         """Flush, then free everything. Nothing is emitted after it."""
+        ...
+
+
+@runtime_checkable
+class AtMostOnce(Protocol):
+    """An emitter that is not told again, after a crash, of a trace that was scored before it: one that counts.
+
+    All others may be: their reports have an id by which they are recognised.
+    """
+
+    at_most_once: bool
+
+
+class Outgoing(Protocol):
+    """What an emitter has on its way. Read from any thread."""
+
+    @property
+    def size(self) -> int:
+        """Items in it."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """Items that fit."""
+        ...
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """What could not be sent, by why."""
+        ...
+
+
+@runtime_checkable
+class SendsInBackground(Protocol):
+    """An emitter that queues: how full the queue is, and what failed, are among our own metrics."""
+
+    @property
+    def outbox(self) -> Outgoing | None:
+        """What is on its way; None where it is not the emitter's own."""
+        ...
+
+
+@runtime_checkable
+class SendsInOrder(Protocol):
+    """An emitter that sends what it queued in that order: spans are kept until what it queued for them is sent.
+
+    Without it, a trace is done with when `emit` has returned.
+    """
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many items were queued so far, and how many of them are sent or given up."""
+        ...
+
+
+@runtime_checkable
+class KnowsWhatItWrote(Protocol):
+    """An emitter that can look up whether it wrote a report before the process was killed."""
+
+    def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
+        """Do not write again what was written of these traces."""
+        ...
+
+
+@runtime_checkable
+class HoldsSpansBack(Protocol):
+    """An emitter that passes spans on, some of them only when their trace is scored."""
+
+    def give_up(self, trace_ids: Iterable[bytes]) -> None:
+        """Do not pass on what is held back of these traces: another receiver will."""
         ...
 
 

@@ -6,18 +6,19 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
-from threading import current_thread, main_thread
-from typing import Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from spanscore.collect.table import Counts, TraceTable
+from spanscore.collect.counts import Counts
+from spanscore.collect.table import TraceTable
 from spanscore.contracts import Emitter
 from spanscore.instruments.instrument import Instrument
 from spanscore.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.instruments.tallies import Tallies
-from spanscore.model import Failed, Report, Span, Trace, Trajectory
+from spanscore.model import CloseReason, Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline, Scoring
-from spanscore.wording.faults import fault
+from spanscore.reports.emission import Emission
+from spanscore.wording.faults import Faults
 from spanscore.wording.printable import printable
 
 Clock: TypeAlias = Callable[[], float]
@@ -25,8 +26,34 @@ Clock: TypeAlias = Callable[[], float]
 
 Measure: TypeAlias = Callable[[Instrument, float], None]
 
-_MOST_TOLD: Final = 100
 _log = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    """Learns what an engine has done, and what there is for it to do."""
+
+    def answered(self) -> None:
+        """Learn, on any thread, that `settle` or `work` has something to do: an evaluation elsewhere was answered."""
+        ...
+
+    def scored(self, trace: Trace) -> None:
+        """Learn that all reports of a trace were emitted, or that it could not be scored."""
+        ...
+
+
+def _unmeasured(instrument: Instrument, value: float) -> None:
+    """Take a measurement and forget it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """What an engine is given by those to whom it belongs."""
+
+    listener: Listener | None = None
+    measure: Measure = _unmeasured
+    """Takes the measurements of its own work."""
+    dropped: Mapping[str, int] | None = None
+    """Where spans are counted that never reach it, by reason."""
 
 
 class _UnderWay(NamedTuple):
@@ -48,10 +75,10 @@ class Engine:
 
     Args:
         table: puts spans together.
-        pipeline: scores; may be replaced while traces are open.
+        pipeline: scores.
         emitters: where reports go, by name.
         clock: what the time is.
-        measure: takes the measurements of its own work.
+        owner: who is told what it does.
     """
 
     def __init__(
@@ -60,28 +87,35 @@ class Engine:
         pipeline: Pipeline,
         emitters: Mapping[str, Emitter],
         clock: Clock,
-        measure: Measure | None = None,
+        owner: Owner | None = None,
     ) -> None:
+        owner = owner or Owner()
         self.table: Final = table
         self.pipeline = pipeline
         self.emitters: Final = dict(emitters)
-        self.tallies: Final = Tallies()
-        self.on_answer: Callable[[], None] = lambda: None
-        """Called on any thread when `settle` has something to do."""
-        self.on_scored: Callable[[Trace], None] = lambda _trace: None
-        """Called when all reports of a trace were emitted, or it could not be scored."""
-        self.counted: Final[set[bytes]] = set()
-        """Traces that were scored before a restart, but whose reports were not all sent: metrics have them already."""
+        self.tallies: Final = Tallies() if owner.dropped is None else Tallies(dropped=owner.dropped)
+        self.backlog = 0
+        """How many spans are in traces that are closed and wait for their scores."""
+        self._listener: Final = owner.listener
+        self._measure: Final = owner.measure
+        self._faults: Final = Faults(lambda: self.pipeline.tool_content)
+        self._emission: Final = Emission(self.emitters, self.tallies, self._faults)
         self._clock = clock
         self._closed: Final[deque[Trace]] = deque()
-        self._unscored_spans = 0
         self._under_way: Final[deque[_UnderWay]] = deque()
         self._unscored: Final[Counter[bytes]] = Counter()
-        self._told: Final[set[str]] = set()
         self._has_known = False
         self._unknown: str | None = None
         """Why the first trace was not scored in which no agent is known."""
-        self._measure: Final = measure or _unmeasured
+
+    def reload(self, pipeline: Pipeline, is_root: Callable[[Span], bool]) -> None:
+        """Score by another configuration from now on, open traces too; what ends a trace may be something else."""
+        self.pipeline = pipeline
+        self.table.reload(is_root)
+
+    def note_counted(self, trace_ids: Iterable[bytes]) -> None:
+        """Learn of traces that were scored before a restart, but not all sent: what counts at most once has them."""
+        self._emission.counted.update(trace_ids)
 
     def add(self, spans: Collection[Span], sizes: Iterable[int] | None = None) -> tuple[Report, ...]:
         """Take in spans and emit the reports of the traces that this completes."""
@@ -107,15 +141,17 @@ class Engine:
             until: when to stop, on the clock.
             now: what time it is for traces, where that is not the clock's.
         """
-        while self._step(self._clock() if now is None else now):
+        while True:
+            if self._under_way and self._under_way[0].scoring.is_done:
+                self._emitted(self._under_way.popleft())
+            elif self._closed:
+                self._begin_next()
+            elif self.table.is_due(at := self._clock() if now is None else now):
+                self._enqueue(self.table.expire(at, most=1))
+            else:
+                return True
             if self._clock() >= until:
                 return False
-        return True
-
-    @property
-    def backlog(self) -> int:
-        """How many spans are in traces that are closed and wait for their scores."""
-        return self._unscored_spans
 
     def started(self, trace_id: bytes, span_id: bytes) -> tuple[Report, ...]:
         """Learn that a span is running: its trace waits for it."""
@@ -146,7 +182,7 @@ class Engine:
 
     def evict(self, trace_id: bytes) -> None:
         """Close a trace, if it is open, because it has no room elsewhere, and leave it to `work` to score it."""
-        trace = self.table.evict(trace_id)
+        trace = self.table.close(trace_id, CloseReason.EVICTED)
         self._enqueue(() if trace is None else (trace,))
 
     def is_open(self, trace_id: bytes) -> bool:
@@ -174,7 +210,7 @@ class Engine:
 
     def flush(self, timeout_s: float) -> bool:
         """Have every emitter send what it holds; True when all of it went out within the timeout."""
-        return self._finish("flush", timeout_s) and not self._under_way
+        return self._emission.finish("flush", self._clock, timeout_s) and not self._under_way
 
     def close(self, timeout_s: float) -> bool:
         """Close every emitter; True when all that was queued went out within the timeout."""
@@ -185,7 +221,7 @@ class Engine:
         in_time = not self._under_way
         while self._under_way:
             self._emitted(self._under_way.popleft())
-        return self._finish("close", max(0.0, deadline - self._clock())) and in_time
+        return self._emission.finish("close", self._clock, max(0.0, deadline - self._clock())) and in_time
 
     def _score(self, traces: Iterable[Trace]) -> tuple[Report, ...]:
         self._enqueue(traces)
@@ -201,26 +237,14 @@ class Engine:
             reports += self.settle()
         return reports
 
-    def _step(self, now: float) -> bool:
-        """Do the next thing that is to be done; False where there is none."""
-        if self._under_way and self._under_way[0].scoring.is_done:
-            self._emitted(self._under_way.popleft())
-        elif self._closed:
-            self._begin_next()
-        elif self.table.is_due(now):
-            self._enqueue(self.table.expire(now, most=1))
-        else:
-            return False
-        return True
-
     def _enqueue(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
             self._closed.append(trace)
-            self._unscored_spans += len(trace.spans)
+            self.backlog += len(trace.spans)
             self._unscored[trace.trace_id] += 1
 
     def _wait_no_more(self, trace: Trace) -> None:
-        self._unscored_spans -= len(trace.spans)
+        self.backlog -= len(trace.spans)
         self._unscored[trace.trace_id] -= 1
         if not self._unscored[trace.trace_id]:
             del self._unscored[trace.trace_id]
@@ -232,99 +256,50 @@ class Engine:
             scoring = self.pipeline.begin(trace)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
             self._wait_no_more(trace)
-            self._contain(error, "a trace could not be scored")
+            self._faults.contain(error, "a trace could not be scored")
             self.tallies.evaluation_errors["", type(error).__name__] += 1
-            self.on_scored(trace)
+            if self._listener is not None:
+                self._listener.scored(trace)
             return
         finally:
-            self._note_dialects(self.pipeline.reader.failures)
+            if self.pipeline.reader.failures:
+                self._note_dialects(self.pipeline.reader.failures)
         self._under_way.append(_UnderWay(scoring, began))
-        if not scoring.is_done:
-            scoring.when_answered(self._tell_answer)
+        if not scoring.is_done and self._listener is not None:
+            scoring.when_answered(self._listener.answered)
 
     def _note_dialects(self, failures: Counter[tuple[str, str]]) -> None:
         """Count where dialects went wrong, and log the first time of each kind."""
         for (name, error), count in failures.items():
             self.tallies.dialect_errors[name, error] += count
-            self._tell_once(f"dialect {name!r} failed on a span: {error}; its traces are not scored")
+            self._faults.tell_once(f"dialect {name!r} failed on a span: {error}; its traces are not scored")
         failures.clear()
-
-    def _tell_answer(self) -> None:
-        self.on_answer()
 
     def _emitted(self, under_way: _UnderWay) -> tuple[Report, ...]:
         scoring, began = under_way
         trace = scoring.trace
         self._wait_no_more(trace)
-        reports = tuple(map(_as_told, scoring.reports()))
+        reports = tuple(
+            # The traces of others are left alone: nothing is said of one in which no agent is known.
+            report if report.trajectory.recognised else replace(report, evaluations=())
+            for report in scoring.reports()
+        )
         self._measure(EVALUATION_DURATION, self._clock() - began)
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:
             if not report.revision:
-                self._note_recognised(report.trajectory)
-            self._emit(report)
+                self._has_known |= report.trajectory.recognised
+                if not report.trajectory.recognised:
+                    self._note_unknown(report.trajectory)
+            self._emission.emit(report)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
-        self.on_scored(trace)
+        if self._listener is not None:
+            self._listener.scored(trace)
         return reports
 
-    def _note_recognised(self, trajectory: Trajectory) -> None:
-        if trajectory.recognised:
-            self._has_known = True
-            return
+    def _note_unknown(self, trajectory: Trajectory) -> None:
         self.tallies.unrecognised += 1
         if self._unknown is None:
             self._unknown = printable(trajectory.unread or "")
             _log.info("a trace is not scored: %s; further ones are only counted", self._unknown)
-
-    def _emit(self, report: Report) -> None:
-        for evaluation in report.evaluations:
-            if isinstance(evaluation.outcome, Failed):
-                self.tallies.evaluation_errors[evaluation.name, evaluation.outcome.error_type] += 1
-        counted = report.trajectory.trace_id in self.counted and not report.revision
-        for name, emitter in self.emitters.items():
-            if counted and getattr(emitter, "at_most_once", False):
-                continue
-            try:
-                emitter.emit(report)
-            except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one must not stop another
-                self._contain(error, f"{name!r} could not emit a report")
-                self.tallies.export_failures[name, type(error).__name__] += 1
-
-    def _finish(self, action: str, timeout_s: float) -> bool:
-        deadline = self._clock() + timeout_s
-        done = True
-        for name, emitter in self.emitters.items():
-            try:
-                done &= bool(getattr(emitter, action)(max(0.0, deadline - self._clock())))
-            except BaseException as error:  # noqa: BLE001 - as above
-                self._contain(error, f"{name!r} could not {action}")
-                self.tallies.export_failures[name, type(error).__name__] += 1
-                done = False
-        return done
-
-    def _contain(self, error: BaseException, what: str) -> None:
-        """Log an error that stays here, the first of its kind; raise it again where it is the user's interrupt."""
-        if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
-            raise error
-        is_new = self._tell_once(f"{what}: {fault(error)}", kind=f"{what}: {type(error).__name__}")
-        if is_new and self.pipeline.tool_content:  # the text of an error may tell what was received
-            _log.debug("%s", what, exc_info=error)
-
-    def _tell_once(self, what: str, kind: str | None = None) -> bool:
-        """Log an error if it is the first of its kind, and return whether it was."""
-        kind = kind or what
-        if kind in self._told or len(self._told) >= _MOST_TOLD:
-            return False
-        self._told.add(kind)
-        _log.error("%s; further ones are only counted", what)
-        return True
-
-
-def _as_told(report: Report) -> Report:
-    """Leave the traces of others alone: nothing is said of one in which no agent is known."""
-    return report if report.trajectory.recognised else replace(report, evaluations=())
-
-
-def _unmeasured(instrument: Instrument, value: float) -> None:
-    """Take a measurement and forget it."""

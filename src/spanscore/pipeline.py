@@ -138,6 +138,13 @@ class Pipeline:
     """Reads the trajectories out of a trace and has every evaluator that applies score them.
 
     An evaluator that raises, or answers what no evaluator may, is reported as `Failed`; the others are not affected.
+
+    Args:
+        entries: the evaluators.
+        reader: reads spans.
+        unit: what one trajectory is.
+        tool_content: whether tool arguments and results may be shown.
+        passed_on: what is let pass, as it is not an evaluator's; nothing on a thread that no user interrupts.
     """
 
     def __init__(
@@ -147,13 +154,13 @@ class Pipeline:
         unit: Unit = Unit.TRACE,
         *,
         tool_content: bool = False,
+        passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
     ) -> None:
         self.entries: Final = tuple(entries)
         self.reader: Final = reader
         self.unit: Final = unit
         self.tool_content: Final = tool_content
-        self.passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
-        """What `begin` lets pass, as it is not an evaluator's; nothing on a thread that no user interrupts."""
+        self._passed_on: Final = passed_on
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
         """Run the evaluators that run here, and have those begin that run elsewhere; on all trajectories, or some."""
@@ -194,7 +201,7 @@ class Pipeline:
             if entry.elsewhere is not None:
                 return entry.elsewhere(evaluator, trajectory)
             return checked(evaluator.evaluate(trajectory))
-        except self.passed_on:
+        except self._passed_on:
             raise
         except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
             return failure(error)

@@ -14,13 +14,14 @@ from spanscore.read.reader import DialectReader
 from spanscore.read.wanted import WantedAttributes, wanted_attributes
 
 
-def pipeline(config: Config) -> Pipeline:
-    """Return the pipeline that reads and scores as configured."""
+def pipeline(config: Config, passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)) -> Pipeline:
+    """Return the pipeline that reads and scores as configured, and lets these exceptions pass."""
     return Pipeline(
         [_limited(entry) for entry in config.evaluators],
-        DialectReader(config.dialects),
+        DialectReader(config.dialects, passed_on),
         Unit(config.traces.unit),
         tool_content=config.tool_content,
+        passed_on=passed_on,
     )
 
 

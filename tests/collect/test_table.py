@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.collect.settings import TraceSettings
-from spanscore.collect.table import Counts, TraceTable
+from spanscore.collect.table import TraceTable
 from spanscore.model import CloseReason, Span, Trace
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
@@ -352,9 +353,9 @@ class TestEviction:
         traces.add([child(A, 1), child(B, 1)], now=0)
 
         assert [closed(CloseReason.EVICTED, child(A, 1)), None, None] == [
-            traces.evict(A),
-            traces.evict(A),
-            traces.evict(C),
+            traces.close(A, CloseReason.EVICTED),
+            traces.close(A, CloseReason.EVICTED),
+            traces.close(C, CloseReason.EVICTED),
         ]
         assert (1, 1) == (traces.counts().live, traces.counts().in_closed)
         assert [closed(CloseReason.ROOT_ENDED, child(A, 1), root(A), revision=1)] == [

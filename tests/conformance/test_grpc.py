@@ -28,6 +28,7 @@ from receivers.http2 import Call, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
 from receivers.receiving import Receiver, violations
 from serving import DEADLINE_S, eventually
+from spanscore.intake.admission import Held
 from spanscore.sockets.bearer import BearerTokens
 
 ONE = request_of(simple_span(1)).SerializeToString()
@@ -111,7 +112,7 @@ def test_025_who_must_come_again_is_told_when(why: str) -> None:
         elif why == "fault":
             receiver.core.fault = OSError("no space left on device")
         elif why == "no memory":
-            receiver.thread.run(receiver.admission.reserve(2**20, 2**20))
+            receiver.thread.run(Held(receiver.admission).add(2**20))
         else:
             slow = Call(receiver.port)
             slow.send(message(ONE)[:-1], last=False)

@@ -36,10 +36,10 @@ from otlp_capture import (
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
+from spanscore.contracts import SendsInBackground
 from spanscore.emitters._held_roots import HoldLimits
 from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.engine import Engine
-from spanscore.metrics.telemetry import SendsInBackground
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.sending import send_queue
 from spanscore.sending.backlog import Backlog, Outgoing, QueueLimits

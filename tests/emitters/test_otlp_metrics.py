@@ -18,6 +18,7 @@ from emitters.reports import (
     TRACE_ID,
     report,
 )
+from spanscore.contracts import AtMostOnce
 from spanscore.emitters.otlp_metrics import OtlpMetrics
 from spanscore.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
 
@@ -63,6 +64,14 @@ def test_flush_sends_what_was_emitted(otlp: OtlpServer) -> None:
         assert emitter.flush(DEADLINE_S)
         (point,) = otlp.metrics()["spanscore.evaluations"].sum.data_points
         assert expected == point.as_int
+    assert emitter.close(DEADLINE_S)
+
+
+def test_what_was_counted_before_a_crash_is_not_counted_again(otlp: OtlpServer) -> None:
+    """It says so, as whoever counts has to: a trace whose events are sent again is not told to it again."""
+    emitter = OtlpMetrics(otlp.destination)
+    assert isinstance(emitter, AtMostOnce)
+    assert emitter.at_most_once
     assert emitter.close(DEADLINE_S)
 
 

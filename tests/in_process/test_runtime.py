@@ -58,7 +58,7 @@ def runtime_with(pipeline: Pipeline, capacity: int = 100) -> Runtime:
     """Return a runtime whose traces end with their root."""
     settings = TraceSettings(decision_delay_s=0.0)
     table = TraceTable(settings, lambda span: not span.parent_span_id)
-    return Runtime(lambda: Engine(table, pipeline, {}, lambda: 0.0), capacity=capacity)
+    return Runtime(lambda owner: Engine(table, pipeline, {}, lambda: 0.0, owner), capacity=capacity)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_root_that_waits_for_a_running_span_is_scored_with_it() -> None:
     pipeline = Pipeline((), DialectReader(()))
     table = TraceTable(settings, lambda span: not span.parent_span_id)
     runtime = Runtime(
-        lambda: Engine(table, pipeline, {}, lambda: 0.0),
+        lambda owner: Engine(table, pipeline, {}, lambda: 0.0, owner),
         lambda trace, reports: scored.append((trace[-1], len(reports))),
     )
     for number in (2, 3):

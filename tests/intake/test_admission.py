@@ -366,12 +366,11 @@ def test_trouble_sends_everybody_away() -> None:
     """Whatever is wrong is asked for before anything is read, and counted as what it is."""
 
     async def scenario() -> None:
-        admission = Admission()
-        admission.trouble = lambda: Busy.DOWNSTREAM
+        troubles = [Busy.DOWNSTREAM, None]
+        admission = Admission(trouble=lambda: troubles.pop(0))
         with pytest.raises(Unavailable, match="the next receiver does not keep up"):
             async with admission.request():
                 pass
-        admission.trouble = lambda: None
         async with admission.request():
             pass
         assert {"downstream": 1} == admission.requests.refused

@@ -15,7 +15,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics
 from receivers.otlp_requests import request_of, simple_span, to_json
 from receivers.receiving import Core
 from spanscore.intake import intake as module
-from spanscore.intake.intake import Intake, NoRoom
+from spanscore.intake.intake import Behind, Intake, NoRoom
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.protobuf_check import checking
@@ -37,7 +37,7 @@ def core() -> Core:
 def test_nothing_is_written_anew_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that cannot be sent on is refused before the work of preparing it."""
     monkeypatch.setattr(module, "_forwardable", refuse)
-    intake = Intake(refuse, spans_onward=core)
+    intake = Intake(Behind(take=refuse), spans_onward=core)
 
     with pytest.raises(NoRoom):
         asyncio.run(intake.decode(to_json(request_of(simple_span(1))), Encoding.JSON))
@@ -46,7 +46,7 @@ def test_nothing_is_written_anew_where_there_is_no_room(core: Core, monkeypatch:
 def test_metrics_are_not_looked_at_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """As little as spans are."""
     monkeypatch.setattr(module, "checking", refuse)
-    intake = Intake(refuse, others_onward=core)
+    intake = Intake(Behind(take=refuse), others_onward=core)
 
     with pytest.raises(NoRoom):
         asyncio.run(intake.other("metrics", METRICS, Encoding.PROTOBUF))
@@ -56,25 +56,19 @@ def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.Monk
     """A large request is refused by its size before it is decoded, and any by its spans before it is written down."""
     asked = []
 
-    def admit(spans: int) -> None:
+    def has_room(spans: int) -> bool:
         asked.append(spans)
-        if spans > 1:
-            raise NotNowError
+        return spans <= 1
 
-    intake = Intake(refuse)
-    intake.admit = admit
+    intake = Intake(Behind(take=refuse, has_room=has_room))
     small, large = (request_of(*[simple_span(1)] * count).SerializeToString() for count in (3, 1_000))
     request = asyncio.run(intake.decode(small, Encoding.PROTOBUF))
     monkeypatch.setattr(module, "in_slices", refuse)
-    with pytest.raises(NotNowError):
+    with pytest.raises(NoRoom, match="too many requests at once"):
         intake.accept(request)
-    with pytest.raises(NotNowError):
+    with pytest.raises(NoRoom, match="too many requests at once"):
         asyncio.run(intake.decode(large, Encoding.PROTOBUF))
     assert [1, 3, len(large) // 256] == asked
-
-
-class NotNowError(Exception):
-    """What a sender is told to whom the door is closed."""
 
 
 def metrics() -> ExportMetricsServiceRequest:

@@ -11,7 +11,7 @@ from spanscore import config, wiring
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Emitter
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Owner
 from spanscore.instruments.own import OWN_INSTRUMENTS, SCORE_LATENCY, STORAGE_SIZE
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.meter import Meter
@@ -58,7 +58,7 @@ def engine(telemetry: Telemetry, **emitters: Emitter) -> Engine:
     settings = TraceSettings(decision_delay_s=0, num_traces=2)
     pipeline = wiring.pipeline(config.default())
     table = TraceTable(settings, lambda span: not span.parent_span_id)
-    return Engine(table, pipeline, emitters, lambda: 0.0, telemetry.measure)
+    return Engine(table, pipeline, emitters, lambda: 0.0, Owner(measure=telemetry.measure))
 
 
 def trace(number: int, *, root: bool = True) -> Iterator[Span]:

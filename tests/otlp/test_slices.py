@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deadline import DEADLINE_S
 from receivers.otlp_requests import REQUESTS, request_of, simple_span, to_json
-from spanscore.intake.intake import Intake
+from spanscore.intake.intake import Behind, Intake
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.from_json import decode_json, decoding_json
@@ -113,7 +113,7 @@ def test_a_small_request_overtakes_a_large_one() -> None:
     small = request_of(simple_span(2)).SerializeToString()
 
     async def scenario() -> None:
-        intake = Intake(take)
+        intake = Intake(Behind(take=take))
         first = asyncio.ensure_future(intake.traces(large, Encoding.PROTOBUF))
         await asyncio.sleep(0)
         second = asyncio.ensure_future(intake.traces(small, Encoding.PROTOBUF))
@@ -132,7 +132,7 @@ def test_interleaved_requests_add_up() -> None:
     taken: list[list[Span]] = []
 
     async def scenario() -> None:
-        intake = Intake(lambda spans, _: taken.append(list(spans)))
+        intake = Intake(Behind(take=lambda spans, _: taken.append(list(spans))))
         await asyncio.gather(*(intake.traces(body, Encoding.PROTOBUF) for body in bodies))
 
     asyncio.run(scenario())

@@ -17,7 +17,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Intake, OtherSignal
+from spanscore.intake.intake import Behind, Intake, OtherSignal
 from spanscore.model import Span
 from spanscore.receivers.otlp_grpc import OtlpGrpc
 from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
@@ -217,7 +217,7 @@ def _running(
         def make() -> tuple[Admission, Any]:
             made = Admission(**(admission or {}))
             intake = Intake(
-                core.accept,
+                Behind(take=core.accept),
                 core.refused,
                 spans_onward=core if spans_onward else None,
                 others_onward=core if others else None,

@@ -25,9 +25,9 @@ from receivers.otlp_requests import request_of, simple_span
 from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Owner
 from spanscore.intake.admission import Admission, Unavailable
-from spanscore.intake.intake import Intake
+from spanscore.intake.intake import Behind, Intake
 from spanscore.model import CloseReason
 from spanscore.otlp.encoding import Encoding
 from spanscore.service.durability import Durability, default_directory
@@ -380,17 +380,16 @@ def with_directory(
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
         table = TraceTable(wiring.trace_settings(loaded), wiring.root_condition(loaded, pipeline.reader))
-        live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
+        live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
         durability = Durability(loaded, live, Admission(), directory)
-        intake = Intake(durability.take)
-        intake.keep = durability
+        intake = Intake(Behind(take=durability.take, keep=durability))
         durability.open()
         await durability.replay(intake)
         try:
             return await run(intake)
         finally:
             live.stop()
-            await durability.stop(all_sent=True)
+            await durability.stop()
 
     return asyncio.run(main())
 

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Owner
 from spanscore.intake.intake import Intake
 from spanscore.kafka.records import PoisonRecord, Record
 from spanscore.model import Report
@@ -59,10 +59,13 @@ class Member:
         self.out = Sends()
         table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
         # No time passes: what is due is scored at once, however busy the machine is.
-        self.engine = Engine(table, Pipeline((), DialectReader(())), {"out": self.out}, lambda: 0.0)
-        live = LiveEngine(self.engine, lambda: 0.0)
-        self.partitions = KafkaPartitions(live, lambda take: Intake(take, spans_onward=onward), encoding)
-        self.partitions.watch()
+        pipeline = Pipeline((), DialectReader(()))
+        out = {"out": self.out}
+        self.live = LiveEngine(
+            lambda listener: Engine(table, pipeline, out, lambda: 0.0, Owner(listener=listener)), lambda: 0.0
+        )
+        self.engine = self.live.engine
+        self.partitions = KafkaPartitions(self.live, lambda behind: Intake(behind, spans_onward=onward), encoding)
         self.partitions.assigned(dict.fromkeys(partitions, "") | (texts or {}))
 
     @property
@@ -118,7 +121,7 @@ def test_what_is_on_its_way_is_held() -> None:
         assert ({0: 0}, {0: ""}) == (member.offsets, member.texts)
         member.out.arrived = 1
         assert {0: 1} == member.offsets
-        member.partitions.keep_unsent()
+        member.live.ledger.keep_unsent()
         member.out.arrived = 2
         assert {0: 1} == member.offsets
 

@@ -13,7 +13,7 @@ from receivers.otlp_requests import decoded_span
 from serving import DEADLINE_S
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine, Measure
+from spanscore.engine import Engine, Measure, Owner
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.instruments.instrument import Instrument
 from spanscore.model import Outcome, Report, Score, Span, Trace
@@ -34,10 +34,12 @@ class Keeps(Pipeline):
         return Scoring(trace, ())
 
 
-def live(pipeline: Pipeline, measure: Measure | None = None, **settings: float) -> LiveEngine:
+def live(pipeline: Pipeline, measure: Measure, **settings: float) -> LiveEngine:
     """Return a live engine that closes traces without a root."""
     table = TraceTable(TraceSettings(**settings), lambda _: False)  # type: ignore[arg-type]
-    return LiveEngine(Engine(table, pipeline, {}, time.monotonic, measure))
+    return LiveEngine(
+        lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener, measure=measure))
+    )
 
 
 def test_a_fault_does_not_stop_the_clock(caplog: pytest.LogCaptureFixture) -> None:
@@ -80,6 +82,12 @@ class Emitted:
     close = flush
 
 
+def live_with(table: TraceTable, pipeline: Pipeline, *emitters: Emitted) -> LiveEngine:
+    """Return a live engine that learns of answers."""
+    named = {str(number): emitter for number, emitter in enumerate(emitters)}
+    return LiveEngine(lambda listener: Engine(table, pipeline, named, time.monotonic, Owner(listener=listener)))
+
+
 def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
     """Spans are taken while it is asked; its report goes out when it answers, without anything else happening."""
     answers: list[Future[Outcome]] = [Future(), Future()]
@@ -90,7 +98,7 @@ def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
     async def scenario() -> list[int]:
         emitter = Emitted()
         table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda _: True)
-        engine = LiveEngine(Engine(table, Pipeline([entry], built_in_reader()), {"kept": emitter}, time.monotonic))
+        engine = live_with(table, Pipeline([entry], built_in_reader()), emitter)
         engine.take([decoded_span(1)], [100])
         engine.take([decoded_span(2)], [100])
         assert emitter.reports.empty()
@@ -119,6 +127,11 @@ class Slow(Pipeline):
         return Scoring(trace, ())
 
 
+def timed(table: TraceTable, pipeline: Slow) -> LiveEngine:
+    """Return a live engine with the clock of the pipeline."""
+    return LiveEngine(lambda _: Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+
+
 def test_others_have_their_turn_while_many_traces_are_due() -> None:
     """Scoring stops after some 20 ms until the rest of the loop has run; spans that come then are not late."""
     seen: list[str] = []
@@ -126,7 +139,7 @@ def test_others_have_their_turn_while_many_traces_are_due() -> None:
     table = TraceTable(TraceSettings(trace_timeout_s=1.0), lambda _: False)
 
     async def scenario() -> None:
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
         live.take([decoded_span(number) for number in range(1, 6)], [100] * 5)
         pipeline.now = 1.0
         live.wake()
@@ -151,7 +164,7 @@ def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
     table = TraceTable(TraceSettings(num_traces=1), lambda _: False)
 
     async def scenario() -> None:
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
         live.take([decoded_span(number) for number in range(1, 5)], [100] * 4)
         seen.append("turn")
         live.take([decoded_span(5)], [100])
@@ -172,7 +185,7 @@ def test_large_requests_have_no_room_while_much_waits() -> None:
 
     async def scenario() -> list[tuple[bool, bool, bool]]:
         pipeline = Slow([])
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
 
         def found() -> tuple[bool, bool, bool]:
             return live.has_room(largest), live.has_room(512), live.has_room(1)
@@ -205,7 +218,7 @@ def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
     entry = EvaluatorEntry(name="e", type="t", resolve=lambda _: evaluator, elsewhere=lambda *_: answer)
 
     async def scenario() -> list[bool]:
-        live = LiveEngine(Engine(table, Pipeline([entry], built_in_reader()), {}, time.monotonic))
+        live = live_with(table, Pipeline([entry], built_in_reader()))
         live.take_whole([decoded_span(1, number) for number in range(1, 65_537)], [1] * 65_536)
         live.take([decoded_span(2)], [100])
         found = [live.is_behind]
@@ -248,7 +261,7 @@ def test_a_large_request_is_taken_in_slices() -> None:
         told.append((len(spans), sum(sizes), is_last))
 
     async def scenario() -> None:
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
         live.take([decoded_span(1, number) for number in range(1, 1_301)], [2] * 1_300, taken)
         seen.append("turn")
         live.take([decoded_span(2)], [100], taken)
@@ -269,7 +282,7 @@ def test_what_has_arrived_is_taken_before_it_stops() -> None:
     table = Ticking(pipeline, [], trace_timeout_s=60.0)
 
     async def scenario() -> None:
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
         for trace in (1, 2):
             live.take([decoded_span(trace, number) for number in range(1, 2_001)], [2] * 2_000)
         live.stop()
@@ -292,7 +305,7 @@ def test_a_fault_in_a_part_costs_no_other(caplog: pytest.LogCaptureFixture) -> N
     table = Failing(pipeline, [], trace_timeout_s=60.0)
 
     async def scenario() -> None:
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
         spans = [decoded_span(1, number) for number in range(1, 1_301)]
         live.take(spans, [2] * 1_300, lambda _spans, _sizes, is_last: told.append(is_last))
         live.stop()
@@ -315,7 +328,7 @@ def test_catching_up_lets_others_have_their_turn() -> None:
 
     async def scenario() -> None:
         pipeline.now = 10.0
-        live = LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = timed(table, pipeline)
         live.rest()
         await live.restore([decoded_span(number) for number in range(1, 5)], [100] * 4, 2.0, lambda *_: None)
         await live.restore([decoded_span(5)], [100], 2.5, lambda *_: None)

@@ -15,7 +15,7 @@ from receivers.otlp_requests import request_of, simple_span
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.engine import Engine
-from spanscore.intake.intake import Intake
+from spanscore.intake.intake import Behind, Intake
 from spanscore.model import Span, Trace
 from spanscore.otlp.encoding import Encoding
 from spanscore.pipeline import Pipeline
@@ -61,8 +61,8 @@ def take(requests: Iterable[ExportTraceServiceRequest]) -> tuple[int, int]:
     async def scenario() -> tuple[int, int]:
         settings = TraceSettings(max_bytes=BOUND, max_trace_bytes=16 * MIB, late_spans="ignore")
         table = Keeps(settings, lambda _: False)
-        live = LiveEngine(Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
-        intake = Intake(live.take)
+        live = LiveEngine(lambda _: Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
+        intake = Intake(Behind(take=live.take))
         for body in bodies:
             await intake.traces(body, Encoding.PROTOBUF)
         live.stop()

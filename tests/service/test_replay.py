@@ -21,9 +21,9 @@ from service.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, confi
 from serving import DEADLINE_S, Running, serving
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Owner
 from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Intake, OtherSignal
+from spanscore.intake.intake import Behind, Intake, OtherSignal
 from spanscore.otlp.encoding import Encoding
 from spanscore.service.durability import Durability
 from spanscore.service.live_engine import LiveEngine
@@ -177,17 +177,16 @@ class Stored:
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
         table = TraceTable(wiring.trace_settings(loaded), wiring.root_condition(loaded, pipeline.reader))
-        self.engine = Engine(table, pipeline, {}, time.monotonic)
-        self.live = LiveEngine(self.engine)
+        self.live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
+        self.engine = self.live.engine
         self.durability = Durability(loaded, self.live, Admission())
-        self.intake = Intake(self.durability.take, **how)
-        self.intake.keep = self.durability
+        self.intake = Intake(Behind(take=self.durability.take, keep=self.durability), **how)
         self.durability.open()
 
     async def end(self) -> None:
         """Let go of the directory; what is open stays there."""
         self.live.stop()
-        await self.durability.stop(all_sent=True)
+        await self.durability.stop()
 
 
 def test_a_replay_that_is_given_up_half_way_is_begun_anew(tmp_path: Path) -> None:
@@ -211,26 +210,41 @@ def test_a_replay_that_is_given_up_half_way_is_begun_anew(tmp_path: Path) -> Non
         assert (2, 3) == asyncio.run(scenario())
 
 
+class Told:
+    """Notes which traces are still needed when they are scored, and which are done with."""
+
+    def __init__(self) -> None:
+        self.needed: list[int] = []
+        self.not_needed: list[int] = []
+
+    def scored(self, trace_id: bytes) -> None:
+        """Note it."""
+        self.needed.append(trace_id[-1])
+
+    def done(self, trace_id: bytes) -> None:
+        """Note it."""
+        self.not_needed.append(trace_id[-1])
+
+
 def test_a_span_that_came_before_its_trace_was_scored_is_not_done_with_it(tmp_path: Path) -> None:
     """It belongs to a revision: scoring what was closed before it leaves its request where it is."""
     text = configuration(tmp_path, "traces: {num_traces: 1, trace_timeout: 1h}")
     spans = [simple_span(1, 2, parent_span_id=PARENT), simple_span(2, 2, parent_span_id=PARENT)]
     late = simple_span(1, 3, parent_span_id=PARENT)
 
-    async def scenario() -> tuple[list[int], int]:
+    async def scenario() -> tuple[list[int], list[int], int]:
         first = Stored(text)
         await first.durability.replay(first.intake)
         first.live.rest()
         for span in (*spans, late):  # each closes the trace before; nothing is scored yet
             await first.intake.traces(request_of(span).SerializeToString(), Encoding.PROTOBUF)
-        scored: list[int] = []
-        tell = first.engine.on_scored
-        first.engine.on_scored = lambda trace: (scored.append(trace.trace_id[-1]), tell(trace))[0]
+        told = Told()
+        first.live.ledger.tell(told)
         first.engine.work(math.inf)
         await first.end()
         second = Stored(text)
         await second.durability.replay(second.intake)
         await second.end()
-        return scored, second.engine.counts().received
+        return told.needed, told.not_needed, second.engine.counts().received
 
-    assert ([1, 2], 2) == asyncio.run(scenario())
+    assert ([1], [2], 2) == asyncio.run(scenario())

@@ -53,10 +53,10 @@ class Kept:
         self._writes: dict[int, int] = {}
         closed = {
             found.trace_id: found.sequence
-            for found in self.storage.closed_traces()
-            if found.sequence >= self.storage.first_request
+            for found in self.storage.earlier.closed_traces()
+            if found.sequence >= self.storage.earlier.first_request
         }
-        for found in self.storage.requests():
+        for found in self.storage.earlier.requests():
             traces = [number for number in traces_of(found.body) if closed.get(trace_id(number), 0) < found.sequence]
             self.storage.hold(found.place, _spans(traces), len(traces_of(found.body)))
             self.open.update(traces)

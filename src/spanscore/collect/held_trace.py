@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import EMPTY, Attributes, Span
+from spanscore.model import Attributes, Span
 
 SpanKey: TypeAlias = bytes | tuple[bytes, int]
 
@@ -36,13 +36,13 @@ class HeldTrace:
     """Counts the openings of all traces; an older trace has the lower number."""
     first_at: float
     last_at: float
+    resource: Attributes
+    """Of the span added last: its size is in that of the trace."""
     check_at: float = math.inf
     """When to look whether the trace is due; never later than it is."""
     spans: dict[SpanKey, Span] = field(default_factory=dict)
     """In the order of arrival, by span id; further versions of a span by (span id, version)."""
     size: int = 0
-    resource: Attributes = field(default_factory=lambda: EMPTY)
-    """Of the span added last: its size is in that of the trace."""
     root_ended_at: float | None = None
     awaited: set[bytes] | None = None
     """Ids of the spans that were announced and have not ended."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
 from itertools import count, islice, repeat
 from typing import Final
 
+from spanscore.collect.counts import Counts
 from spanscore.collect.deadlines import Deadlines
 from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
 from spanscore.collect.remembered import ClosedTraces, LateReason
@@ -20,34 +20,8 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.model import EMPTY, CloseReason, SharedAttributes, Span, Trace
 
 _PROBATION_SHARE: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """What has become of every span and trace so far.
-
-    Always `received == in_closed + live + sum(late.values()) + sum(dropped.values())`. Spans that a receiver refuses
-    do not come to the table; they are the receiver's to count.
-    """
-
-    received: int = 0
-    in_closed: int = 0
-    """Spans in closed traces, except those that a revision added: they are late."""
-    live: int = 0
-    """Spans that wait in open traces for their first closing, or for the next revision."""
-    late: Mapping[LateReason, int] = field(default_factory=dict)
-    dropped: Mapping[DropReason, int] = field(default_factory=dict)
-    conflicts: int = 0
-    """Spans kept beside a different span with the same id; they are counted above like any other."""
-    open_traces: int = 0
-    closed: Mapping[CloseReason, int] = field(default_factory=dict)
-    """Traces, by the reason of their first closing."""
-    revisions: int = 0
-    """Closings after the first, of all traces."""
-    held_spans: int = 0
-    """Spans of closed traces that are held for a revision; a trace closed by a limit counts as one."""
-    held_bytes: int = 0
-    """Size of all spans in memory, of open and of closed traces."""
+_AT_ITS_END: Final = frozenset({CloseReason.TIMED_OUT, CloseReason.SHUTDOWN})
+"""Where the root has ended, that is why."""
 
 
 class TraceTable:
@@ -89,6 +63,10 @@ class TraceTable:
         self._dropped: Counter[DropReason] = Counter()
         self._closed: Counter[CloseReason] = Counter()
 
+    def reload(self, is_root: Callable[[Span], bool]) -> None:
+        """Have other spans complete their traces from now on."""
+        self._is_root = is_root
+
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
     ) -> list[Trace]:
@@ -100,7 +78,7 @@ class TraceTable:
             sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None where it is not known.
             close_due: close the traces that are due too; if not, `expire` is to be called.
         """
-        now = self._advance(now)
+        self._now = now = max(self._now, now)
         established, is_root = self._established, self._is_root
         span_limit, max_trace_bytes = self._settings.span_limit, self._settings.max_trace_bytes
         added = added_bytes = 0
@@ -136,7 +114,8 @@ class TraceTable:
         self._received += len(spans)
         self._live += added
         self._live_bytes += added_bytes
-        self._shed()
+        if self._live_bytes + self._past.size > self._settings.max_bytes:
+            self._shed()
         return self._close_due() if close_due else self._taken()
 
     def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
@@ -145,7 +124,7 @@ class TraceTable:
         A trace then waits for its announced spans: up to `trace_timeout_s` after its last span where the root has
         ended, up to `max_trace_age_s` where it has not. Nothing needs to be announced.
         """
-        now = self._advance(now)
+        self._now = now = max(self._now, now)
         trace = self._find(trace_id)
         if trace is None and trace_id not in self._past:
             trace = self._open(trace_id)
@@ -163,7 +142,8 @@ class TraceTable:
             now: what time it is.
             most: look at so many at most, of which some may not be due yet; None looks at all.
         """
-        self._past.forget(self._advance(now), most)
+        self._now = max(self._now, now)
+        self._past.forget(self._now, most)
         return self._close_due(most)
 
     def is_due(self, now: float) -> bool:
@@ -175,18 +155,11 @@ class TraceTable:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
         return self._deadlines.next()
 
-    def close(self, trace_id: bytes) -> Trace | None:
-        """Close a trace that the caller knows to be complete; None when it is not open."""
+    def close(self, trace_id: bytes, reason: CloseReason = CloseReason.SHUTDOWN) -> Trace | None:
+        """Close a trace that the caller knows to be complete, or has no room for; None when it is not open."""
         trace = self._find(trace_id)
         if trace is not None:
-            self._close(trace, _reason(trace, CloseReason.SHUTDOWN))
-        return next(iter(self._taken()), None)
-
-    def evict(self, trace_id: bytes) -> Trace | None:
-        """Close a trace because there is no room for it elsewhere; None when it is not open."""
-        trace = self._find(trace_id)
-        if trace is not None:
-            self._close(trace, CloseReason.EVICTED)
+            self._close(trace, reason)
         return next(iter(self._taken()), None)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
@@ -200,7 +173,7 @@ class TraceTable:
 
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace is open."""
-        return self._find(trace_id) is not None
+        return trace_id in self._established or trace_id in self._probation
 
     def ended(self) -> list[bytes]:
         """Return the open traces whose root has ended, the oldest first."""
@@ -209,7 +182,7 @@ class TraceTable:
     def drain(self) -> list[Trace]:
         """Close every trace, the oldest first: as `root_ended` where the root has ended, else as `shutdown`."""
         for trace in list(self._deadlines):
-            self._close(trace, _reason(trace, CloseReason.SHUTDOWN))
+            self._close(trace, CloseReason.SHUTDOWN)
         return self._taken()
 
     def remember(self, trace_id: bytes) -> None:
@@ -231,10 +204,6 @@ class TraceTable:
             held_spans=self._past.spans,
             held_bytes=self._live_bytes + self._past.size,
         )
-
-    def _advance(self, now: float) -> float:
-        self._now = max(self._now, now)
-        return self._now
 
     def _find(self, trace_id: bytes) -> HeldTrace | None:
         return self._established.get(trace_id) or self._probation.get(trace_id)
@@ -259,7 +228,7 @@ class TraceTable:
 
     def _open(self, trace_id: bytes) -> HeldTrace:
         self._make_room()
-        trace = HeldTrace(trace_id, next(self._numbers), self._now, self._now)
+        trace = HeldTrace(trace_id, next(self._numbers), self._now, self._now, EMPTY)
         self._probation[trace_id] = trace
         self._deadlines.set(trace, self._now + self._first_check_s)
         return trace
@@ -309,7 +278,7 @@ class TraceTable:
             if due_at > trace.check_at:
                 self._deadlines.set(trace, due_at)
             else:
-                self._close(trace, _reason(trace, CloseReason.TIMED_OUT))
+                self._close(trace, CloseReason.TIMED_OUT)
         return self._taken()
 
     def _close_full(self, trace: HeldTrace, span: Span) -> None:
@@ -326,6 +295,8 @@ class TraceTable:
             del self._probation[trace.trace_id]
 
     def _close(self, trace: HeldTrace, reason: CloseReason) -> None:
+        if trace.root_ended_at is not None and reason in _AT_ITS_END:
+            reason = CloseReason.ROOT_ENDED
         self._take_out(trace)
         if not trace.spans:  # it was only announced: nothing to score, and nothing that could be late
             return
@@ -355,7 +326,3 @@ class TraceTable:
     def _taken(self) -> list[Trace]:
         closings, self._closings = self._closings, []
         return closings
-
-
-def _reason(trace: HeldTrace, otherwise: CloseReason) -> CloseReason:
-    return otherwise if trace.root_ended_at is None else CloseReason.ROOT_ENDED

@@ -32,6 +32,9 @@ class OtlpMetrics:
         source = MetricsSource(self.sums, resource(), preferred, time.time_ns())
         self._export: Final = MetricExport(source, exporter, metric_interval_s())
 
+    at_most_once: Final = True
+    """What was counted before a crash is not counted again after it."""
+
     @property
     def outbox(self) -> Outbox:
         """What is on its way."""

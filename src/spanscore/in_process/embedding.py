@@ -20,7 +20,7 @@ from spanscore.emitters.log_events import LogEvents
 from spanscore.emitters.otel_metrics import OtelMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.emitters.span_events import SpanEvents
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Owner
 from spanscore.in_process.not_started import NotStarted
 from spanscore.instruments.own import EXPORT_FAILURES
 from spanscore.metrics.exposition import Exposition, MetricsServer
@@ -74,6 +74,7 @@ def process_engine(
     config: Config,
     tracer_provider: TracerProvider | None = None,
     *,
+    owner: Owner | None = None,
     is_fork: bool = False,
     catch_up: Callable[[float], object] | None = None,
 ) -> Engine:
@@ -86,6 +87,7 @@ def process_engine(
     Args:
         config: what `for_process` returned.
         tracer_provider: makes the span that carries the scores, where there is one; by default the global one.
+        owner: to whom the engine belongs, on a thread of its own; None where it is the caller's.
         is_fork: the parent process serves the metrics page; this one scores without.
         catch_up: scores what is waiting, within so many seconds: called from another thread before the application's
             meter provider collects for the last time.
@@ -109,9 +111,10 @@ def process_engine(
     if config.annotate == "child_span":
         emitters["span_events"] = SpanEvents(tracer_provider)
     telemetry = Telemetry(sinks)
-    pipeline = wiring.pipeline(config)
+    # On a thread of our own no interrupt is the user's.
+    pipeline = wiring.pipeline(config) if owner is None else wiring.pipeline(config, passed_on=())
     table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
-    engine = Engine(table, pipeline, emitters, time.monotonic, telemetry.measure)
+    engine = Engine(table, pipeline, emitters, time.monotonic, replace(owner or Owner(), measure=telemetry.measure))
     telemetry.watch(engine)
     for emitter in emitters.values():
         if isinstance(emitter, Handover | NotStarted):

@@ -69,8 +69,8 @@ class ScoringSpanProcessor(SpanProcessor):
         settings = embedding.for_process(embedding.configured(config), root_takes_events=wraps is not None)
         process = os.getpid()
         self._runtime: Final = Runtime(
-            lambda: embedding.process_engine(
-                settings, tracer_provider, is_fork=os.getpid() != process, catch_up=self._catch_up
+            lambda owner: embedding.process_engine(
+                settings, tracer_provider, owner=owner, is_fork=os.getpid() != process, catch_up=self._catch_up
             ),
             self._release if wraps is not None else None,
         )

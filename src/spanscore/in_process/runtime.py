@@ -7,22 +7,21 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import get_ident
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Listener, Owner
 from spanscore.in_process.drops import Drops
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook
 from spanscore.in_process.forks import in_forked_child
-from spanscore.model import Report, Span
-from spanscore.sdk.identity import SCOPE
+from spanscore.in_process.worker import Action, Item, OnScored, Worker
 from spanscore.sdk.spans import Converter, is_of_an_export
 from spanscore.wording.faults import fault
 
@@ -33,17 +32,12 @@ _IDLE_S: Final = 1.0
 _HUNG_S: Final = 1.0
 _LOGGER: Final = logging.getLogger(__name__)
 
-_Item: TypeAlias = ReadableSpan | SpanContext
-"""A span that has ended, or the context of one that has begun."""
-
-_Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
-
 
 @dataclass(slots=True)
 class _Request:
     """Something the worker is asked to do, and whether it managed."""
 
-    action: _Action
+    action: Action
     deadline: float
     done: threading.Event = field(default_factory=threading.Event)
     complete: bool = False
@@ -72,8 +66,8 @@ class Runtime:
 
     def __init__(
         self,
-        make_engine: Callable[[], Engine],
-        on_scored: Callable[[bytes, Sequence[Report]], None] | None = None,
+        make_engine: Callable[[Owner], Engine],
+        on_scored: OnScored | None = None,
         capacity: int = QUEUE_CAPACITY,
     ) -> None:
         self._make_engine: Final = make_engine
@@ -81,16 +75,15 @@ class Runtime:
         self._capacity: Final = capacity
         self._half_full: Final = capacity // 2
         self._converted: Final = Converter()
-        self._engine: Engine | None = None
         self._closed = False
         self._reset()
-        self._adopt(make_engine())
+        self._worker.begin()
         in_forked_child(self._forget)
 
     @property
     def engine(self) -> Engine | None:
         """The engine of this process; None in a forked child until its first span."""
-        return self._engine
+        return self._worker.engine
 
     @property
     def has_begun(self) -> bool:
@@ -139,7 +132,7 @@ class Runtime:
         self._closed = True
         self._room = 0
         if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
-            return self._engine is None or self._engine.close(timeout_s)
+            return self.engine is None or self.engine.close(timeout_s)
         is_all_out = self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
         if not is_all_out:
             _LOGGER.warning("spanscore: the end came before all scores were sent")
@@ -148,10 +141,9 @@ class Runtime:
     def _forget(self) -> None:
         """Forget the parent's thread, queue and traces. Nothing else: in a fork hook any lock may be held by nobody."""
         self._reset()
-        self._engine = None
 
     def _reset(self) -> None:
-        self._pending: deque[_Item] = deque()
+        self._pending: deque[Item] = deque()
         self._room = 0  # until there is a worker, and again when there is none: one comparison tells all
         self._is_urgent = False
         self._is_waiting = False
@@ -159,22 +151,14 @@ class Runtime:
         self._wake: SimpleQueue[_Request | None] = SimpleQueue()
         self._starting = threading.Lock()
         self._exit_hook = ExitHook(self._end)
-        self._finished: list[bytes] = []
-        self._reports: list[Report] = []
         self._drops = Drops(("queue_full", "shut_down"))
+        self._worker = Worker(self._engine_for, self._converted, lambda: self._wake.put(None), self._on_scored)
         self._thread: threading.Thread | None = None
         self.thread_id: int | None = None
         """The worker thread, None while there is none."""
 
-    def _adopt(self, engine: Engine) -> Engine:
-        engine.tallies.dropped = self._drops
-        engine.on_answer = lambda: self._wake.put(None)
-        engine.on_scored = lambda trace: self._finished.append(trace.trace_id)
-        engine.pipeline.passed_on = (
-            engine.pipeline.reader.passed_on
-        ) = ()  # on our own thread no interrupt is the user's
-        self._engine = engine
-        return engine
+    def _engine_for(self, listener: Listener) -> Engine:
+        return self._make_engine(Owner(listener=listener, dropped=self._drops))
 
     def _root_ended(self, root: ReadableSpan) -> bool:
         if root.parent is None and is_of_an_export():
@@ -224,7 +208,7 @@ class Runtime:
             began = time.monotonic()
             self._is_hung = not self._ask("score all", EXIT_S) and time.monotonic() - began >= EXIT_S
 
-    def _ask(self, action: _Action, timeout_s: float) -> bool:
+    def _ask(self, action: Action, timeout_s: float) -> bool:
         if self._thread is None:
             self._start()
         if self._thread is None or not self._thread.is_alive():
@@ -244,10 +228,10 @@ class Runtime:
             request = self._next(rest_s)
             rest_s = _SOON_S if self._pending else min(_IDLE_S, 2 * rest_s)
             try:
-                engine = self._engine or self._adopt(self._make_engine())
-                self._step(engine)
+                self._worker.step(self._pending)
                 if request is not None:
-                    running = self._answer(engine, request)
+                    running = request.action != "close"
+                    request.complete = self._worker.do(request.action, request.deadline)
             except BaseException as error:  # noqa: BLE001 - whatever it is, the traces that follow are to be scored
                 _LOGGER.error("spans could not be scored: %s", fault(error))  # noqa: TRY400 - see fault
                 running = request is None or request.action != "close"
@@ -258,7 +242,7 @@ class Runtime:
     def _next(self, rest_s: float) -> _Request | None:
         """Wait for a span that may complete a trace or a request, at most until a trace is due."""
         self._is_waiting = True
-        due = self._engine.next_due() if self._engine is not None else None
+        due = self.engine.next_due() if self.engine is not None else None
         wait_s = rest_s if due is None else min(rest_s, max(0.0, due - time.monotonic()))
         try:
             return self._wake.get(timeout=0.0 if self._is_urgent else wait_s)
@@ -266,66 +250,3 @@ class Runtime:
             return None
         finally:
             self._is_waiting = self._is_urgent = False
-
-    def _step(self, engine: Engine) -> None:
-        began, ended = self._taken()
-        for trace_id, span_id in began:
-            self._reports += engine.started(trace_id, span_id)
-        self._reports += engine.add(ended) if ended else ()
-        self._reports += engine.expire()
-        if self._on_scored is not None:
-            roots = {span.trace_id for span in ended if not span.parent_span_id or span.parent_is_remote}
-            self._finished += [trace_id for trace_id in roots if not engine.is_open(trace_id)]
-        self._tell()
-
-    def _tell(self) -> None:
-        finished, self._finished = self._finished, []
-        reports, self._reports = self._reports, []
-        if self._on_scored is None:
-            return
-        by_trace: dict[bytes, list[Report]] = {trace_id: [] for trace_id in finished}
-        for report in reports:
-            by_trace.setdefault(report.trajectory.trace_id, []).append(report)
-        for trace_id, found in by_trace.items():
-            self._on_scored(trace_id, found)
-
-    def _taken(self) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
-        """Take what waits: the ids of the spans that still run, and the spans that have ended."""
-        pending, converted = self._pending, self._converted
-        began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
-        ended: list[Span] = []
-        for _ in range(len(pending)):
-            item = pending.popleft()
-            context = item if isinstance(item, SpanContext) else item.context
-            if context is None or not context.trace_flags.sampled:
-                continue
-            ids = context.trace_id, context.span_id
-            if isinstance(item, SpanContext):
-                began[ids] = ids[0].to_bytes(16, "big"), ids[1].to_bytes(8, "big")
-                continue
-            began.pop(ids, None)
-            scope = item.instrumentation_scope
-            if scope is None or scope.name != SCOPE:
-                ended.append(converted(item))
-        return list(began.values()), ended
-
-    def _answer(self, engine: Engine, request: _Request) -> bool:
-        def left_s() -> float:
-            return max(0.0, request.deadline - time.monotonic())
-
-        if request.action == "catch up":
-            self._reports += engine.drain_ended(request.deadline)
-        elif request.action != "flush":
-            self._reports += engine.drain()
-        self._reports += engine.settle_all(left_s())
-        self._tell()
-        match request.action:
-            case "catch up":
-                request.complete = True
-            case "flush" | "score all":
-                request.complete = engine.flush(left_s())
-            case "close":
-                request.complete = engine.close(left_s())
-            case _:
-                assert_never(request.action)
-        return request.action != "close"

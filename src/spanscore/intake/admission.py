@@ -47,7 +47,12 @@ class Held:
         Raises:
             Unavailable: all requests together hold too much.
         """
-        await self._admission.reserve(size, self.size + size, self._reader)
+        admission = self._admission
+        if size > admission.free_bytes:
+            await admission.readers.displace(size - admission.free_bytes, self.size + size, self._reader)
+        if size > admission.free_bytes:
+            raise admission.refusal(Busy.MEMORY)
+        admission.free_bytes -= size
         self.size += size
         if self._reader is not None:
             self._reader.received += size
@@ -78,8 +83,24 @@ class Held:
         Raises:
             Unavailable: too many others have theirs, or wait.
         """
-        await self._admission.take_turn()
+        turns = self._admission.turns
+        if turns.locked():
+            await self._wait()
+        else:
+            await turns.acquire()
         self.has_turn = True
+
+    async def _wait(self) -> None:
+        now, turns = asyncio.get_running_loop().time, self._admission.turns
+        until = now() + self._admission.wait_s
+        try:
+            async with asyncio.timeout_at(until):
+                await turns.acquire()
+        except TimeoutError:
+            raise self._admission.refusal(Busy.REQUESTS) from None
+        if now() > until:  # the loop had no time to say so before: who waited that long may have given up
+            turns.release()
+            raise self._admission.refusal(Busy.REQUESTS)
 
 
 class Admission:
@@ -92,6 +113,7 @@ class Admission:
         max_bytes: how much of them is in memory.
         wait_s: how long a request waits before its sender is sent away.
         delay: how long senders should wait that are sent away.
+        trouble: says why nothing can be taken now, whatever it is.
     """
 
     def __init__(
@@ -101,17 +123,17 @@ class Admission:
         max_bytes: int = _MAX_BYTES,
         wait_s: float = _WAIT_S,
         delay: RetryDelay | None = None,
+        trouble: Callable[[], Busy | None] | None = None,
     ) -> None:
         self.requests: Final = RequestCounts()
         """What became of requests; those who answer them count too."""
         self.refusal_log: Final = RefusalLog()
-        self.trouble: Callable[[], Busy | None] = lambda: None
-        """Says why nothing can be taken now, whatever it is."""
-        self._turns = asyncio.Semaphore(max_requests)
+        self._trouble: Final = trouble
+        self.turns: Final = asyncio.Semaphore(max_requests)
         self.free_bytes = max_bytes
         """How much may still be received."""
         self.readers: Final = Readers(max_bytes, wait_s)
-        self._wait_s = wait_s
+        self.wait_s: Final = wait_s
         self._delay = delay or RetryDelay()
         self._closed = False
 
@@ -136,7 +158,7 @@ class Admission:
         Raises:
             Unavailable: not now.
         """
-        trouble = Busy.SHUTTING_DOWN if self._closed else self.trouble()
+        trouble = Busy.SHUTTING_DOWN if self._closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
         held = Held(self)
@@ -145,36 +167,7 @@ class Admission:
         finally:
             self.free_bytes += held.size
             if held.has_turn:
-                self._turns.release()
-
-    async def take_turn(self) -> None:
-        """Wait for a turn; `request` gives it back.
-
-        Raises:
-            Unavailable: none became free.
-        """
-        if self._turns.locked():
-            await self._wait()
-        else:
-            await self._turns.acquire()
-
-    async def reserve(self, size: int, wanted: int, reader: Reader | None = None) -> None:
-        """Take memory for a request, which then has as much as is wanted; `request` gives it back.
-
-        Args:
-            size: how much.
-            wanted: how much it then has.
-            reader: the request, where it is being read.
-
-        Raises:
-            Unavailable: there is none left.
-            GaveWay: it has to go itself; `Held.reading` makes that Unavailable.
-        """
-        if size > self.free_bytes:
-            await self.readers.displace(size - self.free_bytes, wanted, reader)
-        if size > self.free_bytes:
-            raise self.refusal(Busy.MEMORY)
-        self.free_bytes -= size
+                self.turns.release()
 
     def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
         """Count a request that is not taken, and return what to tell its sender.
@@ -186,15 +179,3 @@ class Admission:
         """
         self.requests.refused[why.value] += 1
         return Unavailable(why, told or why.told, self._delay.current() if has_begun else self._delay.next())
-
-    async def _wait(self) -> None:
-        now = asyncio.get_running_loop().time
-        until = now() + self._wait_s
-        try:
-            async with asyncio.timeout_at(until):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise self.refusal(Busy.REQUESTS) from None
-        if now() > until:  # the loop had no time to say so before: who waited that long may have given up
-            self._turns.release()
-            raise self.refusal(Busy.REQUESTS)

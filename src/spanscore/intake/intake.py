@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
+from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
@@ -51,7 +53,15 @@ class Answer(NamedTuple):
 
 
 class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
-    """The next receiver does not keep up: the sender should send the request again later."""
+    """A request cannot be taken now: the sender should send it again later.
+
+    Args:
+        why: who does not keep up.
+    """
+
+    def __init__(self, why: Busy = Busy.DOWNSTREAM) -> None:
+        super().__init__(why.told)
+        self.why = why
 
 
 class Request(NamedTuple):
@@ -101,13 +111,24 @@ class Keep(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What is behind an intake."""
+
+    take: Take
+    has_room: Callable[[int], bool] | None = None
+    """Says whether a request with so many spans can be taken now; without it, one always can."""
+    keep: Keep | None = None
+    """Keeps requests with spans; without it nothing outlives the process."""
+
+
 class Intake:
     """Decodes requests and hands on what they hold. A request is taken as a whole, or not at all.
 
     Belongs to one event loop. Decoding gives way to others in it, so that requests overtake each other.
 
     Args:
-        take: takes the spans.
+        behind: takes the spans.
         refused: where refused spans are counted, by reason.
         wanted: the attributes to keep of spans that have a parent in their process; None keeps all.
         spans_onward: sends the received spans on.
@@ -116,20 +137,17 @@ class Intake:
 
     def __init__(
         self,
-        take: Take,
+        behind: Behind,
         refused: Counter[str] | None = None,
         *,
         wanted: WantedAttributes | None = None,
         spans_onward: Onward | None = None,
         others_onward: Onward | None = None,
     ) -> None:
-        self.wanted = wanted
-        """May be replaced at any time; what was decoded stays as it is."""
-        self.keep: Keep | None = None
-        """Keeps requests with spans; without it nothing outlives the process. To be set before the first request."""
-        self.admit: Callable[[int], None] = lambda _spans: None
-        """Raises Unavailable where a request with so many spans cannot be taken now. May be replaced like `keep`."""
-        self._take = take
+        self._wanted = wanted
+        self._keep: Final = behind.keep
+        self._has_room: Final = behind.has_room
+        self._take: Final = behind.take
         self._refused: Counter[str] = Counter() if refused is None else refused
         self._spans_onward = spans_onward
         self._others_onward = others_onward
@@ -141,13 +159,17 @@ class Intake:
         """Whether metrics and logs are taken too."""
         return self._others_onward is not None
 
+    def reload(self, wanted: WantedAttributes) -> None:
+        """Keep other attributes from now on; what was decoded stays as it is."""
+        self._wanted = wanted
+
     async def traces(self, body: bytes, encoding: Encoding) -> Answer:
         """Take a trace request; it may be acknowledged when `stored` has returned.
 
         Raises:
             MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
-            NoRoom: it cannot be sent on now.
-            Unavailable: it cannot be taken or kept now.
+            NoRoom: it cannot be taken, or sent on, now.
+            Unavailable: it cannot be kept now.
             TooLarge: it can never be kept.
         """
         return self.accept(await self.decode(body, encoding))
@@ -157,12 +179,12 @@ class Intake:
 
         Raises:
             MalformedRequest: it cannot be decoded.
-            NoRoom: it cannot be sent on now.
-            Unavailable: it cannot be taken now.
+            NoRoom: it cannot be taken, or sent on, now.
         """
-        self.admit(len(body) // _USUAL_SPAN)  # before what may take long, and for nothing
+        if self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
+            raise NoRoom(Busy.REQUESTS)  # before what may take long, and for nothing
         async with self._lanes.of(len(body)):
-            decoded = await in_slices(_decoding(body, encoding, self.wanted))
+            decoded = await in_slices(_decoding(body, encoding, self._wanted))
             onward = b""
             if decoded.spans and self._spans_onward is not None:
                 if not self._spans_onward.has_room(len(body)):  # as above
@@ -175,17 +197,18 @@ class Intake:
 
         Raises:
             MalformedRequest: every span in it was refused.
-            NoRoom: it cannot be sent on now.
-            Unavailable: it cannot be taken or kept now.
+            NoRoom: it cannot be taken, or sent on, now.
+            Unavailable: it cannot be kept now.
             TooLarge: it can never be kept.
         """
         body, encoding, decoded, onward = request
         if decoded.spans:
-            self.admit(len(decoded.spans))
+            if self._has_room is not None and not self._has_room(len(decoded.spans)):
+                raise NoRoom(Busy.REQUESTS)
             if self._spans_onward is not None and not self._spans_onward.has_room(len(body)):
                 raise NoRoom
-            if self.keep is not None:
-                self.keep.put(body, encoding)
+            if self._keep is not None:
+                self._keep.put(body, encoding)
             if self._spans_onward is not None:
                 self._spans_onward.take(onward)
             self._take(decoded.spans, decoded.sizes)
@@ -202,8 +225,8 @@ class Intake:
         Raises:
             Unavailable: it is not, and should be sent again.
         """
-        if self.keep is not None:
-            await self.keep.stored()
+        if self._keep is not None:
+            await self._keep.stored()
 
     async def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> TakenAgain:
         """Send on the wanted spans of a request that was taken before a restart, and return them.
@@ -216,7 +239,7 @@ class Intake:
         Raises:
             MalformedRequest: it cannot be decoded.
         """
-        decoded = await in_slices(_decoding(body, encoding, self.wanted))
+        decoded = await in_slices(_decoding(body, encoding, self._wanted))
         wanted = [each for each in zip(decoded.spans, decoded.sizes, strict=True) if is_wanted(each[0].trace_id)]
         spans = [span for span, _ in wanted]
         if spans and self._spans_onward is not None:

@@ -96,7 +96,9 @@ class Readers:
         if set_aside:
             await self._wait_for_room(set_aside)
         reader = Reader(asyncio.get_running_loop().time())
-        self._enter(reader, set_aside)
+        self._readers.append(reader)
+        if set_aside:
+            self._places.append(reader)
         try:
             async with asyncio.timeout(timeout_s) as reader.limit:
                 yield reader
@@ -105,7 +107,12 @@ class Readers:
                 raise GaveWay(has_begun=True) from None
             raise
         finally:
-            self._leave(reader, set_aside)
+            self._readers.remove(reader)
+            self._left.set()
+            if set_aside:
+                self._places.remove(reader)
+                self._free += set_aside
+                self._wake()
 
     async def displace(self, size: int, wanted: int, asker: Reader | None = None) -> None:
         """Take at least that much memory from others, and return when they have given it back. It may be less.
@@ -149,19 +156,6 @@ class Readers:
         large = [reader for reader in holding if reader.received > share]
         large.sort(key=lambda reader: reader.received, reverse=True)
         return list(dict.fromkeys(slow + large))
-
-    def _enter(self, reader: Reader, set_aside: int) -> None:
-        self._readers.append(reader)
-        if set_aside:
-            self._places.append(reader)
-
-    def _leave(self, reader: Reader, set_aside: int) -> None:
-        self._readers.remove(reader)
-        self._left.set()
-        if set_aside:
-            self._places.remove(reader)
-            self._free += set_aside
-            self._wake()
 
     def _has_room(self, size: int) -> bool:
         return self._free >= size or not self._places  # one is always read, however large it may be

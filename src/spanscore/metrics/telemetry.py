@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias
 
+from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
-from spanscore.collect.table import Counts
+from spanscore.contracts import Outgoing, SendsInBackground
 from spanscore.engine import Engine
 from spanscore.instruments.instrument import Instrument, InstrumentKind
 from spanscore.instruments.own import (
@@ -47,39 +48,6 @@ class Sink(Protocol):
 
     def observe(self, instrument: Instrument, read: Read) -> None:
         """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
-        ...
-
-
-class Queue(Protocol):
-    """A queue with a bound."""
-
-    @property
-    def size(self) -> int:
-        """Items in it."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """Items that fit."""
-        ...
-
-
-class Outgoing(Queue, Protocol):
-    """What an emitter has on its way."""
-
-    @property
-    def failures(self) -> Mapping[str, int]:
-        """What could not be sent, by why."""
-        ...
-
-
-@runtime_checkable
-class SendsInBackground(Protocol):
-    """An emitter that queues."""
-
-    @property
-    def outbox(self) -> Outgoing | None:
-        """What is on its way; None where it is not the emitter's own."""
         ...
 
 
@@ -123,12 +91,12 @@ class Telemetry:
             outbox = emitter.outbox if isinstance(emitter, SendsInBackground) else None
             if outbox is not None:
                 self.watch_queue(name, outbox)
-                self.observe(EXPORT_FAILURES, partial(_failures, name, outbox))
 
-    def watch_queue(self, name: str, queue: Queue) -> None:
-        """Show how full a queue is."""
-        self.observe(QUEUE_SIZE, lambda: {(name,): queue.size})
-        self.observe(QUEUE_CAPACITY, lambda: {(name,): queue.capacity})
+    def watch_queue(self, name: str, outbox: Outgoing) -> None:
+        """Show how full a queue is, and what of it could not be sent."""
+        self.observe(QUEUE_SIZE, lambda: {(name,): outbox.size})
+        self.observe(QUEUE_CAPACITY, lambda: {(name,): outbox.capacity})
+        self.observe(EXPORT_FAILURES, partial(_failures, name, outbox))
 
     def _total(self, instrument: Instrument) -> Numbers:
         total: dict[Values, float] = {}

@@ -20,7 +20,9 @@ class DialectReader:
     spans. Their readings are joined by `spanscore.contracts.Precedence`; ties go by the order given here.
     """
 
-    def __init__(self, dialects: Iterable[Dialect]) -> None:
+    def __init__(
+        self, dialects: Iterable[Dialect], passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    ) -> None:
         self._dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
         self._by_attribute: Final[dict[str, int]] = {}
         self._by_scope: Final[dict[str, int]] = {}
@@ -28,8 +30,7 @@ class DialectReader:
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised, by its name and the type of the error. One that raises has said nothing."""
-        self.passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
-        """What is let pass, as it is not a dialect's; nothing on a thread that no user interrupts."""
+        self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
         for index, dialect in enumerate(self._dialects):
             self._index(1 << index, dialect)
         self._attributes: Final = frozenset(self._by_attribute)
@@ -84,7 +85,7 @@ class DialectReader:
         for dialect in dialects:
             try:
                 answer = getattr(dialect, method)(span)
-            except self.passed_on:
+            except self._passed_on:
                 raise
             except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
                 self.failures[_name(dialect), type(error).__name__] += 1

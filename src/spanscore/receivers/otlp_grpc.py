@@ -12,8 +12,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.door import Door
 from spanscore.intake.inflate import TooLarge
-from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
+from spanscore.intake.intake import Intake, NoValidSpan, OtherSignal
 from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
@@ -84,7 +85,7 @@ class OtlpGrpc:
         if max_request_size < 1:  # to gRPC a negative number means that there is no limit
             message = f"the largest request must have at least 1 byte, not {max_request_size!r}"
             raise ValueError(message)
-        self._services = _Services(intake, admission, tokens, _Reading(max_request_size, body_s))
+        self._services = _Services(intake, Door(_DOOR, intake, admission), tokens, _Reading(max_request_size, body_s))
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.max_receive_message_length", max_request_size)])
         self._server.add_generic_rpc_handlers((self._services, _health_checks(self._health)))
@@ -176,9 +177,8 @@ class _Services(grpc.GenericRpcHandler):
     whether it is wanted.
     """
 
-    def __init__(self, intake: Intake, admission: Admission, tokens: BearerTokens | None, reading: _Reading) -> None:
-        self._intake = intake
-        self._admission = admission
+    def __init__(self, intake: Intake, door: Door, tokens: BearerTokens | None, reading: _Reading) -> None:
+        self._door = door
         self._tokens = tokens
         self._reading = reading
         self._under_way = 0
@@ -217,20 +217,17 @@ class _Services(grpc.GenericRpcHandler):
             context.add_done_callback(self._done)  # type: ignore[arg-type]  # typed as a class that nothing is
             try:
                 if self.is_closed:
-                    raise self._admission.refusal(Busy.SHUTTING_DOWN)
-                async with self._admission.request() as held:
+                    raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
+                async with self._door.admission.request() as held:
                     body = await self._read(context, held)
-                    await held.turn()
-                    answer = await self._hand_over(signal, body)
-                    await self._intake.stored()
-                self._admission.requests.accept(is_empty=answer.is_empty)
+                    answer = await self._door.hand_in(held, signal, body, Encoding.PROTOBUF)
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
-                self._count(Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED)
+                self._door.refused(Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED)
                 status = (grpc.StatusCode.INVALID_ARGUMENT, str(error))
                 details = {_DETAILS: responses.status(responses.INVALID_ARGUMENT, str(error), violation=str(error))}
             except Unavailable as error:
-                self._admission.refusal_log.refused(_DOOR, error.why)
+                self._door.refused(error.why)
                 status = (grpc.StatusCode.UNAVAILABLE, str(error))
                 delay_s = error.retry_after_s
                 details = {
@@ -238,11 +235,11 @@ class _Services(grpc.GenericRpcHandler):
                     _RETRY_INFO: responses.retry_info(delay_s),
                 }
             except TooLarge as error:
-                self._count(Wrong.TOO_LARGE)
+                self._door.refused(Wrong.TOO_LARGE)
                 status = (grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
                 details = {}  # without RetryInfo it is not sent again
             except TimeoutError:
-                self._count(Wrong.TIMED_OUT)
+                self._door.refused(Wrong.TIMED_OUT)
                 status = (grpc.StatusCode.DEADLINE_EXCEEDED, "the request did not come in time")
                 details = {}
             return await _refuse(context, *status, details)
@@ -259,27 +256,8 @@ class _Services(grpc.GenericRpcHandler):
         await held.add(len(body))
         return body
 
-    async def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:
-        try:
-            if signal is None:
-                return await self._intake.traces(body, Encoding.PROTOBUF)
-            await self._intake.other(signal, body, Encoding.PROTOBUF)
-        except NoRoom as error:
-            raise self._admission.refusal(Busy.DOWNSTREAM) from error
-        except (MalformedRequest, TooLarge, Unavailable):
-            raise
-        except Exception as error:
-            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
-            _log.exception("a request could not be taken")
-            raise self._admission.refusal(Busy.FAULT) from error
-        return Answer()
-
-    def _count(self, wrong: Wrong) -> None:
-        self._admission.requests.refused[wrong.value] += 1
-        self._admission.refusal_log.refused(_DOOR, wrong)
-
     async def _turn_away(self, _requests: Any, context: _Context) -> bytes:
-        self._count(Wrong.UNAUTHENTICATED)
+        self._door.refused(Wrong.UNAUTHENTICATED)
         return await _refuse(context, grpc.StatusCode.UNAUTHENTICATED, responses.NOT_ALLOWED, {})
 
     def _done(self, *_: Any) -> None:

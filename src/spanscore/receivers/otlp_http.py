@@ -11,9 +11,10 @@ from typing import Final
 from aiohttp import HttpVersion11, web
 
 from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.door import Door
 from spanscore.intake.inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
-from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
-from spanscore.intake.requests import Busy, Wrong
+from spanscore.intake.intake import Intake, NoValidSpan, OtherSignal
+from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers import _responses as responses
@@ -87,8 +88,7 @@ class OtlpHttp:
     def __init__(
         self, intake: Intake, admission: Admission, settings: HttpSettings, tokens: BearerTokens | None = None
     ) -> None:
-        self._intake = intake
-        self._admission = admission
+        self._door = Door(_DOOR, intake, admission)
         self._settings = settings
         self._tokens = tokens
         self._too_large = f"the request is larger than {settings.max_request_size} bytes"
@@ -135,8 +135,7 @@ class OtlpHttp:
             answer = await self._take(request, encoding)
         except _Refused as refused:
             if refused.wrong is not None:
-                self._admission.requests.refused[refused.wrong.value] += 1
-                self._admission.refusal_log.refused(_DOOR, refused.wrong)
+                self._door.refused(refused.wrong)
             answer = refused.response(encoding)
         if origin is not None and origin in self._settings.allowed_origins:
             answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
@@ -160,16 +159,18 @@ class OtlpHttp:
             message = f"the Content-Type must be {' or '.join(_ENCODINGS)}"
             raise _Refused.unsupported(message)
         try:
-            async with self._admission.request() as held:
+            async with self._door.admission.request() as held:
                 async with held.reading():  # the connection limits the time
                     body = await self._body(request, held)
-                await held.turn()
-                answer = await self._hand_over(signal, body, encoding)
-                await self._intake.stored()
+                answer = await self._door.hand_in(held, signal, body, encoding)
+        except MalformedRequest as error:
+            wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
+            raise _Refused.malformed(str(error), wrong) from error
+        except TooLarge as error:
+            raise _Refused.too_large(str(error)) from error
         except Unavailable as unavailable:
-            self._admission.refusal_log.refused(_DOOR, unavailable.why)
+            self._door.refused(unavailable.why)
             raise _Refused.for_now(unavailable) from unavailable
-        self._admission.requests.accept(is_empty=answer.is_empty)
         return _response(_OK, responses.success(answer, encoding), encoding)
 
     def _is_from_a_foreign_page(self, request: web.BaseRequest) -> bool:
@@ -217,26 +218,6 @@ class OtlpHttp:
             raise _Refused.malformed(str(error)) from error
         except web.RequestPayloadError as error:
             raise _Refused.malformed(_CUT_OFF) from error
-
-    async def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
-        try:
-            if signal is None:
-                return await self._intake.traces(body, encoding)
-            await self._intake.other(signal, body, encoding)
-        except MalformedRequest as error:
-            wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
-            raise _Refused.malformed(str(error), wrong) from error
-        except NoRoom as error:
-            raise self._admission.refusal(Busy.DOWNSTREAM) from error
-        except TooLarge as error:
-            raise _Refused.too_large(str(error)) from error
-        except Unavailable:
-            raise
-        except Exception as error:
-            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
-            _log.exception("a request could not be taken")
-            raise self._admission.refusal(Busy.FAULT) from error
-        return Answer()
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ from spanscore.instruments.own import (
     KAFKA_RECORDS,
     KAFKA_UNCOMMITTED,
 )
-from spanscore.intake.intake import Intake, Take
+from spanscore.intake.intake import Behind, Intake
 from spanscore.kafka.records import KafkaSettings
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.otlp.encoding import Encoding
@@ -26,10 +26,12 @@ from spanscore.service.live_engine import LiveEngine
 _ENCODINGS: Final = {"otlp_proto": Encoding.PROTOBUF, "otlp_json": Encoding.JSON}
 
 
-class FromKafka:
-    """Reads the topic that a configuration names, and counts.
+def kafka_receiver(
+    config: Config, live: LiveEngine, intake: Callable[[Behind], Intake], telemetry: Telemetry
+) -> Kafka | None:
+    """Return what reads the topic that a configuration names, and counts; None where it names none.
 
-    Made in the event loop that serves.
+    To be called in the event loop that serves.
 
     Args:
         config: what `Config.for_serve` completed.
@@ -40,56 +42,26 @@ class FromKafka:
     Raises:
         ConfigError: the Kafka library is missing, or refuses the settings.
     """
-
-    def __init__(
-        self, config: Config, live: LiveEngine, intake: Callable[[Take], Intake], telemetry: Telemetry
-    ) -> None:
-        section = config.receivers.kafka if config.receivers is not None else None
-        assert section is not None  # noqa: S101 - asked for only where it is configured
-        self._partitions: Final = KafkaPartitions(live, intake, _ENCODINGS[section.encoding])
-        settings = KafkaSettings(
-            brokers=section.brokers,
-            topic=section.topic,
-            group_id=section.group_id,
-            dead_letter_topic=section.dead_letter_topic,
-            client={name: secret.reveal() for name, secret in section.settings.items()},
-        )
-        self._kafka: Final = Kafka(settings, self._partitions)
-        self._show(telemetry)
-
-    @property
-    def intake(self) -> Intake:
-        """What decodes records."""
-        return self._partitions.intake
-
-    @property
-    def state(self) -> str:
-        """`ok`, or why nothing can be read."""
-        return self._kafka.state
-
-    def start(self) -> None:
-        """Join the group and read."""
-        self._partitions.watch()
-        self._kafka.start()
-
-    async def rest(self) -> None:
-        """Read no more, and give up open traces: whoever reads their partitions next begins with them."""
-        await self._kafka.rest()
-
-    async def stop(self, timeout_s: float, *, all_sent: bool) -> None:
-        """Commit what was scored and sent, and leave the group."""
-        if not all_sent:
-            self._partitions.keep_unsent()
-        await self._kafka.stop(timeout_s)
-
-    def _show(self, telemetry: Telemetry) -> None:
-        counts, wrong_keys = self._kafka.counts, self._partitions.wrong_keys
-        telemetry.observe(KAFKA_RECORDS, lambda: {(): counts.records})
-        telemetry.observe(KAFKA_POISON, lambda: {(reason,): number for reason, number in dict(counts.poison).items()})
-        telemetry.observe(KAFKA_MISROUTED, lambda: {(reason,): number for reason, number in dict(wrong_keys).items()})
-        telemetry.observe(KAFKA_PARTITIONS, lambda: {(): counts.partitions})
-        telemetry.observe(KAFKA_LAG, lambda: {(): counts.lag})
-        telemetry.observe(KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
-        telemetry.observe(
-            KAFKA_COMMIT_FAILURES, lambda: {(name,): number for name, number in counts.commit_failures.items()}
-        )
+    section = config.receivers.kafka if config.receivers is not None else None
+    if section is None:
+        return None
+    partitions = KafkaPartitions(live, intake, _ENCODINGS[section.encoding])
+    settings = KafkaSettings(
+        brokers=section.brokers,
+        topic=section.topic,
+        group_id=section.group_id,
+        dead_letter_topic=section.dead_letter_topic,
+        client={name: secret.reveal() for name, secret in section.settings.items()},
+    )
+    kafka = Kafka(settings, partitions)
+    counts, wrong_keys = kafka.counts, partitions.wrong_keys
+    telemetry.observe(KAFKA_RECORDS, lambda: {(): counts.records})
+    telemetry.observe(KAFKA_POISON, lambda: {(reason,): number for reason, number in dict(counts.poison).items()})
+    telemetry.observe(KAFKA_MISROUTED, lambda: {(reason,): number for reason, number in dict(wrong_keys).items()})
+    telemetry.observe(KAFKA_PARTITIONS, lambda: {(): counts.partitions})
+    telemetry.observe(KAFKA_LAG, lambda: {(): counts.lag})
+    telemetry.observe(KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
+    telemetry.observe(
+        KAFKA_COMMIT_FAILURES, lambda: {(name,): number for name, number in counts.commit_failures.items()}
+    )
+    return kafka

@@ -6,20 +6,22 @@ import asyncio
 import logging
 from binascii import hexlify
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from functools import partial
+from typing import Final
 
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
-from spanscore.intake.intake import Intake, NoRoom, NoValidSpan, Request, Take
+from spanscore.contracts import HoldsSpansBack
+from spanscore.intake.intake import Behind, Intake, NoRoom, NoValidSpan
 from spanscore.kafka.records import Commit, PoisonRecord, Record
-from spanscore.model import Span, Trace
+from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
-from spanscore.service.unsent import Unsent
+from spanscore.wording.faults import contained
 
 EMPTY: Final = "empty"
 MALFORMED: Final = "malformed"
@@ -44,15 +46,6 @@ _WRONG_KEYS: Final[Mapping[str, str]] = {
 _log = logging.getLogger(__name__)
 
 
-@runtime_checkable
-class HoldsSpansBack(Protocol):
-    """An emitter that passes spans on, some of them only when their trace is scored."""
-
-    def give_up(self, trace_ids: Iterable[bytes]) -> None:
-        """Do not pass on what is held back of these traces: another receiver will."""
-        ...
-
-
 class KafkaPartitions:
     """Hands the records of partitions to the engine, and knows what may be committed.
 
@@ -68,28 +61,18 @@ class KafkaPartitions:
         encoding: how records are written.
     """
 
-    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
+    def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """Records whose key is not their trace id, by what is wrong with it."""
-        self.intake: Final = intake(self._take_spans)
+        self._intake: Final = intake(Behind(take=self._take_spans))
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
         self._partitions: Final[dict[int, _Partition]] = {}
-        self._unsent: Final = Unsent(live.engine.emitters.values())
-        self._is_sending = True
+        self._ledger: Final = live.ledger
         self._reading = _Partition()
         self._trace_ids: Collection[bytes] = frozenset()
-
-    def watch(self) -> None:
-        """Learn from now on which traces are scored."""
-        tell = self._engine.on_scored
-
-        def scored(trace: Trace) -> None:
-            tell(trace)
-            self._scored(trace.trace_id)
-
-        self._engine.on_scored = scored
+        live.ledger.tell(self)
 
     async def take(self, records: Sequence[Record]) -> Taken:
         """Take records, in their order, as many as there is room for."""
@@ -127,65 +110,59 @@ class KafkaPartitions:
         self._engine.table.give_up(trace_ids)
         for emitter in self._engine.emitters.values():
             if isinstance(emitter, HoldsSpansBack):
-                emitter.give_up(trace_ids)
+                contained(emitter, partial(emitter.give_up, trace_ids))
 
     def forget(self, partitions: Sequence[int]) -> None:
         """Know nothing more of partitions: they are somebody else's."""
         for number in partitions:
             self._partitions.pop(number, None)
 
-    def keep_unsent(self) -> None:
-        """Hold from now on what is scored and not sent yet: it will not be sent any more."""
-        self._is_sending = False
-
     def committable(self) -> Mapping[int, Commit]:
         """Return up to where each partition is finished with."""
-        for trace_id in self._unsent.sent() if self._is_sending else ():
-            self._release(trace_id)
+        self._ledger.settle()
         return {
             number: Commit(offset, each.scored.text)
             for number, each in self._partitions.items()
             if (offset := each.held.committable) is not None
         }
 
+    def scored(self, trace_id: bytes) -> None:
+        """Hold a trace further on."""
+
+    def done(self, trace_id: bytes) -> None:
+        """Hold a trace no longer, and tell the next owner that it is scored."""
+        for partition in self._partitions.values():
+            if partition.held.release(trace_id):
+                partition.scored.add(trace_id)
+
     async def _take(self, record: Record, partition: _Partition) -> str | None:
         """Take a record, and return what is wrong with it where it cannot be used at all."""
-        request = await self._decoded(record.value)
-        if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
+        reason = None if record.value else EMPTY
+        self._trace_ids = frozenset()
+        try:
+            request = await self._intake.decode(record.value, self._encoding) if record.value else None
+            if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
+                return None
+            self._reading = partition
+            if request is not None:
+                self._intake.accept(request)
+        except NoRoom:
+            raise
+        except MalformedRequest as error:
+            reason = NO_VALID_SPAN if isinstance(error, NoValidSpan) else MALFORMED
+        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
+            _log.exception("kafka: a record could not be taken")
+            reason = FAULT
+        if self._partitions.get(record.partition) is not partition:
             return None
-        self._reading, self._trace_ids = partition, frozenset()
-        reason = self._accepted(request) if isinstance(request, Request) else request
         self._check_key(record)
-        needed = {trace_id for trace_id in self._trace_ids if self._is_needed(trace_id)}
+        needed = {trace_id for trace_id in self._trace_ids if self._ledger.is_needed(trace_id)}
         partition.held.read(record.offset, needed)
         if reason is None:
             for trace_id in self._trace_ids:
                 if trace_id not in needed:
                     partition.scored.add(trace_id)
         return reason
-
-    async def _decoded(self, value: bytes | None) -> Request | str:
-        if not value:
-            return EMPTY
-        try:
-            return await self.intake.decode(value, self._encoding)
-        except NoRoom:
-            raise
-        except MalformedRequest:
-            return MALFORMED
-        except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
-            return _tell_fault()
-
-    def _accepted(self, request: Request) -> str | None:
-        try:
-            self.intake.accept(request)
-        except NoRoom:
-            raise
-        except NoValidSpan:
-            return NO_VALID_SPAN
-        except Exception:  # noqa: BLE001 - as above
-            return _tell_fault()
-        return None
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}
@@ -195,7 +172,7 @@ class KafkaPartitions:
     def _recall(self, partition: _Partition) -> None:
         """Know again the traces that an owner before has scored: what comes of them is late."""
         for trace_id in self._trace_ids:
-            if trace_id in partition.before and not self._is_needed(trace_id):
+            if trace_id in partition.before and not self._ledger.is_needed(trace_id):
                 partition.before.forget(trace_id)
                 self._engine.table.remember(trace_id)
 
@@ -209,25 +186,6 @@ class KafkaPartitions:
         self.wrong_keys[wrong] += 1
         if self.wrong_keys[wrong] == 1:
             _log.warning("kafka: %s: %s", _WRONG_KEYS[wrong], _REMEDY)
-
-    def _is_needed(self, trace_id: bytes) -> bool:
-        return trace_id in self._unsent or self._engine.is_open(trace_id)
-
-    def _scored(self, trace_id: bytes) -> None:
-        if not self._unsent.add(trace_id):
-            self._release(trace_id)
-
-    def _release(self, trace_id: bytes) -> None:
-        if self._is_needed(trace_id):  # late spans have opened it again
-            return
-        for partition in self._partitions.values():
-            if partition.held.release(trace_id):
-                partition.scored.add(trace_id)
-
-
-def _tell_fault() -> str:
-    _log.exception("kafka: a record could not be taken")
-    return FAULT
 
 
 @dataclass(slots=True)

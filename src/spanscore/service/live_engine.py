@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 
-from spanscore.engine import Engine
-from spanscore.model import Span
+from spanscore.engine import Engine, Listener
+from spanscore.model import Span, Trace
 from spanscore.otlp.slices import Steps, at_once, in_slices
+from spanscore.service.ledger import Ledger
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02
@@ -39,12 +40,14 @@ class LiveEngine:
     are due.
 
     Args:
-        engine: what spans go to; its clock is `clock`.
+        make_engine: makes what spans go to, which is to tell this object what it does; its clock is `clock`.
         clock: seconds that never run backwards.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
-        self.engine: Final = engine
+    def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine: Final = make_engine(self)
+        self.ledger: Final = Ledger(self.engine.emitters.values(), self.engine.is_open)
+        """Which traces are still needed."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -54,16 +57,25 @@ class LiveEngine:
         self._stopped = False
         self._arriving: Final[deque[Steps[None]]] = deque()
         self._arriving_spans = 0
-        engine.on_answer = self._tell_answer
+
+    def answered(self) -> None:
+        """Score on: an evaluation elsewhere was answered. Called on any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._work)
+
+    def scored(self, trace: Trace) -> None:
+        """Note it: what was kept of the trace may not be needed any more."""
+        self.ledger.scored(trace.trace_id)
 
     @property
     def is_behind(self) -> bool:
         """Whether much waits to be taken or scored."""
-        return self._waiting >= _MUCH
+        return not self.has_room(_MUCH)
 
     def has_room(self, spans: int) -> bool:
         """Return whether a request with so many spans may come in now."""
-        return not self.is_behind or spans * _SHARE <= _MOST - self._waiting
+        waiting = self.engine.backlog + self._arriving_spans
+        return waiting < _MUCH or spans * _SHARE <= _MOST - waiting
 
     def take(self, spans: Sequence[Span], sizes: Sequence[int], taken: Taken | None = None) -> None:
         """Take in the spans of one request, each of which keeps that many bytes.
@@ -151,14 +163,6 @@ class LiveEngine:
                 break
         return not self._arriving
 
-    @property
-    def _waiting(self) -> int:
-        return self.engine.backlog + self._arriving_spans
-
-    def _tell_answer(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._work)
-
     def _work(self) -> None:
         """Begin to score, unless that is under way."""
         if not self._is_going_on:
@@ -170,21 +174,18 @@ class LiveEngine:
             return
         try:
             until = self._clock() + _SLICE_S
-            is_done = self._take_arriving(until) and self.engine.work(until)
+            is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
         except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
             _log.exception("traces that were due could not be scored")
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)
         else:
-            if is_done:
-                self._arm()
-            else:
+            if not is_done:
                 self._is_going_on = True
                 self._loop.call_soon(self._go_on)
-
-    def _arm(self) -> None:
-        due = self.engine.next_due()
-        if due is not None and due < self._due:
-            self._wait_until(due)
+                return
+            due = self.engine.next_due()
+            if due is not None and due < self._due:
+                self._wait_until(due)
 
     def _wait_until(self, due: float) -> None:
         if self._timer is not None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,17 +16,17 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.contracts import Emitter
 from spanscore.emitters.forward import Forward
-from spanscore.engine import Engine
+from spanscore.engine import Engine, Owner
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Intake
+from spanscore.intake.intake import Behind, Intake
 from spanscore.intake.requests import Busy
 from spanscore.metrics.telemetry import Telemetry
-from spanscore.model import Span
 from spanscore.outputs import forward, outputs
+from spanscore.sending.sender import in_time
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
-from spanscore.service.from_kafka import FromKafka
+from spanscore.service.from_kafka import kafka_receiver
 from spanscore.service.health import Health, State
 from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_engine import LiveEngine
@@ -77,19 +75,22 @@ class Service:
     ) -> None:
         pipeline = wiring.pipeline(config)
         out = outputs(config)
-        onward = forward(config)
+        onward = self._onward = forward(config)
         self._config = config
         self._insecure = insecure
-        self._is_root = wiring.root_condition(config, pipeline.reader)
-        table = TraceTable(wiring.trace_settings(config), self._ends_trace)
+        table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
         telemetry = Telemetry(out.sinks)
         sending = {**out.emitters, **(emitters or {})}
         if onward is not None:
             sending["forward"] = onward
-        self.engine: Final = Engine(table, pipeline, sending, time.monotonic, telemetry.measure)
+        self._live = LiveEngine(
+            lambda listener: Engine(
+                table, pipeline, sending, time.monotonic, Owner(listener=listener, measure=telemetry.measure)
+            )
+        )
+        self.engine: Final = self._live.engine
         telemetry.watch(self.engine)
-        self._live = LiveEngine(self.engine)
-        self._admission = Admission(max_bytes=max(request_memory(), 4 * largest_request(config)))
+        self._admission = Admission(max_bytes=max(request_memory(), 4 * largest_request(config)), trouble=self._trouble)
         self._metrics = None if out.exposition is None else out.exposition.page
         self._durability: Durability | None = None
         # Kafka itself keeps what comes from there.
@@ -97,22 +98,20 @@ class Service:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             watch_storage(telemetry, lambda: durability.storage)
         otlp = config.exporters.otlp if config.exporters is not None else None
-        new_intake = partial(
-            Intake,
-            refused=self.engine.tallies.refused,
-            wanted=wiring.wanted(config),
-            spans_onward=onward if otlp is not None and "traces" in otlp.signals else None,
-            others_onward=onward,
-        )
-        self._intake = new_intake(self._live.take if self._durability is None else self._durability.take)
-        self._intake.keep = self._durability
-        self._intake.admit = self._admit
-        self._kafka: FromKafka | None = None
-        if config.receivers is not None and config.receivers.kafka is not None:
-            self._kafka = FromKafka(config, self._live, new_intake, telemetry)
+        spans_onward = onward if otlp is not None and "traces" in otlp.signals else None
+        wanted, refused = wiring.wanted(config), self.engine.tallies.refused
+        self._intakes: list[Intake] = []
+
+        def new_intake(behind: Behind) -> Intake:
+            made = Intake(behind, refused, wanted=wanted, spans_onward=spans_onward, others_onward=onward)
+            self._intakes.append(made)
+            return made
+
+        take = self._live.take if self._durability is None else self._durability.take
+        self._intake = new_intake(Behind(take=take, has_room=self._live.has_room, keep=self._durability))
+        self._kafka = kafka_receiver(config, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
-        self._admission.trouble = partial(self._trouble, onward)
-        self._health = Health(self._states(onward))
+        self._health = Health(self._states())
         self._listeners: Listeners | None = None
         self._catching_up: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -177,12 +176,10 @@ class Service:
 
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
-        pipeline = wiring.pipeline(config)
-        self._is_root = wiring.root_condition(config, pipeline.reader)
-        self.engine.pipeline = pipeline
-        self._intake.wanted = wiring.wanted(config)
-        if self._kafka is not None:
-            self._kafka.intake.wanted = self._intake.wanted
+        pipeline, wanted = wiring.pipeline(config), wiring.wanted(config)
+        self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
+        for intake in self._intakes:
+            intake.reload(wanted)
         names = ", ".join(entry.name for entry in pipeline.entries)
         _log.info("reloaded the configuration; scoring: %s", names)
         keys = restart_keys(self._config, config)
@@ -217,13 +214,14 @@ class Service:
         if self._durability is not None:
             self._durability.rest()
         # Not in the loop: those who are connected, and those who ask for the pages, are still answered.
-        closed = await _in_thread(lambda: self._finish(close_s), 2 * close_s + _AFTER_CLOSE_S)
+        closed = await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, lambda: self._finish(close_s))
         if not closed:
             _log.warning("not everything could be scored and sent within %g s each", close_s)
+            self._live.ledger.keep_unsent()
         if self._kafka is not None:
-            await self._kafka.stop(_AFTER_CLOSE_S + close_s, all_sent=closed)
+            await self._kafka.stop(_AFTER_CLOSE_S + close_s)
         if self._durability is not None:
-            await self._durability.stop(all_sent=closed)
+            await self._durability.stop()
         if self._listeners is not None:
             await self._listeners.stop()
         self._admission.refusal_log.close()
@@ -240,11 +238,12 @@ class Service:
 
     async def _give_up(self) -> None:
         """Let go of what was taken hold of, where not everything could be listened on."""
+        self._live.ledger.keep_unsent()
         if self._kafka is not None:
-            await self._kafka.stop(0, all_sent=False)
+            await self._kafka.stop(0)
         self.engine.close(0)
         if self._durability is not None:
-            await self._durability.stop(all_sent=False)
+            await self._durability.stop()
         if self._listeners is not None:
             await self._listeners.stop()
 
@@ -261,22 +260,15 @@ class Service:
         if any(own.intersection(addresses) for addresses in listening):
             raise ConfigError(_LOOP)
 
-    def _ends_trace(self, span: Span) -> bool:
-        return self._is_root(span)  # which is another one after a reload
-
-    def _trouble(self, onward: Forward | None) -> Busy | None:
+    def _trouble(self) -> Busy | None:
         """Return why no request is let in now, if there is a reason."""
         if self._durability is not None and self._durability.is_replaying:
             return Busy.STARTING
         if not self._live.has_room(1):
             return Busy.REQUESTS
-        return None if onward is None or onward.has_room(0) else Busy.DOWNSTREAM
+        return None if self._onward is None or self._onward.has_room(0) else Busy.DOWNSTREAM
 
-    def _admit(self, spans: int) -> None:
-        if not self._live.has_room(spans):
-            raise self._admission.refusal(Busy.REQUESTS)
-
-    def _states(self, onward: Forward | None) -> Mapping[str, State]:
+    def _states(self) -> Mapping[str, State]:
         states: dict[str, State] = {"otlp": lambda: "shutting down" if self._admission.closed else OK}
         durability = self._durability
         if durability is not None:
@@ -284,8 +276,8 @@ class Service:
         kafka = self._kafka
         if kafka is not None:
             states["kafka"] = lambda: kafka.state
-        if onward is not None:
-            states["forward"] = partial(_forwarding, onward)
+        if self._onward is not None:
+            states["forward"] = partial(_forwarding, self._onward)
         return states
 
 
@@ -296,32 +288,3 @@ def _forwarding(onward: Forward) -> str:
     if queue.fullness > _NEARLY_FULL:
         return f"the queue to the next receiver is {queue.fullness:.0%} full"
     return OK
-
-
-async def _in_thread(action: Callable[[], bool], timeout_s: float) -> bool:
-    """Run what may block; a thread that does not end in time is left behind, and does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[bool] = loop.create_future()
-
-    def run() -> None:
-        try:
-            result = action()
-        except Exception:  # noqa: BLE001 - the process ends, whatever it is
-            _log.exception("emitters could not be closed")
-            result = False
-        with suppress(RuntimeError):  # the loop did not wait for us
-            loop.call_soon_threadsafe(_finish, done, result)
-
-    thread = threading.Thread(target=run, name="spanscore-close", daemon=True)
-    thread.start()
-    try:
-        result = await asyncio.wait_for(done, timeout_s)
-    except TimeoutError:
-        return False
-    thread.join()
-    return result
-
-
-def _finish(done: asyncio.Future[bool], result: object) -> None:
-    if not done.done():
-        done.set_result(result is True)

@@ -85,7 +85,7 @@ class RequestLog:
         """The sum of it."""
         self.forgotten: Final[set[bytes]] = set()
         """The traces that are not scored yet, and of which a part was in files that somebody removed."""
-        self._disk: Final = disk
+        self.disk: Final = disk
         self._segment_size: Final = segment_size
         self._current: Segment | None = None
         self._arriving: Final[dict[int, Place]] = {}
@@ -259,11 +259,11 @@ class RequestLog:
             self._retire(current)
         number = self.sequence + 1
         try:
-            file = LogFile(self._disk, f"{number:016x}{REQUESTS}", has_gaps=False)
+            file = LogFile(self.disk, f"{number:016x}{REQUESTS}", has_gaps=False)
         except OSError:
             self.sequence = number  # the name may be taken
             raise
-        began_at = self._disk.monotonic_ns() / 1e9
+        began_at = self.disk.monotonic_ns() / 1e9
         segment = Segment(name=file.name, number=number, began_at=began_at, file=file, full=False)
         self.segments.append(segment)
         self._resize(segment, file.size)
@@ -280,7 +280,7 @@ class RequestLog:
         if self._is_needless(segment) and segment in self.segments:
             self.segments.remove(segment)
             self.size -= segment.size
-            self._disk.syncer.delete(segment.name)
+            self.disk.syncer.delete(segment.name)
 
     def _is_needless(self, segment: Segment) -> bool:
         return not segment.held and all(place.segment is not segment for place in self._arriving.values())

@@ -6,17 +6,18 @@ import errno
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
 from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
+from spanscore.storage.earlier import Earlier
 from spanscore.storage.files import Files, StorageError
 from spanscore.storage.log_file import Disk
-from spanscore.storage.records import RECORD_HEADER_SIZE, Kind, scan
-from spanscore.storage.recovery import Ages, damaged_in, find, number_of, read_all, read_closed
+from spanscore.storage.records import RECORD_HEADER_SIZE, Kind
+from spanscore.storage.recovery import find
 from spanscore.storage.request_log import Place, RequestLog, Segment
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
@@ -43,30 +44,6 @@ class NeverKept(NotKept):
     """A request could not be kept, and could not be later either: it is of no use to send it again."""
 
 
-class ClosedTrace(NamedTuple):
-    """A trace that an earlier process closed."""
-
-    trace_id: bytes
-    sequence: int
-    """The number of the last request before it was closed."""
-    is_sent: bool
-    """Its reports are where they were to go; if not, they may have to be made again."""
-    may_come_again: bool
-    """The process crashed later on: senders may not know that it had their spans."""
-
-
-class StoredRequest(NamedTuple):
-    """A request that an earlier process kept."""
-
-    kind: int
-    sequence: int
-    body: bytes
-    age_s: float
-    """How long before the last request it came. The time in which no process ran does not count: senders had to wait
-    all of it."""
-    place: Place
-
-
 class Compaction(NamedTuple):
     """A segment to write anew; `run` may be called on any thread."""
 
@@ -77,7 +54,7 @@ class Compaction(NamedTuple):
 class Storage:
     """Keeps requests on disk until their traces are closed.
 
-    Belongs to one thread. After a restart: `closed_traces`, then `requests`, both to their end, and only then `append`.
+    Belongs to one thread. After a restart: what is `earlier`, to its end, and only then `append`.
 
     Args:
         files: the directory, which is this object's alone.
@@ -89,21 +66,23 @@ class Storage:
     """
 
     def __init__(self, files: Files, settings: StorageSettings, tell: Tell) -> None:
-        self.lost = 0
-        """Requests that were damaged when they were to be read again."""
         self.sync_failures = 0
         self.refused: Final[Counter[str]] = Counter()
         """Requests that could not be kept, by why."""
         self._files: Final = files
         self._settings: Final = settings
         self._room: Final = Room(settings.max_size)
-        self._found: Final = find(files)
+        found = find(files)
         self._syncer: Final = Syncer(files, settings.sync_interval_s, tell)
         self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
         self._log: Final = RequestLog(self._disk, settings.segment_size)
         remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
         self._closed: Final = ClosedLog(self._disk, max(1, remember))
+        self.earlier: Final = Earlier(files, found, self._log, self._closed)
+        """What earlier processes kept."""
         self._trouble: Final = Trouble(files)
+        self._removed = 0
+        """Requests that were needed and that somebody removed."""
         self._gone = False
         """The directory is not there, so that nothing can be kept."""
 
@@ -111,6 +90,11 @@ class Storage:
     def size(self) -> int:
         """Bytes on disk."""
         return self._log.size + self._closed.size
+
+    @property
+    def lost(self) -> int:
+        """Requests that were damaged when they were to be read again, or removed."""
+        return self.earlier.lost + self._removed
 
     @property
     def capacity(self) -> int:
@@ -123,52 +107,9 @@ class Storage:
         return self._room.is_short(self.size)
 
     @property
-    def first_request(self) -> int:
-        """The number that the requests of earlier processes begin with."""
-        return number_of(self._found.requests[0]) if self._found.requests else self._log.sequence + 1
-
-    @property
     def trouble(self) -> str:
         """Why requests are refused; empty when they are not."""
         return self._trouble.why
-
-    def closed_traces(self) -> Iterator[ClosedTrace]:
-        """Go through the traces that earlier processes closed, from old to new."""
-        if self._found.ended:
-            self._closed.note_end(number_of(self._found.ended[-1]))
-            self._syncer.delete(*self._found.ended[:-1])
-        for name in self._found.closed:
-            file, trace_ids = read_closed(self._files, name)
-            self._log.sequence = max(self._log.sequence, file.last_sequence)
-            self._closed.adopt(file)
-            may_come_again = file.number > self._closed.ended
-            for kind, trace_id, sequence in trace_ids:
-                yield ClosedTrace(trace_id, sequence, kind == Kind.CLOSED, may_come_again)
-
-    def requests(self) -> Iterator[StoredRequest]:
-        """Go through the requests that an earlier process kept, in the order in which they came.
-
-        For each, call `hold` before the next.
-        """
-        ages = Ages(self._files, self._found.requests)
-        for name in self._found.requests:
-            content = read_all(self._files, name)
-            found = scan(content, number_of(name))
-            later = [number_of(other) for other in self._found.requests if other > name]
-            self._lose(damaged_in(found, number_of(name), min(later, default=self._log.sequence + 1)), name)
-            if found.torn:
-                _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
-            segment = Segment(name=name, number=number_of(name), began_at=self._now(), size=len(content))
-            self._log.adopt(segment)
-            for record in found.records:
-                self._log.sequence = max(self._log.sequence, record.entry.sequence)
-                if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON}:
-                    body = content[record.start : record.end]
-                    age_s = ages.of(found.header.run, record.entry.monotonic_ns)
-                    place = Place(segment, record.offset, record.end - record.offset, sequence=record.entry.sequence)
-                    yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place)
-            self._log.sequence = max(self._log.sequence, segment.number)
-            self._log.read_through(segment)
 
     def append(self, kind: int, body: bytes) -> Place:
         """Write a request down. Call `hold` for it, and for all requests in the order in which they were appended.
@@ -177,11 +118,11 @@ class Storage:
             NotKept: it is not written.
         """
         size = RECORD_HEADER_SIZE + len(body)
-        if size > self._room.largest:
-            self.refused[TOO_LARGE] += 1
-            message = f"the request is larger than the {self._room.largest} bytes that the storage has room for"
-            raise NeverKept(message)
         if not self._room.fits(self.size, size):
+            if size > self._room.largest:
+                self.refused[TOO_LARGE] += 1
+                message = f"the request is larger than the {self._room.largest} bytes that the storage has room for"
+                raise NeverKept(message)
             if self._room.is_left(self.size):  # others are still taken: this is no trouble
                 self.refused[FULL] += 1
                 raise NotKept(_TOO_LARGE)
@@ -197,7 +138,7 @@ class Storage:
                 raise self._refusal(errno.errorcode[errno.ENOENT], _GONE) from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
             raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
-        if self._trouble.why != _FULL:  # what is small still fits where that is so
+        if self._trouble.why and self._trouble.why != _FULL:  # what is small still fits where that is so
             self._trouble.end()
         return place
 
@@ -330,16 +271,11 @@ class Storage:
         self._closed.forget_missing(there)
         lost = self._log.forget_missing(there)
         if lost:
-            self.lost += lost
+            self._removed += lost
             _log.error("storage: files were removed; requests lost that are only in memory now: %d", lost)
         if self._gone:
             self._gone = False
             self._trouble.end()
-
-    def _lose(self, requests: int, name: str) -> None:
-        if requests:
-            self.lost += requests
-            _log.error("storage: %s is damaged; requests lost: %d", name, requests)
 
     def _refusal(self, reason: str, why: str) -> NotKept:
         self.refused[reason] += 1

@@ -1,0 +1,38 @@
+"""What has become of spans and traces, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spanscore.collect.held_trace import DropReason
+from spanscore.collect.remembered import LateReason
+from spanscore.model import CloseReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What has become of every span and trace so far.
+
+    Always `received == in_closed + live + sum(late.values()) + sum(dropped.values())`. Spans that a receiver refuses
+    do not come to the table; they are the receiver's to count.
+    """
+
+    received: int = 0
+    in_closed: int = 0
+    """Spans in closed traces, except those that a revision added: they are late."""
+    live: int = 0
+    """Spans that wait in open traces for their first closing, or for the next revision."""
+    late: Mapping[LateReason, int] = field(default_factory=dict)
+    dropped: Mapping[DropReason, int] = field(default_factory=dict)
+    conflicts: int = 0
+    """Spans kept beside a different span with the same id; they are counted above like any other."""
+    open_traces: int = 0
+    closed: Mapping[CloseReason, int] = field(default_factory=dict)
+    """Traces, by the reason of their first closing."""
+    revisions: int = 0
+    """Closings after the first, of all traces."""
+    held_spans: int = 0
+    """Spans of closed traces that are held for a revision; a trace closed by a limit counts as one."""
+    held_bytes: int = 0
+    """Size of all spans in memory, of open and of closed traces."""

@@ -1,0 +1,132 @@
+"""What the thread of the in-process front door does: spans in, reports out, and what it is asked for."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeAlias, assert_never
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
+
+from spanscore.engine import Engine, Listener
+from spanscore.model import Report, Span, Trace
+from spanscore.sdk.identity import SCOPE
+from spanscore.sdk.spans import Converter
+
+Item: TypeAlias = ReadableSpan | SpanContext
+"""A span that has ended, or the context of one that has begun."""
+
+Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
+
+OnScored: TypeAlias = Callable[[bytes, Sequence[Report]], None]
+"""Takes the id of a trace that is done with, and its reports."""
+
+
+class Worker:
+    """Owns the engine of one process. All but `answered` is called on the thread that has it.
+
+    Args:
+        make_engine: builds the engine, which is to tell this object what it does.
+        converted: converts spans.
+        wake: wakes the thread; called on any.
+        on_scored: told of the traces that are done with.
+    """
+
+    def __init__(
+        self,
+        make_engine: Callable[[Listener], Engine],
+        converted: Converter,
+        wake: Callable[[], None],
+        on_scored: OnScored | None,
+    ) -> None:
+        self.engine: Engine | None = None
+        """None until `begin`."""
+        self._make_engine: Final = make_engine
+        self._converted: Final = converted
+        self._wake: Final = wake
+        self._on_scored: Final = on_scored
+        self._finished: list[bytes] = []
+        self._reports: list[Report] = []
+
+    def begin(self) -> Engine:
+        """Build the engine, where there is none."""
+        if self.engine is None:
+            self.engine = self._make_engine(self)
+        return self.engine
+
+    def answered(self) -> None:
+        """Wake the thread: an evaluation elsewhere was answered."""
+        self._wake()
+
+    def scored(self, trace: Trace) -> None:
+        """Note that a trace is done with."""
+        self._finished.append(trace.trace_id)
+
+    def step(self, pending: deque[Item]) -> None:
+        """Take in what waits, and score what is due."""
+        engine = self.begin()
+        began, ended = self._taken(pending)
+        for trace_id, span_id in began:
+            self._reports += engine.started(trace_id, span_id)
+        self._reports += engine.add(ended) if ended else ()
+        self._reports += engine.expire()
+        if self._on_scored is not None:
+            roots = {span.trace_id for span in ended if not span.parent_span_id or span.parent_is_remote}
+            self._finished += [trace_id for trace_id in roots if not engine.is_open(trace_id)]
+        self._tell()
+
+    def do(self, action: Action, deadline: float) -> bool:
+        """Do what was asked for, and return whether that was managed by then."""
+
+        def left_s() -> float:
+            return max(0.0, deadline - time.monotonic())
+
+        engine = self.begin()
+        if action == "catch up":
+            self._reports += engine.drain_ended(deadline)
+        elif action != "flush":
+            self._reports += engine.drain()
+        self._reports += engine.settle_all(left_s())
+        self._tell()
+        match action:
+            case "catch up":
+                return True
+            case "flush" | "score all":
+                return engine.flush(left_s())
+            case "close":
+                return engine.close(left_s())
+            case _:
+                assert_never(action)
+
+    def _tell(self) -> None:
+        finished, self._finished = self._finished, []
+        reports, self._reports = self._reports, []
+        if self._on_scored is None:
+            return
+        by_trace: dict[bytes, list[Report]] = {trace_id: [] for trace_id in finished}
+        for report in reports:
+            by_trace.setdefault(report.trajectory.trace_id, []).append(report)
+        for trace_id, found in by_trace.items():
+            self._on_scored(trace_id, found)
+
+    def _taken(self, pending: deque[Item]) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
+        """Take what waits: the ids of the spans that still run, and the spans that have ended."""
+        converted = self._converted
+        began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+        ended: list[Span] = []
+        for _ in range(len(pending)):
+            item = pending.popleft()
+            context = item if isinstance(item, SpanContext) else item.context
+            if context is None or not context.trace_flags.sampled:
+                continue
+            ids = context.trace_id, context.span_id
+            if isinstance(item, SpanContext):
+                began[ids] = ids[0].to_bytes(16, "big"), ids[1].to_bytes(8, "big")
+                continue
+            began.pop(ids, None)
+            scope = item.instrumentation_scope
+            if scope is None or scope.name != SCOPE:
+                ended.append(converted(item))
+        return list(began.values()), ended

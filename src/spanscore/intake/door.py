@@ -1,0 +1,69 @@
+"""One way in for requests: what they come to, whichever protocol brought them, is counted and told to the log."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.inflate import TooLarge
+from spanscore.intake.intake import Answer, Intake, NoRoom, OtherSignal
+from spanscore.intake.requests import Busy, Wrong
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
+
+_log = logging.getLogger(__name__)
+
+
+class Door:
+    """Hands in what a receiver has read.
+
+    Args:
+        name: what the log calls it.
+        intake: takes what is received.
+        admission: says whether there is room for it.
+    """
+
+    def __init__(self, name: str, intake: Intake, admission: Admission) -> None:
+        self.admission: Final = admission
+        self._name: Final = name
+        self._intake: Final = intake
+
+    async def hand_in(self, held: Held, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
+        """Wait for the request's turn, and take it; it may be acknowledged.
+
+        Args:
+            held: what the request holds.
+            signal: what is in it; None for traces.
+            body: the request, all of it.
+            encoding: how it is written.
+
+        Raises:
+            MalformedRequest: it cannot be decoded, or every span in it was refused.
+            TooLarge: it can never be kept.
+            Unavailable: it is not taken now.
+        """
+        await held.turn()
+        try:
+            answer = Answer()
+            if signal is None:
+                answer = await self._intake.traces(body, encoding)
+            else:
+                await self._intake.other(signal, body, encoding)
+        except NoRoom as error:
+            raise self.admission.refusal(error.why) from error
+        except (MalformedRequest, TooLarge, Unavailable):
+            raise
+        except Exception as error:
+            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
+            _log.exception("a request could not be taken")
+            raise self.admission.refusal(Busy.FAULT) from error
+        await self._intake.stored()
+        self.admission.requests.accept(is_empty=answer.is_empty)
+        return answer
+
+    def refused(self, why: Wrong | Busy) -> None:
+        """Tell the log of a request that is not taken, and count it; one that is not taken now is counted already."""
+        if isinstance(why, Wrong):
+            self.admission.requests.refused[why.value] += 1
+        self.admission.refusal_log.refused(self._name, why)

@@ -1,0 +1,93 @@
+"""What must be kept: traces that are open, or scored while their reports are on their way."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol
+
+from spanscore.contracts import Emitter, SendsInOrder
+
+
+class Keeper(Protocol):
+    """Keeps what came of traces until they are done with: the storage, and the offsets of Kafka."""
+
+    def scored(self, trace_id: bytes) -> None:
+        """Learn that a trace is scored, but still needed: its reports are on their way, or late spans opened it."""
+        ...
+
+    def done(self, trace_id: bytes) -> None:
+        """Learn that nothing is needed any more of what came of a trace so far."""
+        ...
+
+
+class _OnItsWay(NamedTuple):
+    trace_id: bytes
+    marks: tuple[float, ...]
+    """What each emitter had queued when the trace was scored."""
+
+
+class Ledger:
+    """Knows of each trace whether it is open, scored but not sent, or done with, and tells those who keep something.
+
+    A trace is needed from its first span on until it is scored, and every emitter that sends in order has sent, or
+    given up, what it had queued by then. Late spans make it needed again. Belongs to the owner of the engine.
+
+    Args:
+        emitters: those that reports go to.
+        is_open: says whether a trace waits for its end, or for its scores.
+    """
+
+    def __init__(self, emitters: Iterable[Emitter], is_open: Callable[[bytes], bool]) -> None:
+        self._senders: Final = [emitter for emitter in emitters if isinstance(emitter, SendsInOrder)]
+        self._is_open: Final = is_open
+        self._keepers: Final[list[Keeper]] = []
+        self._on_their_way: Final[deque[_OnItsWay]] = deque()
+        self._unsent: Final[Counter[bytes]] = Counter()  # a trace may wait with each of its revisions
+        self._is_sending = True
+
+    def tell(self, keeper: Keeper) -> None:
+        """Tell somebody from now on which traces are scored, and which are done with."""
+        self._keepers.append(keeper)
+
+    def is_needed(self, trace_id: bytes) -> bool:
+        """Return whether what came of a trace is to be kept."""
+        return trace_id in self._unsent or self._is_open(trace_id)
+
+    def scored(self, trace_id: bytes) -> None:
+        """Note that a trace was scored. It may be open: a span that came since then is not part of what is scored."""
+        progress = [_progress(sender) for sender in self._senders]
+        if any(queued != settled for queued, settled in progress):
+            self._on_their_way.append(_OnItsWay(trace_id, tuple(queued for queued, _ in progress)))
+            self._unsent[trace_id] += 1
+        is_needed = self.is_needed(trace_id)
+        for keeper in self._keepers:
+            (keeper.scored if is_needed else keeper.done)(trace_id)
+
+    def settle(self) -> None:
+        """Find out what was sent meanwhile, and tell which traces are done with. To be called about every second."""
+        settled = [_progress(sender)[1] for sender in self._senders]
+        while (self._is_sending and self._on_their_way) and all(
+            mark <= so_far for mark, so_far in zip(self._on_their_way[0].marks, settled, strict=True)
+        ):
+            trace_id = self._on_their_way.popleft().trace_id
+            self._unsent[trace_id] -= 1
+            if self._unsent[trace_id]:
+                continue
+            del self._unsent[trace_id]
+            if not self._is_open(trace_id):
+                for keeper in self._keepers:
+                    keeper.done(trace_id)
+
+    def keep_unsent(self) -> None:
+        """Take nothing for sent from now on: emitters were closed before they had sent all."""
+        self._is_sending = False
+
+
+def _progress(sender: SendsInOrder) -> tuple[float, float]:
+    try:
+        queued, settled = sender.progress
+    except Exception:  # noqa: BLE001 - the border to plug-ins: for one that cannot tell, nothing is kept
+        return 0, math.inf
+    return queued, settled

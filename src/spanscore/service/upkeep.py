@@ -1,0 +1,113 @@
+"""Looks after the storage: deletes what is not needed, writes anew what is needed in part, and makes room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from threading import Lock
+from typing import Final
+
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.narrowed import narrowed
+from spanscore.otlp.slices import Steps, in_slices
+from spanscore.service.live_engine import LiveEngine
+from spanscore.service.replay import ENCODINGS
+from spanscore.storage.records import Kind
+from spanscore.storage.storage import Compaction, Storage
+
+_EVERY_S: Final = 1.0
+_COMPACT_AGAIN_S: Final = 10.0
+"""A disk that did not take a segment written anew is left alone for so long."""
+
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """Looks after a storage, in the event loop that made it.
+
+    Args:
+        storage: what it looks after.
+        lock: guards the storage.
+        live: closes traces that keep too much.
+    """
+
+    def __init__(self, storage: Storage, lock: Lock, live: LiveEngine) -> None:
+        self._storage: Final = storage
+        self._lock: Final = lock
+        self._live: Final = live
+        self._loop: Final = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_resting = False
+        self._compacting: asyncio.Task[None] | None = None
+        self._compact_again_at = 0.0
+
+    def start(self) -> None:
+        """Look after it from now on."""
+        self._timer = self._loop.call_later(_EVERY_S, self._look_after)
+
+    def compact(self) -> None:
+        """Write segments anew where it is worth it, and close traces where room is short, unless that is under way."""
+        if self._compacting is None and time.monotonic() >= self._compact_again_at:
+            self._compacting = self._loop.create_task(self._compact_all())
+
+    def rest(self) -> None:
+        """Begin nothing more."""
+        self._is_resting = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def stop(self) -> None:
+        """Begin nothing more, and wait for what is under way."""
+        self.rest()
+        if self._compacting is not None:
+            with suppress(Exception):
+                await self._compacting
+
+    def _look_after(self) -> None:
+        self._live.ledger.settle()
+        with self._lock:
+            self._storage.look_after()
+        self.compact()
+        self.start()
+
+    async def _compact_all(self) -> None:
+        try:
+            while (job := self._next_compaction()) is not None or await self._make_room():
+                if job is None:
+                    continue
+                result = await asyncio.to_thread(job.run, _narrow)
+                with self._lock:
+                    self._storage.compacted(job.segment, result)
+        except OSError as error:
+            self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S
+            _log.warning("storage: a segment could not be written anew: %s", (error.strerror or str(error)).lower())
+        finally:
+            self._compacting = None
+
+    def _next_compaction(self) -> Compaction | None:
+        with self._lock:
+            return None if self._is_resting else self._storage.compaction(self._live.ledger.is_needed)
+
+    async def _make_room(self) -> bool:
+        """Close the traces that keep the most where room is short, a few at a time; return whether there were any."""
+        with self._lock:
+            giving_way = [] if self._is_resting else self._storage.giving_way()
+        await in_slices(self._evicting(giving_way))
+        return bool(giving_way)
+
+    def _evicting(self, trace_ids: Iterable[bytes]) -> Steps[None]:
+        for trace_id in trace_ids:
+            if self._is_resting:  # another thread has the engine now
+                return
+            self._live.evict(trace_id)
+            yield
+
+
+def _narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:
+    try:
+        return narrowed(body, ENCODINGS[Kind(kind)], trace_ids)
+    except MalformedRequest:  # it was decoded before: kept whole, it is not lost
+        return body
