@@ -13,14 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from spanscore.emitters._encoded_events import any_value, encoded_scores
 from spanscore.emitters.span_events import child_span_name
 from spanscore.model import Report
+from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
 from spanscore.otlp.wire import length_delimited
 from spanscore.sdk.identity import SCOPE, resource, scope_version
 from spanscore.wording.printable import encodable
 
 _SPAN_ID_BYTES: Final = 8
-_RESOURCE_SPANS: Final = 1
-_SCOPE_SPANS: Final = 2
-_SPANS: Final = 2
 
 
 def child_span_request(report: Report, time_ns: int) -> bytes:
@@ -42,9 +40,9 @@ def child_span_request(report: Report, time_ns: int) -> bytes:
         end_time_unix_nano=time_ns,
     ).SerializeToString()
     around_spans, around_scopes = _around()
-    spans = length_delimited(_SPANS, span + encoded_scores(report, time_ns))
-    scopes = length_delimited(_SCOPE_SPANS, around_spans + spans)
-    return length_delimited(_RESOURCE_SPANS, around_scopes + scopes)
+    spans = length_delimited(SPANS, span + encoded_scores(report, time_ns))
+    scopes = length_delimited(SCOPE_SPANS, around_spans + spans)
+    return length_delimited(RESOURCE_SPANS, around_scopes + scopes)
 
 
 @cache

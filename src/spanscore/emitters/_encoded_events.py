@@ -9,11 +9,11 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.model import Report
+from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.wire import length_delimited
 from spanscore.reports.evaluation_event import NAME, event_attributes, span_attributes
 from spanscore.wording.printable import encodable
 
-_EVENTS: Final = 11
 _ATTRIBUTES_REMEMBERED: Final = 2_048
 
 
@@ -23,7 +23,7 @@ def encoded_scores(report: Report, time_ns: int) -> bytes:
     begin = Span.Event(time_unix_nano=time_ns, name=NAME).SerializeToString()
     return verdict.SerializeToString() + b"".join(
         length_delimited(
-            _EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
+            EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
         )
         for evaluation in report.evaluations
     )

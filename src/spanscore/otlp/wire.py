@@ -16,7 +16,7 @@ _FIXED64: Final = 1
 _LENGTH_DELIMITED: Final = 2
 _START_GROUP: Final = 3
 _END_GROUP: Final = 4
-_FIXED32: Final = 5
+FIXED32: Final = 5
 
 _FIRST_TAG: Final = 1 << 3  # field numbers count from 1, and have 29 bits
 _LAST_TAG: Final = 2**32 - 1
@@ -74,7 +74,12 @@ def length_delimited(number: int, content: bytes) -> bytes:
 
 def length_prefix(number: int, length: int) -> bytes:
     """Encode what stands before the content of a length-delimited field."""
-    return _encoded_varint(number << 3 | _LENGTH_DELIMITED) + _encoded_varint(length)
+    return tag(number) + _encoded_varint(length)
+
+
+def tag(number: int, wire_type: int = _LENGTH_DELIMITED) -> bytes:
+    """Encode what each field begins with."""
+    return _encoded_varint(number << 3 | wire_type)
 
 
 def submessages(body: bytes, place: Place, number: int) -> Iterator[Place]:
@@ -155,7 +160,7 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
             _, position = _varint(body, position, end)
         elif wire_type == _FIXED64:
             position += 8
-        elif wire_type == _FIXED32:
+        elif wire_type == FIXED32:
             position += 4
         elif wire_type == _LENGTH_DELIMITED:
             length, start = _varint(body, position, end)
