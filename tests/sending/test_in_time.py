@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
 
 from deadline import DEADLINE_S
-from spanscore.sending.sender import within
+from spanscore.sending.in_time import within
 
 
 def test_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
