@@ -14,12 +14,12 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.otlp.field_numbers import FLAGS, PARENT_SPAN_ID, RESOURCE_SPANS, SCOPE_SPANS, SPAN_ID, SPANS, TRACE_ID
-from spanscore.otlp.wire import FIXED32, Place, field_at, fields, length_delimited, length_prefix, tag
+from spanscore.otlp.wire import FIXED32, Place, encoded_tag, field_at, fields, length_delimited, length_prefix
 
 Roots: TypeAlias = Literal["none", "parentless", "remote_parent"]
 """Which spans to take out of a request: none, those without a parent, or also those whose parent is remote."""
 
-_SPANS_TAG: Final = tag(SPANS)[0]
+_SPANS_TAG: Final = encoded_tag(SPANS)[0]
 _MORE: Final = 0x80  # set on each byte of a varint but its last
 _LONGEST_PREFIX: Final = 3  # of a span that is read without a call: its tag, and a length below 16384
 
@@ -30,7 +30,7 @@ _HAS_PARENT: Final = re.compile(
 ).match
 """How nearly every span with a parent begins: trace id, span id, parent. Others are parsed."""
 _IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
-_FLAGS_TAG: Final = tag(FLAGS, FIXED32)
+_FLAGS_TAG: Final = encoded_tag(FLAGS, FIXED32)
 _FLAGS_SIZE: Final = len(_FLAGS_TAG) + 4
 
 
