@@ -124,8 +124,9 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
 _EXPORT_FAILURES: Final[Mapping[str, str]] = {
     "queue_full": "the emitter's queue had no room",
     "not_started": "the exporter could not be started in the application's process",
-    "shut_down": "the application had shut its meter or logger provider down",
+    "shut_down": "the application had shut its meter or logger provider down, or spanscore stopped before it was sent",
     "export_failed": "the receiver refused, or could not be reached in time",
+    "rejected": "the receiver took the request, but not all that is in it",
     "any other": "the type of the error that was raised",
 }
 _REASONS: Final[Mapping[str, Mapping[str, str]]] = {

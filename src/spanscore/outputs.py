@@ -14,7 +14,7 @@ from spanscore.contracts import Emitter
 from spanscore.emitters.console import Console
 from spanscore.emitters.forward import Forward, ForwardSettings
 from spanscore.emitters.jsonl import Jsonl
-from spanscore.emitters.log_events import LogEvents
+from spanscore.emitters.otlp_logs import OtlpLogs
 from spanscore.emitters.otlp_metrics import OtlpMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.errors import SpanscoreError
@@ -82,11 +82,11 @@ def outputs(config: Config, *, owns_terminal: bool = True, instead: Instead = no
     destination = _destination(config)
     if exporters.otlp is not None and destination is not None:
         if "metrics" in exporters.otlp.signals:
-            metrics = OtlpMetrics(destination)
+            metrics = OtlpMetrics(destination.connect())
             sinks.append(metrics.sums)
             emitters["otlp_metrics"] = metrics
         if "logs" in exporters.otlp.signals:
-            emitters["otlp_logs"] = LogEvents.over_otlp(destination)
+            emitters["otlp_logs"] = OtlpLogs(destination.connect())
     return Outputs(emitters=emitters, sinks=tuple(sinks), exposition=exposition)
 
 
@@ -105,8 +105,8 @@ def forward(config: Config) -> Forward | None:
     if config.annotate == "root_event":
         held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
     child_spans = config.annotate == "child_span" and _sends_spans(config)
-    return Forward.over_otlp(
-        destination, ForwardSettings.for_traces(wiring.trace_settings(config), held, child_spans=child_spans)
+    return Forward(
+        destination.connect(), ForwardSettings.for_traces(wiring.trace_settings(config), held, child_spans=child_spans)
     )
 
 

@@ -18,7 +18,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from deadline import DEADLINE_S
-from spanscore.sending.destination import Destination, Protocol
+from spanscore.sending.client import Protocol
+from spanscore.sending.destination import Destination
 
 PROTOCOLS: tuple[Protocol, ...] = ("http/protobuf", "grpc")
 

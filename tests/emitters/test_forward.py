@@ -398,7 +398,7 @@ def _span(number: int, parent_span_id: bytes) -> model.Span:
 def test_a_wrong_endpoint_is_found_at_once() -> None:
     """The configuration's mistake is told before anything is received."""
     with pytest.raises(ConfigError):
-        Forward.over_otlp(Destination(endpoint="localhost:4317", protocol="grpc"))
+        Forward(Destination(endpoint="localhost:4317", protocol="grpc").connect())
 
 
 def test_our_own_requests_are_not_traced(behind: Behind) -> None:

@@ -2,12 +2,9 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
-import grpc
 import pytest
-import requests
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from deadline import DEADLINE_S
 from emitters.otlp_server import OtlpServer, serving
@@ -17,15 +14,19 @@ from emitters.reports import (
     ROOT_SPAN_ID,
     TRACE_ID,
     report,
+    trajectory,
 )
+from otlp_capture import InMemory, capturing
 from spanscore.contracts import AtMostOnce
 from spanscore.emitters.otlp_metrics import OtlpMetrics
 from spanscore.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
+from spanscore.sending import send_queue
+from spanscore.sending.client import connect
 
 
 def test_exemplars_reach_the_receiver(otlp: OtlpServer) -> None:
     """A score arrives over OTLP in the bucket of a tenth, with the scored trace and span as its exemplar."""
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     emitter.emit(report(NOT_PASSED))
 
     assert emitter.close(DEADLINE_S)
@@ -44,7 +45,7 @@ def test_sends_as_itself(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> N
     """What is sent says that it comes from spanscore, and from which instance; the environment may say otherwise."""
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=one,host.name=h")
     monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     emitter.emit(report(PASSED))
     emitter.close(DEADLINE_S)
 
@@ -58,7 +59,7 @@ def test_sends_as_itself(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_flush_sends_what_was_emitted(otlp: OtlpServer) -> None:
     """After a flush everything has arrived, and more can be emitted."""
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     for expected in (1, 2):
         emitter.emit(report(PASSED))
         assert emitter.flush(DEADLINE_S)
@@ -78,7 +79,7 @@ def test_what_was_counted_before_a_crash_is_not_counted_again(otlp: OtlpServer) 
 def test_failed_export_is_counted(otlp: OtlpServer) -> None:
     """A request that the receiver refuses is a failure with a reason, and the flush says so."""
     otlp.refuses = True
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     emitter.emit(report(PASSED))
 
     assert not emitter.flush(DEADLINE_S)
@@ -90,7 +91,7 @@ def test_receiver_that_does_not_answer_blocks_nothing(otlp: OtlpServer, monkeypa
     """With a hung receiver emitting goes on, and flush and close end when their time is up, not with the request."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(2 * DEADLINE_S))
     otlp.answers.clear()
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     emitter.emit(report(PASSED))
 
     began = time.monotonic()
@@ -106,7 +107,7 @@ def test_unreachable_receiver_keeps_timeouts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(2 * DEADLINE_S))
     with serving("http/protobuf") as gone:
         destination = gone.destination
-    emitter = OtlpMetrics(destination)
+    emitter = OtlpMetrics(destination.connect())
     emitter.emit(report(PASSED))
 
     began = time.monotonic()
@@ -114,51 +115,22 @@ def test_unreachable_receiver_keeps_timeouts(monkeypatch: pytest.MonkeyPatch) ->
     assert time.monotonic() - began < DEADLINE_S
 
 
-def test_exports_over_http_are_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instrumentations are told to leave the requests of our own exports alone, when sent and when flushed."""
-    told: list[object] = []
-    send = requests.Session.send
+def test_our_own_requests_are_not_traced() -> None:
+    """Instrumentation of HTTP and gRPC clients is told to look away."""
+    client = InMemory()
+    emitter = OtlpMetrics(client)
+    emitter.emit(report(PASSED))
+    assert emitter.flush(DEADLINE_S)
+    assert emitter.close(DEADLINE_S)
 
-    def instrumented(self: requests.Session, *args: Any, **kwargs: Any) -> requests.Response:
-        told.append(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
-        return send(self, *args, **kwargs)
-
-    monkeypatch.setattr(requests.Session, "send", instrumented)
-    with serving("http/protobuf") as server:
-        emitter = OtlpMetrics(server.destination)
-        emitter.emit(report(PASSED))
-        assert emitter.flush(DEADLINE_S)
-        assert emitter.close(DEADLINE_S)
-
-    assert [True, True] == told
-
-
-def test_exports_over_grpc_are_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for gRPC, whose instrumentation intercepts the channel."""
-    told: list[object] = []
-    insecure_channel = grpc.insecure_channel
-
-    class Interceptor(grpc.UnaryUnaryClientInterceptor):
-        def intercept_unary_unary(self, proceed: Any, details: Any, request: Any) -> Any:
-            told.append(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
-            return proceed(details, request)
-
-    monkeypatch.setattr(
-        "opentelemetry.exporter.otlp.proto.grpc.exporter.insecure_channel",
-        lambda *args, **kwargs: grpc.intercept_channel(insecure_channel(*args, **kwargs), Interceptor()),
-    )
-    with serving("grpc") as server:
-        emitter = OtlpMetrics(server.destination)
-        emitter.emit(report(PASSED))
-        assert emitter.close(DEADLINE_S)
-
-    assert [True] == told
+    assert ["metrics", "metrics"] == [signal for signal, _ in client.sent]
+    assert {True} == client.suppressed
 
 
 def test_the_receiver_may_want_differences(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the environment prefers it, each request holds what was added since the one before, and when that was."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     ends = []
     for outcomes in ((PASSED, NOT_PASSED), (PASSED,), (PASSED, PASSED)):
         emitter.emit(report(*outcomes))
@@ -178,7 +150,7 @@ def test_nothing_goes_on_after_an_impatient_close() -> None:
     before = set(threading.enumerate())
     with serving("http/protobuf") as gone:
         destination = gone.destination
-    emitter = OtlpMetrics(destination)
+    emitter = OtlpMetrics(destination.connect())
     emitter.emit(report(PASSED))
     assert not emitter.close(0)
     for thread in set(threading.enumerate()) - before:
@@ -189,7 +161,7 @@ def test_nothing_goes_on_after_an_impatient_close() -> None:
 
 def test_own_measurements_go_along(otlp: OtlpServer) -> None:
     """What else is counted and looked up is in the same request: counters with their start, gauges without."""
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     emitter.sums.observe(SPANS_RECEIVED, lambda: {(): 7})
     emitter.sums.observe(TRACES_OPEN, lambda: {(): 3})
     emitter.sums.record(TRACE_SPAN_COUNT, 4)
@@ -201,3 +173,45 @@ def test_own_measurements_go_along(otlp: OtlpServer) -> None:
     assert (7, True) == (received.as_int, 0 < received.start_time_unix_nano < received.time_unix_nano)
     assert [3] == [point.as_int for point in metrics["spanscore.traces.open"].gauge.data_points]
     assert [4.0] == [point.sum for point in metrics["spanscore.trace.span_count"].histogram.data_points]
+
+
+def test_sums_are_sent_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to ask for it; what goes wrong while they are put together costs one turn."""
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
+    monkeypatch.setattr(send_queue, "_IDLE_S", 0.001)
+    faults = [LookupError()]
+
+    def read() -> dict[tuple[str, ...], float]:
+        if faults:
+            raise faults.pop()
+        return {(): 3}
+
+    with capturing("http/protobuf") as receiver:
+        emitter = OtlpMetrics(connect(receiver.endpoint))
+        emitter.sums.observe(TRACES_OPEN, read)
+        receiver.wait_for_requests(3)
+        assert emitter.close(DEADLINE_S)
+
+    assert not faults
+    assert {"/v1/metrics"} == {each.path for each in receiver.seen}
+
+
+def test_many_series_are_sent_in_several_requests() -> None:
+    """Each is small enough for any receiver, and together they have all of the metrics, once."""
+    client = InMemory()
+    emitter = OtlpMetrics(client)
+    for number in range(2_000):
+        emitter.emit(report(PASSED, NOT_PASSED, about=trajectory(agent=f"agent {number}")))
+    assert emitter.close(DEADLINE_S)
+
+    requests = [ExportMetricsServiceRequest.FromString(body) for body in client.taken]
+    names = [
+        metric.name
+        for request in requests
+        for resource in request.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    ]
+    assert len(requests) > 1
+    assert all(len(body) < 2**22 for body in client.taken)
+    assert len(set(names)) == len(names)

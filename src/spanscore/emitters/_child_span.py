@@ -6,21 +6,16 @@ import hashlib
 from functools import cache
 from typing import Final
 
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyValue
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spanscore.emitters._encoded_events import any_value, encoded_scores
+from spanscore.emitters._encoded_events import encoded_scores
+from spanscore.emitters._encoded_values import own_envelope
 from spanscore.emitters.span_events import child_span_name
 from spanscore.model import Report
-from spanscore.otlp.wire import length_delimited
-from spanscore.sdk.identity import SCOPE, resource, scope_version
+from spanscore.otlp.raw_requests import joined
 from spanscore.wording.printable import encodable
 
 _SPAN_ID_BYTES: Final = 8
-_RESOURCE_SPANS: Final = 1
-_SCOPE_SPANS: Final = 2
-_SPANS: Final = 2
 
 
 def child_span_request(report: Report, time_ns: int) -> bytes:
@@ -41,15 +36,7 @@ def child_span_request(report: Report, time_ns: int) -> bytes:
         start_time_unix_nano=time_ns,
         end_time_unix_nano=time_ns,
     ).SerializeToString()
-    around_spans, around_scopes = _around()
-    spans = length_delimited(_SPANS, span + encoded_scores(report, time_ns))
-    scopes = length_delimited(_SCOPE_SPANS, around_spans + spans)
-    return length_delimited(_RESOURCE_SPANS, around_scopes + scopes)
+    return joined((), [(_envelope(), span + encoded_scores(report, time_ns))])
 
 
-@cache
-def _around() -> tuple[bytes, bytes]:
-    """Return what stands around the span: our scope, and our resource."""
-    scope = ScopeSpans(scope=InstrumentationScope(name=SCOPE, version=scope_version()))
-    ours = [KeyValue(key=key, value=any_value(str(value))) for key, value in resource().attributes.items()]
-    return scope.SerializeToString(), ResourceSpans(resource=Resource(attributes=ours)).SerializeToString()
+_envelope: Final = cache(own_envelope)

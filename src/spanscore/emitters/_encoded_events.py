@@ -5,25 +5,24 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from spanscore.emitters._encoded_values import pair
 from spanscore.model import Report
+from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.wire import length_delimited
 from spanscore.reports.evaluation_event import NAME, event_attributes, span_attributes
-from spanscore.wording.printable import encodable
 
-_EVENTS: Final = 11
 _ATTRIBUTES_REMEMBERED: Final = 2_048
 
 
 def encoded_scores(report: Report, time_ns: int) -> bytes:
     """Return the verdict where the run failed, and an event for each evaluation, all as fields of the span."""
-    verdict = Span(attributes=[_pair(*each) for each in span_attributes(report).items()])
+    verdict = Span(attributes=[pair(*each) for each in span_attributes(report).items()])
     begin = Span.Event(time_unix_nano=time_ns, name=NAME).SerializeToString()
     return verdict.SerializeToString() + b"".join(
         length_delimited(
-            _EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
+            EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
         )
         for evaluation in report.evaluations
     )
@@ -31,21 +30,4 @@ def encoded_scores(report: Report, time_ns: int) -> bytes:
 
 @lru_cache(_ATTRIBUTES_REMEMBERED, typed=True)  # most are those of the event before
 def _attribute(key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - one of the kinds of value
-    return Span.Event(attributes=[_pair(key, value)]).SerializeToString()
-
-
-def _pair(key: str, value: str | bool | float) -> KeyValue:  # noqa: FBT001 - as above
-    return KeyValue(key=key, value=any_value(value))
-
-
-def any_value(value: str | bool | float) -> AnyValue:  # noqa: FBT001 - as above
-    """Return a value as OTLP has it."""
-    match value:
-        case str():
-            return AnyValue(string_value=encodable(value))
-        case bool():
-            return AnyValue(bool_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
+    return Span.Event(attributes=[pair(key, value)]).SerializeToString()

@@ -17,7 +17,7 @@ from rich.text import Text
 from spanscore.emitters._lines import line
 from spanscore.model import Report
 from spanscore.reports.tally import Tally
-from spanscore.sending.sender import within
+from spanscore.sending.in_time import within
 from spanscore.wording.printable import printable
 
 _FAILING_SHOWN: Final = 5

@@ -17,9 +17,8 @@ from spanscore.model import CloseReason, Report, Unit
 from spanscore.otlp.raw_requests import Roots, RootSpan, split
 from spanscore.reports.evaluation_event import event_time_ns
 from spanscore.sending.backlog import Outgoing, QueueLimits
-from spanscore.sending.client import Client, Retries, connect
-from spanscore.sending.destination import Destination
-from spanscore.sending.send_queue import SendQueue, Timing
+from spanscore.sending.client import Client, Retries
+from spanscore.sending.send_queue import SendQueue, SendSettings, Timing
 
 _DELAYS: Final = 5  # so often may late children restart the delay
 _SLACK_S: Final = 5.0
@@ -106,31 +105,19 @@ class Forward:
         self._unannotated: Final[Counter[str]] = Counter()
         self._last_scored = b""
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
-        self._queue: Final = SendQueue(client, settings.queue, settings.retries, self._expire, timing)
-
-    @classmethod
-    def over_otlp(cls, destination: Destination, settings: ForwardSettings | None = None) -> Self:
-        """Return an emitter that forwards to an OTLP receiver.
-
-        Raises:
-            ConfigError: the endpoint is no URL, or a header cannot be sent.
-        """
-        return cls(connect(destination.endpoint, destination.protocol, destination.headers), settings)
-
-    @property
-    def outbox(self) -> SendQueue:
+        sending = SendSettings(name="forward", queue=settings.queue, retries=settings.retries)
+        self.outbox: Final = SendQueue(client, sending, self._expire, timing)
         """What is on its way; root spans that wait for their scores are not."""
-        return self._queue
 
     @property
     def progress(self) -> tuple[int, int]:
         """How many items were queued so far, and how many of them are sent or given up."""
-        return self._queue.progress
+        return self.outbox.progress
 
     def counts(self) -> ForwardCounts:
         """Return what became of every span so far."""
         with self._lock:
-            spans = self._queue.spans()
+            spans = self.outbox.spans()
             return ForwardCounts(
                 received=self._received,
                 sent=spans.sent,
@@ -148,7 +135,7 @@ class Forward:
         """
         with self._lock:
             held, held_size = len(self._held), self._held.size
-        return self._queue.has_room(1 + held, size + held_size + held * _SCORES_SIZE) or not (self._queue.size + held)
+        return self.outbox.has_room(1 + held, size + held_size + held * _SCORES_SIZE) or not (self.outbox.size + held)
 
     def take(self, request: bytes) -> None:
         """Take the accepted spans of one ExportTraceServiceRequest, in protobuf. To be called before they are scored.
@@ -161,14 +148,14 @@ class Forward:
             self._received += spans + len(roots)
             self._release_scored()
             if rest:
-                self._queue.put(Outgoing("traces", rest, spans))
+                self.outbox.put(Outgoing("traces", rest, spans))
             now = self._clock()
             for root in roots:
                 self._release(self._held.add(root, now), "displaced")
 
     def take_other(self, signal: Literal["metrics", "logs"], request: bytes) -> None:
         """Take a request with metrics or logs, in protobuf: it goes on as it is."""
-        self._queue.put(Outgoing(signal, request))
+        self.outbox.put(Outgoing(signal, request))
 
     def emit(self, report: Report) -> None:
         """Pass the evaluated root span on, with its scores, or send a span with the scores behind it."""
@@ -187,7 +174,7 @@ class Forward:
                 self._send_child(report)
             for root in roots:
                 content = root.content + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
-                self._queue.put(Outgoing("traces", content, 1, root.envelope))
+                self.outbox.put(Outgoing("traces", content, 1, root.envelope))
                 self._annotated += 1
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
@@ -198,14 +185,14 @@ class Forward:
     def flush(self, timeout_s: float) -> bool:
         """Send what waits to be sent, and return whether all of it was. Roots that wait for their scores stay."""
         self._expire()
-        return self._queue.flush(timeout_s)
+        return self.outbox.flush(timeout_s)
 
     def close(self, timeout_s: float) -> bool:
         """Send everything within the timeout, roots without scores too, and return whether nothing was lost."""
         with self._lock:
             self._roots = "none"  # what comes now is dropped, and not held
             self._release(self._held.drain(), "shut_down")
-        return self._queue.close(timeout_s)
+        return self.outbox.close(timeout_s)
 
     def _expire(self) -> None:
         with self._lock:
@@ -213,7 +200,7 @@ class Forward:
 
     def _send_child(self, report: Report) -> None:
         if request := child_span_request(report, self._now_ns()):
-            self._queue.put(Outgoing("traces", request))
+            self.outbox.put(Outgoing("traces", request))
 
     def _release_scored(self) -> None:
         """Pass on the other roots of the trace scored last: its reports come one behind the other, and are all here."""
@@ -222,7 +209,7 @@ class Forward:
 
     def _release(self, roots: Iterable[RootSpan], why: str) -> None:
         for root in roots:
-            self._queue.put(Outgoing("traces", root.content, 1, root.envelope))
+            self.outbox.put(Outgoing("traces", root.content, 1, root.envelope))
             self._unannotated[why] += 1
 
 

@@ -8,7 +8,7 @@ from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
-from spanscore.sending.sender import within
+from spanscore.sending.in_time import within
 
 
 class Prometheus:

@@ -19,7 +19,7 @@ from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.spans import Converter
-from spanscore.sending.sender import in_time
+from spanscore.sending.in_time import in_time
 from spanscore.wording.faults import fault
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from spanscore.in_process.runtime import Runtime
 from spanscore.model import Report
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.spans import is_local_root, is_of_an_export
-from spanscore.sending.sender import in_time
+from spanscore.sending.in_time import in_time
 from spanscore.wording.faults import fault
 
 if TYPE_CHECKING:

@@ -6,7 +6,10 @@ A field may be two bytes long and take fifty when it is parsed: 64 MiB of them w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from functools import cache
+from typing import Any, Final
+
+from google.protobuf.message import Message
 
 from spanscore.otlp.wire import field_at
 
@@ -27,23 +30,9 @@ _SHORT_FIELD: Final = 2
 _FIRST: Final = 8
 _LONG: Final = 0x80
 
-_MESSAGES: Final[Mapping[str, Mapping[int, str]]] = {
-    "Span": {9: "KeyValue", 11: "Event", 13: "Link"},
-    "Event": {3: "KeyValue"},
-    "Link": {4: "KeyValue"},
-    "Resource": {1: "KeyValue", 3: "EntityRef"},
-    "InstrumentationScope": {3: "KeyValue"},
-    "KeyValue": {2: "AnyValue"},
-    "AnyValue": {5: "ArrayValue", 6: "KeyValueList"},
-    "ArrayValue": {1: "AnyValue"},
-    "KeyValueList": {1: "KeyValue"},
-    "EntityRef": {},
-}
-"""The messages in each message, by the number of the field."""
 
-
-def has_too_many_fields(body: bytes, message: str) -> bool:
-    """Return whether a serialized message of that name is large, and has more fields than are parsed.
+def has_too_many_fields(body: bytes, message_type: type[Message]) -> bool:
+    """Return whether a serialized message of that type is large, and has more fields than are parsed.
 
     Raises:
         WireError: it is none.
@@ -52,7 +41,7 @@ def has_too_many_fields(body: bytes, message: str) -> bool:
         return False
     left = MOST_FIELDS
     # Depth first, so that what is still to be looked at is little.
-    pending = [(0, len(body), _MESSAGES[message])]
+    pending = [(0, len(body), _messages_in(message_type.DESCRIPTOR))]
     while pending and len(pending) <= _DEEPEST:  # the parser comes no deeper either
         position, end, inside = pending.pop()
         while position < end:
@@ -61,12 +50,18 @@ def has_too_many_fields(body: bytes, message: str) -> bool:
             position = behind
             if number in inside:
                 if behind - start > _SMALL:
-                    pending += ((position, end, inside), (start, behind, _MESSAGES[inside[number]]))
+                    pending += ((position, end, inside), (start, behind, _messages_in(inside[number])))
                     break
                 left -= (behind - start) // _SMALLEST
             if left < 0:
                 return True
     return False
+
+
+@cache
+def _messages_in(message: Any) -> Mapping[int, Any]:
+    """Return the types of the messages in a message, by the number of the field."""
+    return {field.number: field.message_type for field in message.fields if field.message_type}
 
 
 def _next(body: bytes, position: int, end: int) -> tuple[int, int, int]:

@@ -23,19 +23,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
 from spanscore.otlp.field_count import has_too_many_fields
+from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import is_readable
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_to_protobuf import to_protobuf
 from spanscore.otlp.strict_json import parse
 from spanscore.otlp.wire import Place, WireError, field, fields, is_utf8, length_delimited
-
-_RESOURCE_SPANS: Final = 1
-_RESOURCE: Final = 1
-_SCOPE_SPANS: Final = 2
-_SCOPE: Final = 1
-_SPANS: Final = 2
-_SCHEMA_URL: Final = 3
 
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 _MOST_NESTED: Final = 96
@@ -52,7 +46,7 @@ def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
         spans: what it was decoded to.
     """
     accepted = _Accepted(spans)
-    return _rebuilt(body, (0, len(body)), _RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
+    return _rebuilt(body, (0, len(body)), RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
 
 
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
@@ -116,15 +110,15 @@ class _Accepted:
 
 
 def _resource_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
-    if _parsed(Resource, field(body, place, _RESOURCE)) is None:
+    if _parsed(Resource, field(body, place, RESOURCE)) is None:
         return b""
-    return _rebuilt(body, place, _SCOPE_SPANS, lambda inner: _scope_spans(body, inner, accepted))
+    return _rebuilt(body, place, SCOPE_SPANS, lambda inner: _scope_spans(body, inner, accepted))
 
 
 def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
-    if _parsed(InstrumentationScope, field(body, place, _SCOPE)) is None:
+    if _parsed(InstrumentationScope, field(body, place, SCOPE)) is None:
         return b""
-    return _rebuilt(body, place, _SPANS, lambda inner: _span(body[slice(*inner)], accepted))
+    return _rebuilt(body, place, SPANS, lambda inner: _span(body[slice(*inner)], accepted))
 
 
 def _span(content: bytes, accepted: _Accepted) -> bytes:
@@ -139,7 +133,7 @@ def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], 
     parts: list[bytes] = []
     left = False
     for each in fields(body, place):
-        if each.number == _SCHEMA_URL and each.content is not None and not is_utf8(body[slice(*each.content)]):
+        if each.number == SCHEMA_URL and each.content is not None and not is_utf8(body[slice(*each.content)]):
             continue
         if each.number != number or each.content is None:
             parts.append(body[each.start : each.end])
@@ -151,7 +145,7 @@ def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], 
 
 def _parsed(message_type: type[_AnyMessage], content: bytes) -> _AnyMessage | None:
     try:
-        return None if has_too_many_fields(content, message_type.DESCRIPTOR.name) else message_type.FromString(content)
+        return None if has_too_many_fields(content, message_type) else message_type.FromString(content)
     except (DecodeError, WireError):
         return None
 

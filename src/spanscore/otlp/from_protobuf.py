@@ -17,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span
 from spanscore.otlp.field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
+from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import (
     LINKS_PER_SPAN,
     SPANS_PER_REQUEST,
@@ -33,7 +34,7 @@ from spanscore.otlp.findings import (
 from spanscore.otlp.kept_size import names_size
 from spanscore.otlp.protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.span_count import RESOURCE_SPANS, SCOPE_SPANS, SPANS, counting_spans, walking
+from spanscore.otlp.span_count import counting_spans, walking
 from spanscore.otlp.wire import Place, WireError, fields, is_utf8
 from spanscore.read.wanted import WantedAttributes
 
@@ -46,10 +47,6 @@ if api_implementation.Type() == "python":
     raise ImportError(message)
 
 
-# Field numbers, where a broken request is walked by hand.
-_RESOURCE: Final = 1
-_SCOPE: Final = 1
-_SCHEMA_URL: Final = 3
 _FIELDS_AT_ONCE: Final = 8_192
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
@@ -182,15 +179,15 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans | None]:
     for i, resource_spans in enumerate(request[RESOURCE_SPANS]):
         yield None
         inside = yield from _places(body, resource_spans)
-        message = _parse(Resource, _joined(body, inside[_RESOURCE]))
-        _check_schema_urls(body, inside[_SCHEMA_URL], findings)
+        message = _parse(Resource, _joined(body, inside[RESOURCE]))
+        _check_schema_urls(body, inside[SCHEMA_URL], findings)
         resource: Attributes | None = None
         for j, scope_spans in enumerate(inside[SCOPE_SPANS]):
             yield None
             where = f"resource_spans[{i}].scope_spans[{j}]"
             parts = yield from _places(body, scope_spans)
-            scope = _parse(InstrumentationScope, _joined(body, parts[_SCOPE]))
-            _check_schema_urls(body, parts[_SCHEMA_URL], findings)
+            scope = _parse(InstrumentationScope, _joined(body, parts[SCOPE]))
+            _check_schema_urls(body, parts[SCHEMA_URL], findings)
             spans = parts[SPANS]
             if isinstance(message, SpanRefused):
                 findings.refuse(message.reason, f"resource_spans[{i}].resource: {message}", len(spans))
@@ -229,7 +226,7 @@ def _salvaged_spans(body: bytes, spans: Sequence[Place]) -> Iterator[tuple[int, 
 
 def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRefused:
     try:
-        if has_too_many_fields(body, message_type.DESCRIPTOR.name):
+        if has_too_many_fields(body, message_type):
             return SpanRefused(Refusal.TOO_MANY_FIELDS, f"large, and has more than {MOST_FIELDS} fields")
         return message_type.FromString(body)
     except WireError:

@@ -13,24 +13,25 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from spanscore.otlp.wire import Place, field_at, fields, length_delimited, length_prefix
+from spanscore.otlp.field_numbers import FLAGS, PARENT_SPAN_ID, RESOURCE_SPANS, SCOPE_SPANS, SPAN_ID, SPANS, TRACE_ID
+from spanscore.otlp.wire import FIXED32, Place, encoded_tag, field_at, fields, length_delimited, length_prefix
 
 Roots: TypeAlias = Literal["none", "parentless", "remote_parent"]
 """Which spans to take out of a request: none, those without a parent, or also those whose parent is remote."""
 
-_RESOURCE_SPANS: Final = 1
-_SCOPE_SPANS: Final = 2
-_SPANS: Final = 2
-
-_SPANS_TAG: Final = _SPANS << 3 | 2
+_SPANS_TAG: Final = encoded_tag(SPANS)[0]
 _MORE: Final = 0x80  # set on each byte of a varint but its last
 _LONGEST_PREFIX: Final = 3  # of a span that is read without a call: its tag, and a length below 16384
 
-_HAS_PARENT: Final = re.compile(rb'\n\x10.{16}\x12\x08.{8}"\x08(?!\x00{8})', re.DOTALL).match
+_HAS_PARENT: Final = re.compile(
+    rb"%b.{16}%b.{8}%b(?!\x00{8})"
+    % tuple(re.escape(length_prefix(*each)) for each in ((TRACE_ID, 16), (SPAN_ID, 8), (PARENT_SPAN_ID, 8))),
+    re.DOTALL,
+).match
 """How nearly every span with a parent begins: trace id, span id, parent. Others are parsed."""
 _IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
-_FLAGS_TAG: Final = b"\x85\x01"
-_FLAGS_SIZE: Final = 6
+_FLAGS_TAG: Final = encoded_tag(FLAGS, FIXED32)
+_FLAGS_SIZE: Final = len(_FLAGS_TAG) + 4
 
 
 class Envelope(NamedTuple):
@@ -78,9 +79,9 @@ def split(request: bytes, roots: Roots) -> Split:
         return _scope_spans(request, place, roots)
 
     def resource_spans(place: Place) -> _Part:
-        return _around(request, place, _SCOPE_SPANS, scope_spans)
+        return _around(request, place, SCOPE_SPANS, scope_spans)
 
-    part = _around(request, (0, len(request)), _RESOURCE_SPANS, resource_spans)
+    part = _around(request, (0, len(request)), RESOURCE_SPANS, resource_spans)
     found = [
         RootSpan(
             trace_id=root.trace_id,
@@ -101,11 +102,11 @@ def joined(requests: Iterable[bytes], spans: Iterable[tuple[Envelope, bytes]]) -
     """Return one request with all of these requests and these spans; spans with equal envelopes share one."""
     by_envelope: dict[Envelope, list[bytes]] = {}
     for envelope, span in spans:
-        by_envelope.setdefault(envelope, []).append(length_delimited(_SPANS, span))
+        by_envelope.setdefault(envelope, []).append(length_delimited(SPANS, span))
     parts = list(requests)
     for envelope, inside in by_envelope.items():
-        scope_spans = length_delimited(_SCOPE_SPANS, b"".join([envelope.scope, *inside]))
-        parts += [envelope.request, length_delimited(_RESOURCE_SPANS, envelope.resource + scope_spans)]
+        scope_spans = length_delimited(SCOPE_SPANS, b"".join([envelope.scope, *inside]))
+        parts += [envelope.request, length_delimited(RESOURCE_SPANS, envelope.resource + scope_spans)]
     return b"".join(parts)
 
 
@@ -186,7 +187,7 @@ def _next(request: bytes, position: int, end: int) -> tuple[bool, int, int]:
             if last <= end:
                 return True, first, last
     found = field_at(request, position, end)
-    if found.number == _SPANS and found.content is not None:
+    if found.number == SPANS and found.content is not None:
         return True, found.content[0], found.end
     return False, position, found.end
 

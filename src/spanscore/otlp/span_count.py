@@ -11,12 +11,9 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
+from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
 from spanscore.otlp.slices import Steps
 from spanscore.otlp.wire import Place, fields
-
-RESOURCE_SPANS: Final = 1
-SCOPE_SPANS: Final = 2
-SPANS: Final = 2
 
 _SMALLEST_SPAN: Final = 2  # bytes: a tag, and the length 0
 _AROUND_A_SPAN: Final = 2  # a resource and a scope, where each span has its own

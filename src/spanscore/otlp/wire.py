@@ -16,7 +16,7 @@ _FIXED64: Final = 1
 _LENGTH_DELIMITED: Final = 2
 _START_GROUP: Final = 3
 _END_GROUP: Final = 4
-_FIXED32: Final = 5
+FIXED32: Final = 5
 
 _FIRST_TAG: Final = 1 << 3  # field numbers count from 1, and have 29 bits
 _LAST_TAG: Final = 2**32 - 1
@@ -44,7 +44,7 @@ def fields(body: bytes, place: Place) -> Iterator[Field]:
     """Yield every field of the message at `place`.
 
     Raises:
-        WireError: as `submessages`.
+        WireError: the message is broken; raised where the break is, after what comes before it was yielded.
     """
     position, end = place
     while position < end:
@@ -74,35 +74,36 @@ def length_delimited(number: int, content: bytes) -> bytes:
 
 def length_prefix(number: int, length: int) -> bytes:
     """Encode what stands before the content of a length-delimited field."""
-    return _encoded_varint(number << 3 | _LENGTH_DELIMITED) + _encoded_varint(length)
+    return encoded_tag(number) + _encoded_varint(length)
 
 
-def submessages(body: bytes, place: Place, number: int) -> Iterator[Place]:
-    """Yield where the length-delimited fields of that number lie in the message at `place`.
+def encoded_tag(number: int, wire_type: int = _LENGTH_DELIMITED) -> bytes:
+    """Encode what each field begins with."""
+    return _encoded_varint(number << 3 | wire_type)
+
+
+def field(body: bytes, place: Place, number: int) -> bytes:
+    """Return the length-delimited field of that number; empty when it is absent, joined when it comes in parts.
 
     Raises:
-        WireError: the message is broken; raised where the break is, after what comes before it was yielded.
+        WireError: the message is broken.
     """
+    parts: list[bytes] = []
     position, end = place
     wanted = number << 3 | _LENGTH_DELIMITED
     while position < end:
         tag, position = _tag(body, position, end)
         if tag & 7 == _LENGTH_DELIMITED:
-            start = position
             length, start = _varint(body, position, end)
             position = start + length
             if position > end:
                 message = f"the field at byte {start} is cut off"
                 raise WireError(message)
             if tag == wanted:
-                yield start, position
+                parts.append(body[start:position])
         else:
             position = _skip(body, position, end, tag)
-
-
-def field(body: bytes, place: Place, number: int) -> bytes:
-    """Return the length-delimited field of that number; empty when it is absent, joined when it comes in parts."""
-    return b"".join(body[start:end] for start, end in submessages(body, place, number))
+    return b"".join(parts)
 
 
 def is_utf8(content: bytes) -> bool:
@@ -155,7 +156,7 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
             _, position = _varint(body, position, end)
         elif wire_type == _FIXED64:
             position += 8
-        elif wire_type == _FIXED32:
+        elif wire_type == FIXED32:
             position += 4
         elif wire_type == _LENGTH_DELIMITED:
             length, start = _varint(body, position, end)

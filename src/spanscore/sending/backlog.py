@@ -14,8 +14,10 @@ from spanscore.otlp.raw_requests import Envelope
 from spanscore.sending.client import Accepted, Refused, Signal
 from spanscore.sending.outbox import QUEUE_FULL
 
+EXPORT_FAILED: Final = "export_failed"
+"""The receiver refused, or could not be reached in time."""
 REJECTED: Final = "rejected"
-"""The receiver took the request, and threw some of its spans away."""
+"""The receiver took the request, and threw some of what is in it away."""
 
 
 class Outgoing(NamedTuple):
@@ -23,7 +25,7 @@ class Outgoing(NamedTuple):
 
     signal: Signal
     body: bytes
-    """A request; where there is an envelope, a span."""
+    """A request; where there is an envelope, a span, a metric or a log record."""
     spans: int = 0
     envelope: Envelope | None = None
 
@@ -50,9 +52,13 @@ class Backlog:
     """Items in the order of their arrival, and those of them that are being sent.
 
     Always, of the spans put: `put == sent + queued + sum(dropped)`.
+
+    Args:
+        limits: how much may wait.
+        failure: what a refused item is counted as; by default, by what the receiver said.
     """
 
-    def __init__(self, limits: QueueLimits) -> None:
+    def __init__(self, limits: QueueLimits, failure: str | None = None) -> None:
         self.arrived = 0
         """Items taken in."""
         self.settled = 0
@@ -65,6 +71,7 @@ class Backlog:
         self.failures: Final[Counter[str]] = Counter()
         """Items that were not sent, and spans that were rejected, by why."""
         self._limits: Final = limits
+        self._failure: Final = failure
         self._waiting: deque[Outgoing] = deque()
         self._waiting_size = 0
         self._in_flight: deque[Outgoing] = deque()
@@ -128,7 +135,7 @@ class Backlog:
             self._in_flight.popleft()
             self._release(item)
             if isinstance(answer, Refused):
-                self.refuse(item, answer.reason)
+                self.refuse(item, self._failure or answer.reason)
         if isinstance(answer, Accepted):
             spans = sum(item.spans for item in items)
             rejected = min(answer.rejected, spans)

@@ -1,33 +1,27 @@
-"""What of the SDK sends over OTLP."""
+"""Where to send over OTLP."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from pathlib import Path
 
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter
-from opentelemetry.sdk.environment_variables import OTEL_METRIC_EXPORT_INTERVAL
-from opentelemetry.sdk.metrics.export import MetricExporter
+from opentelemetry.sdk.environment_variables import (
+    OTEL_EXPORTER_OTLP_CERTIFICATE,
+    OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
+    OTEL_EXPORTER_OTLP_CLIENT_KEY,
+    OTEL_EXPORTER_OTLP_HEADERS,
+    OTEL_EXPORTER_OTLP_TIMEOUT,
+)
+from opentelemetry.util.re import parse_env_headers
 
-from spanscore.sdk.identity import resource
-from spanscore.sending.counted_exporter import CountedLogExporter
-from spanscore.sending.outbox import Outbox
-from spanscore.sending.sender import Sender
-
-Protocol: TypeAlias = Literal["http/protobuf", "grpc"]
-
-LOG_QUEUE_CAPACITY: Final = 8_192
-
-_EXPORT_INTERVAL_MS: Final = 10_000  # scores are watched live; the SDK's minute is for totals
-_POINTS_IN_A_REQUEST: Final = 5_000  # keeps it below the 4 MiB that a gRPC server takes by default
+from spanscore.sending.client import TIMEOUT_S, Client, Protocol, TrustFiles, connect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """An OTLP receiver. What is not said here is as the SDK's environment variables say, timeouts and TLS above all.
+    """An OTLP receiver. What is not said here is as the SDK's environment variables say: headers, timeout and TLS.
 
     Args:
         endpoint: the base URL.
@@ -39,48 +33,34 @@ class Destination:
     protocol: Protocol = "http/protobuf"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def connect(self) -> Client:
+        """Return a new client. Nothing is sent before its first request.
 
-def metric_interval_s() -> float:
-    """Return how often metrics are sent: every ten seconds, or as OTEL_METRIC_EXPORT_INTERVAL says."""
-    try:
-        interval_ms = float(os.environ.get(OTEL_METRIC_EXPORT_INTERVAL, _EXPORT_INTERVAL_MS))
-    except ValueError:
-        interval_ms = 0.0
-    return (interval_ms if interval_ms > 0 else _EXPORT_INTERVAL_MS) / 1000
+        Raises:
+            ConfigError: the endpoint is no URL, a header cannot be sent, or a file cannot be used.
+        """
+        headers = {
+            **parse_env_headers(os.environ.get(OTEL_EXPORTER_OTLP_HEADERS, ""), liberal=True),
+            **{name.lower(): value for name, value in self.headers.items()},
+        }
+        files = _trust_files() if self.endpoint.startswith("https:") else None
+        return connect(self.endpoint, self.protocol, headers, _timeout_s(), files)
 
 
-def logger_provider(destination: Destination) -> tuple[LoggerProvider, Sender]:
-    """Return a provider whose log records are sent in batches, within a second."""
-    outbox = Outbox(LOG_QUEUE_CAPACITY)
-    exporter = CountedLogExporter(_log_exporter(destination), outbox)
-    provider = LoggerProvider(resource(), shutdown_on_exit=False)
-    provider.add_log_record_processor(BatchLogRecordProcessor(exporter, max_queue_size=LOG_QUEUE_CAPACITY))
-    return provider, Sender(
-        outbox, lambda timeout_ms: provider.force_flush(int(timeout_ms)), lambda _: provider.shutdown()
+def _trust_files() -> TrustFiles:
+    ca_file, cert_file, key_file = (
+        Path(path) if (path := os.environ.get(name)) else None
+        for name in (
+            OTEL_EXPORTER_OTLP_CERTIFICATE,
+            OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
+            OTEL_EXPORTER_OTLP_CLIENT_KEY,
+        )
     )
+    return TrustFiles(ca_file=ca_file, cert_file=cert_file, key_file=key_file)
 
 
-def metric_exporter(destination: Destination) -> MetricExporter:
-    """Return what sends metrics."""
-    # Only the protocol in use is loaded: each takes tens of milliseconds.
-    if destination.protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc  # noqa: PLC0415
-
-        return Grpc(destination.endpoint, headers=dict(destination.headers), max_export_batch_size=_POINTS_IN_A_REQUEST)
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as Http  # noqa: PLC0415
-
-    return Http(_url(destination, "v1/metrics"), headers=dict(destination.headers))
-
-
-def _log_exporter(destination: Destination) -> LogRecordExporter:
-    if destination.protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as Grpc  # noqa: PLC0415
-
-        return Grpc(destination.endpoint, headers=dict(destination.headers))
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as Http  # noqa: PLC0415
-
-    return Http(_url(destination, "v1/logs"), headers=dict(destination.headers))
-
-
-def _url(destination: Destination, path: str) -> str:
-    return f"{destination.endpoint.rstrip('/')}/{path}"
+def _timeout_s() -> float:
+    try:
+        return float(os.environ.get(OTEL_EXPORTER_OTLP_TIMEOUT, "")) or TIMEOUT_S
+    except ValueError:
+        return TIMEOUT_S

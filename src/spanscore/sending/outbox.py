@@ -18,7 +18,7 @@ class Outbox:
 
     def __init__(self, capacity: int) -> None:
         self.capacity: Final = capacity
-        self._size = self._arrived = 0
+        self._size = 0
         self._failures: Final[Counter[str]] = Counter()
         self._lock: Final = Lock()  # guards the numbers: items come in on one thread and go out on another
 
@@ -26,12 +26,6 @@ class Outbox:
     def size(self) -> int:
         """Items queued or being sent."""
         return self._size
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """How many items came in, and how many of them are out again."""
-        with self._lock:
-            return self._arrived, self._arrived - self._size
 
     @property
     def failures(self) -> dict[str, int]:
@@ -45,7 +39,6 @@ class Outbox:
                 self._failures[QUEUE_FULL] += items
                 return False
             self._size += items
-            self._arrived += items
             return True
 
     def take(self, items: int = 1) -> None:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
@@ -41,6 +42,20 @@ class Timing(NamedTuple):
     """Waits between two attempts to send: so many seconds, but no longer than until the event."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendSettings:
+    """What a queue is called, and what it does where the receiver does not take what is sent."""
+
+    name: str
+    """As the emitter's: its thread's, and what its log lines begin with."""
+    queue: QueueLimits = field(default_factory=QueueLimits)
+    """How much may wait."""
+    retries: Retries = field(default_factory=Retries)
+    """When to send a request again, and when to give it up."""
+    failure: str | None = None
+    """What a refused item is counted as; by default, by what the receiver said."""
+
+
 class SendQueue:
     """Sends requests on a thread of its own, and holds a bounded number of them until the receiver has taken them.
 
@@ -49,8 +64,7 @@ class SendQueue:
 
     Args:
         client: sends; the thread's alone, and closed at its end.
-        limits: how much may wait.
-        retries: when to send a request again, and when to give it up.
+        settings: the rules.
         refill: called on the thread at least once a second, and may put something in.
         timing: how time passes.
     """
@@ -58,25 +72,25 @@ class SendQueue:
     def __init__(
         self,
         client: Client,
-        limits: QueueLimits,
-        retries: Retries,
-        refill: Callable[[], None],
+        settings: SendSettings,
+        refill: Callable[[], None] = lambda: None,
         timing: Timing | None = None,
     ) -> None:
         timing = timing or Timing()
-        self.capacity: Final = limits.capacity
+        self.capacity: Final = settings.queue.capacity
+        self._name: Final = settings.name
         self._client: Final = client
         self._refill: Final = refill
         self._timing: Final = timing
-        self._delivery: Final = Delivery(client, self._pause, retries, timing.clock)
-        self._backlog: Final = Backlog(limits)
+        self._delivery: Final = Delivery(client, self._pause, settings.retries, timing.clock)
+        self._backlog: Final = Backlog(settings.queue, settings.failure)
         self._hurried = 0  # items up to this one do not linger
         self._told: set[str] = set()
         self._reachable = True
         self._closing: Final = threading.Event()
         self._abandoned: Final = threading.Event()
         self._changed: Final = threading.Condition()  # guards the backlog: one thread fills it, the other empties it
-        self._thread: Final = threading.Thread(target=self._run, name="spanscore-forward", daemon=True)
+        self._thread: Final = threading.Thread(target=self._run, name=f"spanscore-{settings.name}", daemon=True)
         self._thread.start()
 
     @property
@@ -123,7 +137,7 @@ class SendQueue:
                 return
             due = self._backlog.due()
             if not self._backlog.put(item, self._timing.clock()):
-                self._tell(QUEUE_FULL, "the queue is full: what comes is not forwarded")
+                self._tell(QUEUE_FULL, "the queue is full: what comes is not sent")
             elif due != self._backlog.due():  # waking the thread for every item would cost more than sending it
                 self._changed.notify_all()
 
@@ -165,7 +179,10 @@ class SendQueue:
     def _next_batch(self) -> Sequence[Outgoing]:
         """Wait for something to send; empty when there will be nothing more."""
         while True:
-            self._refill()
+            try:
+                self._refill()
+            except Exception:  # noqa: BLE001 - a fault in what would be sent: what is there already is sent
+                _log.exception("%s: nothing new can be sent", self._name)
             with self._changed:
                 wait_s = self._wait_s()
                 if wait_s <= 0:
@@ -196,7 +213,7 @@ class SendQueue:
         try:
             return self._delivery.send(batch[0].signal, joined(requests, spans))
         except Exception as error:  # noqa: BLE001 - a fault of ours costs this request, but not the thread
-            _log.exception("a request could not be forwarded")
+            _log.exception("%s: a request could not be sent", self._name)
             return Refused(reason=type(error).__name__)
 
     def _settle(self, items: Sequence[Outgoing], answer: Accepted | Refused) -> None:
@@ -204,20 +221,20 @@ class SendQueue:
             self._backlog.settle(items, answer)
             self._changed.notify_all()
         if isinstance(answer, Refused):
-            self._tell(answer.reason, "not forwarded: the receiver refused it (%s) %s", answer.reason, answer.message)
+            self._tell(answer.reason, "not sent: the receiver refused it (%s) %s", answer.reason, answer.message)
             return
         if not self._reachable:
             self._reachable = True
-            _log.info("forwarding again")
+            _log.info("%s: sending again", self._name)
         if answer.rejected:
-            self._tell(REJECTED, "the receiver rejected %d of what was forwarded: %s", answer.rejected, answer.message)
+            self._tell(REJECTED, "the receiver rejected %d of what was sent: %s", answer.rejected, answer.message)
         elif answer.message:
-            self._tell(answer.message, "the receiver warned about what was forwarded: %s", answer.message)
+            self._tell(answer.message, "the receiver warned about what was sent: %s", answer.message)
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
         if self._reachable:
             self._reachable = False
-            _log.warning("cannot forward now (%s): trying again", answer.reason)
+            _log.warning("%s: cannot send now (%s): trying again", self._name, answer.reason)
         if self._closing.is_set():
             self._timing.wait(self._abandoned, min(seconds, _LAST_TRIES_EVERY_S))
         else:
@@ -226,5 +243,5 @@ class SendQueue:
 
     def _tell(self, kind: str, message: str, *values: object) -> None:
         """Log a warning the first time, and what follows only for debugging."""
-        _log.log(logging.DEBUG if kind in self._told else logging.WARNING, message, *values)
+        _log.log(logging.DEBUG if kind in self._told else logging.WARNING, f"%s: {message}", self._name, *values)
         self._told.add(kind)

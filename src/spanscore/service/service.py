@@ -23,7 +23,7 @@ from spanscore.intake.intake import Behind, Intake
 from spanscore.intake.requests import Busy
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import forward, outputs
-from spanscore.sending.sender import in_time
+from spanscore.sending.in_time import in_time
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
 from spanscore.service.from_kafka import kafka_receiver
