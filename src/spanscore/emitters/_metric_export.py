@@ -11,10 +11,9 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_val
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 
 from spanscore.emitters._metrics_data import MetricsSource
+from spanscore.sending.counted_exporter import EXPORT_FAILED
 from spanscore.sending.outbox import Outbox
 from spanscore.sending.sender import within
-
-EXPORT_FAILED: Final = "export_failed"
 
 _log = logging.getLogger(__name__)
 

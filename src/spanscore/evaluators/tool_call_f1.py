@@ -12,7 +12,7 @@ from spanscore.compare import alignment
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
+from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import member_keys, positions
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
@@ -21,14 +21,6 @@ from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceCall(ExpectedCall):
-    """A call of the reference."""
-
-    arguments: Any = field(default_factory=dict)
-    """The arguments; none without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
-from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
+from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import Reference, Wanted
@@ -40,14 +40,6 @@ _ARGUMENT_MODES: Final[tuple[ArgumentMode, ...]] = ("exact", "ignore", "subset",
 
 _Symbol: TypeAlias = tuple[str, Hashable]
 """A tool and the key of its arguments."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceCall(ExpectedCall):
-    """A call of the reference."""
-
-    arguments: Any = field(default_factory=dict)
-    """The arguments; none without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from spanscore.otlp.findings import Caveat, MalformedRequest, Refusal
 from spanscore.receivers._recorded import Document, Format, detect, open_file, opened
 from spanscore.receivers._recorded_json import json_documents, json_mentions
 from spanscore.receivers._recorded_protobuf import protobuf_documents, protobuf_mentions
+from spanscore.wording.plural import plural
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".binpb", ".otlp")
@@ -204,7 +205,7 @@ class Recording:
             self.caveats.update(request.caveats)
             for reason, spans, example in request.refused:
                 self.refused_spans[reason] += spans
-                what = f"{spans} {'span' if spans == 1 else 'spans'} refused ({reason}): {example}"
+                what = f"{plural(spans, 'span')} refused ({reason}): {example}"
                 self._report(
                     InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
                 )
