@@ -68,8 +68,9 @@ class InputProblem:
 class Recording:
     """Recorded OTLP: JSON, JSON Lines or protobuf, each plain or gzip, from files, directories and standard input.
 
-    Everything is read twice: first to learn where each trace ends, then to decode. So a trace can be scored and
-    forgotten as soon as its last span was read.
+    What is scored is gone through twice, as nothing but what follows tells where a trace ends: first for the text of
+    trace ids alone, some 3 % of the time that scoring takes, then to decode. So a trace is scored and forgotten as soon
+    as its last span was read; once through, either all spans or a copy of the recording would have to be kept.
 
     Args:
         paths: files, directories (read recursively, in the order of their names) and `-` for standard input.
