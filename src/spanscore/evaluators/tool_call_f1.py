@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
@@ -96,17 +96,13 @@ class ToolCallF1(Parameters):
             pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
             aligned = alignment.in_any_order(expected, names, pairs)
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
-    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
-        def differ(place: int, call: int) -> list[Difference]:
-            actual = calls[call].arguments
-            expected = self.reference_tool_calls[place].arguments
-            # In mode flexible further arguments do not matter.
-            return differences(expected, {} if actual is NOT_RECORDED else actual, extra=self.mode == "strict")
-
-        return differ
+    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
+        actual = {} if call.arguments is NOT_RECORDED else call.arguments
+        # In mode flexible further arguments do not matter.
+        return differences(self.reference_tool_calls[place].arguments, actual, extra=self.mode == "strict")
 
     def _by_tool(self, names: Iterable[str]) -> dict[str, _Tool]:
         least = self.argument_match_threshold

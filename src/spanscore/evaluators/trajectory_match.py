@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -127,7 +127,7 @@ class TrajectoryMatch(Parameters):
             expected = [call.name for call in self._wanted]
             aligned = self._aligned(expected, names, pairs)
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
@@ -221,12 +221,9 @@ class TrajectoryMatch(Parameters):
             )
         return alignment.minding(aligned, missing=self.scoring != "precision", extra=self.scoring != "recall")
 
-    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
-        def differ(place: int, call: int) -> list[Difference]:
-            wanted = self._wanted[place]
-            return self._comparisons[wanted.name].differences(wanted.arguments, calls[call].arguments)
-
-        return differ
+    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
+        wanted = self._wanted[place]
+        return self._comparisons[wanted.name].differences(wanted.arguments, call.arguments)
 
 
 def _keys_by_tool(symbols: Sequence[_Symbol]) -> Mapping[str, list[Hashable]]:

@@ -1,6 +1,6 @@
 """The messages of an OTLP/JSON trace request, as far as they are beyond doubt.
 
-A type here may be stricter than the rules of `_otlp_json` are, but never laxer: what it does not take is read by those.
+A type here may be stricter than `json_rules` are, but never laxer: what it does not take is read by those.
 """
 
 from __future__ import annotations
