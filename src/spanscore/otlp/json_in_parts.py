@@ -105,10 +105,11 @@ class _Decoding:
     def resource_spans(self, raw: Any, scopes: Sequence[messages.RawScopeSpans], where: str) -> Steps[None]:
         """Read the spans of a resource."""
         yield
-        resource = yield from self._resource(raw)
-        if isinstance(resource, SpanRefused):
+        try:
+            resource = yield from self._resource(raw)
+        except SpanRefused as refused:
             spans = sum(len(each.spans or ()) for each in scopes)
-            self._findings.refuse(resource.reason, f"{where}.resource: {resource}", spans)
+            self._findings.refuse(refused.reason, f"{where}.resource: {refused}", spans)
             return
         for number, each in enumerate(scopes):
             if each.spans:
@@ -118,18 +119,16 @@ class _Decoding:
 
     def _scope_spans(self, raw: Any, spans: Sequence[Any], resource: Attributes, where: str) -> Steps[None]:
         yield
-        scope = yield from self._scope(raw)
-        if isinstance(scope, SpanRefused):
-            self._findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
-        else:
-            yield from self._spans(spans, resource, scope, where)
-
-    def _spans(self, spans: Sequence[Any], resource: Attributes, scope: str, where: str) -> Steps[None]:
-        for index, raw in enumerate(spans):
+        try:
+            scope = yield from self._scope(raw)
+        except SpanRefused as refused:
+            self._findings.refuse(refused.reason, f"{where}.scope: {refused}", len(spans))
+            return
+        for index, each in enumerate(spans):
             try:
-                span = self._typed_span(raw, resource, scope)
+                span = self._typed_span(each, resource, scope)
                 if span is None:
-                    parsed = yield from self._parsed(raw)
+                    parsed = yield from self._parsed(each)
                     span = rules.span(parsed, resource, scope, self._wanted, self._findings)
                 self._typed.spans.append(span)
                 self._typed.sizes.append(self._findings.size)
@@ -159,7 +158,7 @@ class _Decoding:
     def _parsed(self, raw: Any) -> Steps[Any]:
         return (yield from parsing(raw, self._at_once)) if isinstance(raw, Raw) else raw
 
-    def _resource(self, raw: Any) -> Steps[Attributes | SpanRefused]:
+    def _resource(self, raw: Any) -> Steps[Attributes]:
         if self._is_small(raw):
             mark = self._findings.mark()
             try:
@@ -168,7 +167,7 @@ class _Decoding:
                 self._findings.back_to(mark)
         return rules.resource((yield from self._parsed(raw)), self._findings)
 
-    def _scope(self, raw: Any) -> Steps[str | SpanRefused]:
+    def _scope(self, raw: Any) -> Steps[str]:
         if self._is_small(raw):
             try:
                 return self._typed.scope(messages.SCOPE.decode(raw))
