@@ -80,6 +80,16 @@ def test_the_snippet_for_a_process_shows_its_scores(page: Path, tmp_path: Path) 
     assert " ".join(quoted.split()) in " ".join(done.stdout.split())
 
 
+@pytest.mark.parametrize(("language", "text"), blocks("python", "wraps="))
+def test_the_snippet_with_a_wrapped_processor_shows_the_event(language: str, text: str, tmp_path: Path) -> None:
+    """What is exported behind is the root, once, with its scores on it."""
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(command, cwd=tmp_path, timeout=DEADLINE_S, check=True, capture_output=True, text=True)
+
+    assert (1, 1) == (done.stdout.count('"name": "invoke_agent shop"'), done.stdout.count('"gen_ai.evaluation.result"'))
+
+
 def test_the_readme_counts_right() -> None:
     """As many evaluators as it says, and about as many dialects."""
     text = README.read_text(encoding="utf-8")

@@ -154,6 +154,11 @@ class ToolCall:
         """How long the call took; 0 where the clocks disagree and it would be negative."""
         return max(0, self.end_ns - self.start_ns) / 1e6
 
+    @property
+    def was_timed(self) -> bool:
+        """Whether its execution was seen to the end: not where only a model's request tells of it, or it still runs."""
+        return self.span_id is not None and self.end_ns != 0
+
 
 class Unit(enum.StrEnum):
     """What one trajectory is cut from."""

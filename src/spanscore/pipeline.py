@@ -20,7 +20,7 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import trajectories
+from spanscore.read.trajectory import DialectFailedError, trajectories
 
 _OUTCOMES: Final = (Score, Skipped, Failed)
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
@@ -203,6 +203,8 @@ class Pipeline:
             return checked(evaluator.evaluate(trajectory))
         except self._passed_on:
             raise
+        except DialectFailedError as error:
+            return Skipped(str(error))
         except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
             return failure(error)
 

@@ -70,7 +70,7 @@ def test_flush_sends_what_was_emitted(otlp: OtlpServer) -> None:
 
 def test_what_was_counted_before_a_crash_is_not_counted_again(otlp: OtlpServer) -> None:
     """It says so, as whoever counts has to: a trace whose events are sent again is not told to it again."""
-    emitter = OtlpMetrics(otlp.destination)
+    emitter = OtlpMetrics(otlp.destination.connect())
     assert isinstance(emitter, AtMostOnce)
     assert emitter.at_most_once
     assert emitter.close(DEADLINE_S)

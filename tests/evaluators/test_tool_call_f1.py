@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
-from spanscore.evaluators.tool_call_f1 import ReferenceCall, ToolCallF1
+from spanscore.compare.expected import ReferenceCall
+from spanscore.evaluators.tool_call_f1 import ToolCallF1
 from spanscore.model import NOT_RECORDED, Score, Skipped
 from spanscore.testing import check_evaluator
 

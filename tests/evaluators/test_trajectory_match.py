@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.runs import CUT_OFF, NO_ARGUMENTS, aligned, around_its_value, called, details_of, made, value_of
-from spanscore.evaluators.trajectory_match import ReferenceCall, TrajectoryMatch
+from spanscore.compare.expected import ReferenceCall
+from spanscore.evaluators.trajectory_match import TrajectoryMatch
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
 

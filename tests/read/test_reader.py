@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 from dialects.spans import span
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
@@ -95,6 +98,15 @@ def test_a_dialect_that_raises_has_said_nothing() -> None:
 
     assert [Reading(agent="planner")] * 2 == [reader.read(MARKED), reader.read(MARKED)]
     assert dict(reader.failures) == {("Raising", "ValueError"): 2}
+
+
+@pytest.mark.parametrize("said", ["book", ModelReading(), CallReading(name="book"), True])
+def test_a_dialect_that_gives_no_reading_has_said_nothing(said: Any) -> None:
+    """It is counted like one that raises, before anything is read out of what it gave."""
+    reader = DialectReader([Saying(said, said if said != ModelReading() else Reading()), Saying(Reading(agent="a"))])
+
+    assert (Reading(agent="a"), ModelReading()) == (reader.read(MARKED), reader.read_model(MARKED))
+    assert dict(reader.failures) == {("Saying", "TypeError"): 2}
 
 
 def test_a_span_that_no_dialect_knows() -> None:

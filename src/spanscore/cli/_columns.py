@@ -50,8 +50,3 @@ def side_by_side(
 
 def _wrapped(text: str, width: int) -> Iterable[str]:
     return textwrap.wrap(text, max(width, 1), break_on_hyphens=False, break_long_words=False) or [""]
-
-
-def plural(count: int, noun: str) -> str:
-    """Return how many there are, in words."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from spanscore.cli._columns import plural
 from spanscore.compare.names import short
 from spanscore.reports.tally import Tally
+from spanscore.wording.plural import plural
 
 _ROUNDING = 1e-12
 

@@ -7,11 +7,12 @@ from binascii import hexlify
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from spanscore.cli._replay import Pace, Request, Rewriting, counted
+from spanscore.cli._replay import Pace, Request, Rewriting
 from spanscore.kafka.client import producer
 from spanscore.model import Span
 from spanscore.otlp.forwardable import accepted_only
 from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.wording.plural import plural
 
 _DELIVERED_WITHIN_MS: Final = "30000"
 
@@ -46,7 +47,7 @@ class KafkaReplay:
 
     def __str__(self) -> str:
         refused = f", {self.refused} not written" if self.refused else ""
-        return f"sent {counted(self.sent, 'span')} in {counted(self._records, 'record')}{refused}"
+        return f"sent {plural(self.sent, 'span')} in {plural(self._records, 'record')}{refused}"
 
     def send(self, recorded: Iterable[Request], rewriting: Rewriting) -> None:
         """Write all, and return when brokers have it or it is given up."""

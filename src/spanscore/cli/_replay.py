@@ -43,11 +43,6 @@ def moments_ns(recording: Recording) -> Iterator[int]:
                 yield _moment_ns(decoded.spans)
 
 
-def counted(number: int, what: str) -> str:
-    """Return how many there are, in words."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def _body(source: Any, spans: list[Span]) -> bytes:
     return source if isinstance(source, bytes) else accepted_only_from_json(source, spans)
 

@@ -11,14 +11,15 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from spanscore.cli._columns import plural, width_of
+from spanscore.cli._columns import width_of
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.reports.cases import case_of
 from spanscore.reports.evaluation_event import failure_text
-from spanscore.reports.tally import Tally
+from spanscore.reports.tally import COLUMNS
+from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
 
 _FAILING_SHOWN: Final = 20
@@ -29,7 +30,6 @@ _MARK_WIDTH: Final = 200
 _PLAIN_WIDTH: Final = 120
 _UNBOUNDED: Final = 10_000
 _NAMES: Final = ("evaluator", "type")
-_COUNTS: Final = ("passed", "failed", "skipped", "errors", "mean")
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
 _PARTED: Final = {
     "ok": "",
@@ -81,7 +81,7 @@ class Table:
         self._console.print()
         self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
         self._tell_unchecked(summary)
-        counts = [_trajectories(summary.trajectories), plural(summary.tool_calls, "tool call")]
+        counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
         if summary.failing:
             counts.append(f"{summary.failing} failing")
         if summary.unchecked_cases:
@@ -202,10 +202,10 @@ def _counts(summary: Summary, *, typed: bool = True) -> Grid:
     grid = Grid(
         *_NAMES[: 1 + typed], box=None, padding=(0, 3 if typed else 1, 0, 0), pad_edge=False, header_style="dim"
     )
-    for column in _COUNTS:
+    for column in COLUMNS:
         grid.add_column(column, justify="right")
     for name, tally in summary.tallies.items():
-        grid.add_row(*(name, tally.type)[: 1 + typed], *_counted(tally), style=_style(tally))
+        grid.add_row(*(name, tally.type)[: 1 + typed], *tally.cells, style=tally.style)
     return grid
 
 
@@ -213,20 +213,7 @@ def _counts_below(summary: Summary) -> Text:
     """Return the counts of each evaluator below its name, for outputs in which no table has room."""
     lines = Text()
     for name, tally in summary.tallies.items():
-        counts = ", ".join(f"{column} {count}" for column, count in zip(_COUNTS, _counted(tally), strict=True))
-        lines.append(f"{name}\n", style=_style(tally)).append(f"  {counts}\n")
+        counts = ", ".join(f"{column} {count}" for column, count in zip(COLUMNS, tally.cells, strict=True))
+        lines.append(f"{name}\n", style=tally.style).append(f"  {counts}\n")
     lines.right_crop(1)
     return lines
-
-
-def _counted(tally: Tally) -> tuple[str, ...]:
-    mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
-    return str(tally.passed), str(tally.not_passed), str(tally.skipped), str(tally.failed), mean
-
-
-def _style(tally: Tally) -> str:
-    return "red" if tally.not_passed or tally.failed else ""
-
-
-def _trajectories(count: int) -> str:
-    return "1 trajectory" if count == 1 else f"{count} trajectories"

@@ -16,10 +16,11 @@ from spanscore.cli import FAILED, OK
 from spanscore.cli._kafka_replay import KafkaReplay
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
-from spanscore.cli._replay import Pace, Request, Rewriting, counted, moments_ns, requests
+from spanscore.cli._replay import Pace, Request, Rewriting, moments_ns, requests
 from spanscore.errors import InputError
 from spanscore.receivers.files import STDIN, Recording
 from spanscore.sending.client import Client, Delivery, Protocol, Refused, Retries, TrustFiles, TryAgain, connect
+from spanscore.wording.plural import plural
 
 _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
 _KEY_SIZE: Final = 32
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     for problem in problems_of(recording):
         print(problem, file=sys.stderr)
     if recording.other_signals:
-        left_out = counted(recording.other_signals, "request")
+        left_out = plural(recording.other_signals, "request")
         print(f"{left_out} with other signals than traces left out", file=sys.stderr)
     if not (replay.sent or replay.refused or recording.problem_count):
         print("nothing to send: no span was found", file=sys.stderr)
@@ -138,7 +139,7 @@ class _Replay:
 
     def __str__(self) -> str:
         refused = f", {self.refused} refused" if self.refused else ""
-        return f"sent {counted(self.sent, 'span')} in {counted(self._requests, 'request')}{refused}"
+        return f"sent {plural(self.sent, 'span')} in {plural(self._requests, 'request')}{refused}"
 
     def send(self, recorded: Iterable[Request], rewriting: Rewriting) -> None:
         """Send all, unless one fails for a reason that the others will share."""
@@ -152,7 +153,7 @@ class _Replay:
             self.sent += request.spans - rejected
             if rejected and not self._told:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
-                what = f"request {self._requests}: {counted(rejected, 'span')} refused ({reason})"
+                what = f"request {self._requests}: {plural(rejected, 'span')} refused ({reason})"
                 print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
             if isinstance(answer, Refused) and not answer.about_content:
                 return  # it is of no use to go on

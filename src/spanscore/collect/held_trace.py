@@ -12,8 +12,10 @@ from spanscore.model import Attributes, Span
 
 SpanKey: TypeAlias = bytes | tuple[bytes, int]
 
+MOST_DELAYS: Final = 5
+"""How many delays late children can put off the closing."""
+
 _MAX_VERSIONS: Final = 8  # a span with a known id is compared with all of them, so that there must be few
-_MAX_DELAYS: Final = 5  # how many delays late children can put off the closing
 
 
 class DropReason(enum.StrEnum):
@@ -75,4 +77,4 @@ class HeldTrace:
         delay = settings.decision_delay_s
         if self.revision:
             delay = delay or settings.revision_delay_s
-        return min(latest, self.last_at + delay, self.root_ended_at + _MAX_DELAYS * delay)
+        return min(latest, self.last_at + delay, self.root_ended_at + MOST_DELAYS * delay)

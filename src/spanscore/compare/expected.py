@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from spanscore.compare.names import Normalise, listed
 from spanscore.model import NOT_RECORDED, NotRecorded, Skipped, ToolCall, Trajectory
@@ -19,6 +19,14 @@ class ExpectedCall:
 
     name: str
     """The tool's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceCall(ExpectedCall):
+    """A call of the reference."""
+
+    arguments: Any = field(default_factory=dict)
+    """The arguments; none without it."""
 
 
 def not_recorded() -> NotRecorded:

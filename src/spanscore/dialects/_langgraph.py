@@ -1,8 +1,10 @@
-"""Which spans are the run of a LangGraph agent; shared by the dialects of LangChain's instrumentations."""
+"""Which spans are the run of a LangGraph agent, and what LangChain's metadata say; shared by the dialects of both."""
 
 from __future__ import annotations
 
 from spanscore.contracts import Reading
+from spanscore.dialects import _content as content
+from spanscore.model import Span
 
 
 def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:
@@ -18,3 +20,11 @@ def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: boo
     if span_name == agent or (is_marked and span_name != node):
         return Reading(is_agent=True, agent=span_name)
     return Reading(is_agent=False if is_marked else None)
+
+
+def metadata(span: Span, key: str) -> str | None:
+    """Return one of LangChain's metadata, where they are JSON in one attribute."""
+    held = span.attributes.get("metadata")
+    if isinstance(held, str) and key not in held:  # it is long, and on every span
+        return None
+    return content.string(content.field(content.decoded(held), key))

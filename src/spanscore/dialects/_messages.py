@@ -6,12 +6,13 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.contracts import CallRequest
 from spanscore.dialects import _content as content
-from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
 
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
@@ -68,6 +69,22 @@ def definitions(tools: Recorded) -> dict[str, JSON]:
         if isinstance(name, str) and schema:
             found[name] = schema
     return found
+
+
+def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[dict[str, AttributeValue]]:
+    """Return the fields of what is written flat, as `prefix.0.tool_calls.1.name`, in the order of its numbers.
+
+    Args:
+        attributes: of a span.
+        prefix: what the keys begin with.
+        key: a whole key; its last group is the name of the field, those before are numbers.
+    """
+    found: dict[tuple[int, ...], dict[str, AttributeValue]] = {}
+    for name, value in attributes.items():
+        if name.startswith(prefix) and (match := key.fullmatch(name)):
+            *numbers, of_field = match.groups()
+            found.setdefault(tuple(map(int, numbers)), {})[of_field] = value
+    return [fields for _, fields in sorted(found.items())]
 
 
 def unwrapped(value: Recorded) -> Recorded:

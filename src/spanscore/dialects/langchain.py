@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.dialects._langgraph import graph
+from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import NOT_RECORDED, Span, StatusCode
 
@@ -34,7 +34,7 @@ class Langchain:
             return Reading(call=_call(span))
         if kind == "LLM":
             return None
-        node, agent = _metadata(span, _NODE), _metadata(span, _AGENT)
+        node, agent = metadata(span, _NODE), metadata(span, _AGENT)
         return graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -54,7 +54,7 @@ def _call(span: Span) -> CallReading:
         error=content.error(span) or message.error,
         error_type=content.error_type(span),
         call_id=message.call_id,
-        agent=_metadata(span, _AGENT),
+        agent=metadata(span, _AGENT),
     )
 
 
@@ -62,10 +62,3 @@ def _is_without_arguments(span: Span) -> bool:
     attributes = span.attributes
     is_told = openinference.OUTPUT in attributes or span.status_code == StatusCode.ERROR
     return span.scope == _PYTHON and is_told and openinference.INPUT not in attributes and not span.dropped_attributes
-
-
-def _metadata(span: Span, key: str) -> str | None:
-    metadata = span.attributes.get("metadata")
-    if isinstance(metadata, str) and key not in metadata:  # it is long, and on every span
-        return None
-    return content.string(content.field(content.decoded(metadata), key))

@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.dialects._langgraph import graph
+from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
@@ -38,7 +38,7 @@ class Mlflow:
         kind = content.unquoted(attributes.get(_TYPE))
         name = content.unquoted(attributes.get("mlflow.spanFunctionName")) or span.name
         is_marked = kind == "AGENT" or (kind == "CHAIN" and not span.parent_span_id)
-        chain = graph(span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=is_marked)
+        chain = graph(span.name, metadata(span, "langgraph_node"), metadata(span, _AGENT), is_marked=is_marked)
         return Reading(
             call=_call(span, name) if kind == "TOOL" else None,
             is_model=kind in _MODEL_TYPES,
@@ -65,12 +65,5 @@ def _call(span: Span, name: str) -> CallReading:
         error=content.error(span) or message.error,
         error_type=content.error_type(span),
         call_id=content.string(content.decoded(attributes.get("tool_call_id"))) or message.call_id,
-        agent=_metadata(span, _AGENT),
+        agent=metadata(span, _AGENT),
     )
-
-
-def _metadata(span: Span, key: str) -> str | None:
-    metadata = span.attributes.get("metadata")
-    if isinstance(metadata, str) and key not in metadata:  # LangChain's is long, and on every span
-        return None
-    return content.string(content.field(content.decoded(metadata), key))

@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Span
+from spanscore.model import JSON, NOT_RECORDED, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -85,28 +85,20 @@ def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
 
     The instrumentors leave out the arguments of a call that has none.
     """
-    calls: dict[tuple[int, int], dict[str, AttributeValue]] = {}
-    for key, value in span.attributes.items():
-        if key.startswith(_OUTPUT_MESSAGES) and (match := _TOOL_CALL.fullmatch(key)):
-            calls.setdefault((int(match[1]), int(match[2])), {})[match[3]] = value
     return tuple(
         CallRequest(
             name=name,
             arguments=content.arguments(fields.get("function.arguments", None if span.dropped_attributes else "{}")),
             call_id=content.text(fields.get("id")),
         )
-        for _, fields in sorted(calls.items())
+        for fields in messages.numbered(span.attributes, _OUTPUT_MESSAGES, _TOOL_CALL)
         if (name := content.text(fields.get("function.name")))
     )
 
 
 def _flat_answers(span: Span) -> dict[str, JSON]:
-    held: dict[str, dict[str, AttributeValue]] = {}
-    for key, value in span.attributes.items():
-        if key.startswith(_INPUT_MESSAGES) and (match := _MESSAGE.fullmatch(key)):
-            held.setdefault(match[1], {})[match[2]] = value
     return {
         call_id: content.reparsed(content.decoded(message.get("content")))
-        for message in held.values()
+        for message in messages.numbered(span.attributes, _INPUT_MESSAGES, _MESSAGE)
         if (call_id := content.text(message.get("tool_call_id")))
     }

@@ -9,7 +9,7 @@ from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading,
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects._arguments import from_signature
-from spanscore.model import JSON, AttributeValue, Span
+from spanscore.model import JSON, Span
 
 KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
@@ -19,6 +19,8 @@ ENTITY_OUTPUT: Final = "traceloop.entity.output"
 _CONVERSATION: Final = tuple(
     f"traceloop.association.properties.{key}" for key in ("session_id", "conversation_id", "thread_id")
 )
+_COMPLETION: Final = "gen_ai.completion."
+_FUNCTIONS: Final = "llm.request.functions."
 _TOOL_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.tool_calls\.(\d+)\.(\w+)")
 _TOOL: Final = re.compile(r"llm\.request\.functions\.(\d+)\.(name|parameters)")
 _REQUEST_TYPE: Final = "llm.request.type"
@@ -27,7 +29,7 @@ _MODEL_TYPES: Final = frozenset({"chat", "completion"})
 
 READS: Final = frozenset(
     {KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, *_CONVERSATION, _REQUEST_TYPE, "gen_ai.tool.name", *content.READS}
-    | {"gen_ai.completion.*", "llm.request.functions.*"}
+    | {f"{_COMPLETION}*", f"{_FUNCTIONS}*"}
 )
 """The attributes that the conventions define and a dialect may look at."""
 
@@ -76,29 +78,21 @@ def _call(span: Span, name: str | None) -> CallReading:
 
 def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
     """Read `gen_ai.completion.0.tool_calls.1.name` and its like."""
-    calls: dict[tuple[int, int], dict[str, AttributeValue]] = {}
-    for key, value in span.attributes.items():
-        if match := _TOOL_CALL.fullmatch(key):
-            calls.setdefault((int(match[1]), int(match[2])), {})[match[3]] = value
     return tuple(
         CallRequest(
             name=name,
             arguments=content.arguments(fields.get("arguments")),
             call_id=content.text(fields.get("id")),
         )
-        for _, fields in sorted(calls.items())
+        for fields in messages.numbered(span.attributes, _COMPLETION, _TOOL_CALL)
         if (name := content.text(fields.get("name")))
     )
 
 
 def _definitions(span: Span) -> dict[str, JSON]:
-    tools: dict[str, dict[str, AttributeValue]] = {}
-    for key, value in span.attributes.items():
-        if match := _TOOL.fullmatch(key):
-            tools.setdefault(match[1], {})[match[2]] = value
     return {
         name: schema
-        for tool in tools.values()
+        for tool in messages.numbered(span.attributes, _FUNCTIONS, _TOOL)
         if (name := content.text(tool.get("name")))
         and isinstance(schema := content.decoded(tool.get("parameters")), dict)
     }

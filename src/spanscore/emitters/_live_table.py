@@ -16,7 +16,7 @@ from rich.text import Text
 
 from spanscore.emitters._lines import line
 from spanscore.model import Report
-from spanscore.reports.tally import Tally
+from spanscore.reports.tally import COLUMNS, Tally
 from spanscore.sending.in_time import within
 from spanscore.wording.printable import printable
 
@@ -56,10 +56,7 @@ class LiveTable:
         with self._lock:
             self._trajectories += 1
             for evaluation in report.evaluations:
-                tally = self._tallies.get(evaluation.name)
-                if tally is None:
-                    tally = self._tallies[evaluation.name] = Tally(evaluation.type)
-                tally.add(evaluation.outcome)
+                self._tallies.setdefault(evaluation.name, Tally(evaluation.type)).add(evaluation.outcome)
             if failing is not None:
                 self._failing.append(failing)
 
@@ -73,20 +70,11 @@ class LiveTable:
 
     def _drawn(self) -> Group:
         table = Table("evaluator", "type", box=None, padding=(0, 3, 0, 0), header_style="dim")
-        for column in ("passed", "failed", "skipped", "errors", "mean"):
+        for column in COLUMNS:
             table.add_column(column, justify="right")
         with self._lock:
             for name, tally in self._tallies.items():
-                table.add_row(printable(name), tally.type, *_cells(tally), style=_style(tally))
+                table.add_row(printable(name), tally.type, *tally.cells, style=tally.style)
             failing = [Text(each, style="red") for each in self._failing]
             title = Text(f"{self._trajectories} trajectories scored", style="bold")
         return Group(title, table, *failing)
-
-
-def _cells(tally: Tally) -> tuple[str, ...]:
-    mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
-    return str(tally.passed), str(tally.not_passed), str(tally.skipped), str(tally.failed), mean
-
-
-def _style(tally: Tally) -> str:
-    return "red" if tally.not_passed or tally.failed else ""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
+from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.collect.settings import TraceSettings
 from spanscore.emitters._child_span import child_span_request
 from spanscore.emitters._encoded_events import encoded_scores
@@ -20,7 +21,6 @@ from spanscore.sending.backlog import Outgoing, QueueLimits
 from spanscore.sending.client import Client, Retries
 from spanscore.sending.send_queue import SendQueue, SendSettings, Timing
 
-_DELAYS: Final = 5  # so often may late children restart the delay
 _SLACK_S: Final = 5.0
 _SCORES_SIZE: Final = 2048  # of the events of one root, about
 
@@ -60,7 +60,7 @@ class ForwardSettings:
     def for_traces(cls, settings: TraceSettings, roots: Roots, *, child_spans: bool = False) -> Self:
         """Return the settings for traces that are closed as these settings say."""
         delay_s = max(settings.decision_delay_s, settings.revision_delay_s)
-        return cls(roots=roots, child_spans=child_spans, hold=HoldLimits(hold_s=_DELAYS * delay_s + _SLACK_S))
+        return cls(roots=roots, child_spans=child_spans, hold=HoldLimits(hold_s=MOST_DELAYS * delay_s + _SLACK_S))
 
 
 class Forward:

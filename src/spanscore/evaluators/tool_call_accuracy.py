@@ -115,15 +115,12 @@ class ToolCallAccuracy(Parameters):
             aligned = alignment.minding(counted.align(), extra=self.mode == "exact" or self.weights.extra_penalty > 0)
             expected = [call.name for call in self._expected]
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
-    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
-        def differ(place: int, call: int) -> list[Difference]:
-            expected, actual = self._expected[place].arguments, calls[call].arguments
-            return differences({} if expected is NOT_RECORDED else expected, {} if actual is NOT_RECORDED else actual)
-
-        return differ
+    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
+        expected, actual = self._expected[place].arguments, call.arguments
+        return differences({} if expected is NOT_RECORDED else expected, {} if actual is NOT_RECORDED else actual)
 
     def _tools_compared(self) -> frozenset[str]:
         flexible = self.mode == "flexible"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from spanscore.compare import alignment
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
+from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import member_keys, positions
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
@@ -21,14 +21,6 @@ from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceCall(ExpectedCall):
-    """A call of the reference."""
-
-    arguments: Any = field(default_factory=dict)
-    """The arguments; none without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +96,13 @@ class ToolCallF1(Parameters):
             pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
             aligned = alignment.in_any_order(expected, names, pairs)
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
-    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
-        def differ(place: int, call: int) -> list[Difference]:
-            actual = calls[call].arguments
-            expected = self.reference_tool_calls[place].arguments
-            # In mode flexible further arguments do not matter.
-            return differences(expected, {} if actual is NOT_RECORDED else actual, extra=self.mode == "strict")
-
-        return differ
+    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
+        actual = {} if call.arguments is NOT_RECORDED else call.arguments
+        # In mode flexible further arguments do not matter.
+        return differences(self.reference_tool_calls[place].arguments, actual, extra=self.mode == "strict")
 
     def _by_tool(self, names: Iterable[str]) -> dict[str, _Tool]:
         least = self.argument_match_threshold

@@ -93,7 +93,8 @@ def _failures(calls: Sequence[ToolCall]) -> list[Deviation]:
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:
     totals = Counter(names)
     failures = Counter(name for name, call in zip(names, calls, strict=True) if call.error is not None)
-    latencies = sorted(call.duration_ms for call in calls if _was_timed(call))
+    # Calls built by hand start at 0 and have no span.
+    latencies = sorted(call.duration_ms for call in calls if call.was_timed or not call.start_ns)
     sequence = sorted(call.sequence for call in calls if call.sequence is not None)
     return {
         "tool_calls_total": len(calls),
@@ -105,14 +106,6 @@ def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, 
         "tool_call_latency_p50_ms": _nearest_rank(latencies, 50),
         "tool_call_latency_p95_ms": _nearest_rank(latencies, 95),
     }
-
-
-def _was_timed(call: ToolCall) -> bool:
-    """Tell calls whose span has not ended, or which only a model's request tells of, from those that took no time.
-
-    Calls built by hand start at 0 and have no span.
-    """
-    return call.start_ns == 0 or (call.span_id is not None and call.end_ns != 0)
 
 
 def _nearest_rank(ascending: Sequence[float], percent: int) -> float:

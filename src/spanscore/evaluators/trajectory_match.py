@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -13,7 +13,7 @@ from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
-from spanscore.compare.expected import ExpectedCall, cut_off, unrecorded_arguments
+from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.compare.reference import Reference, Wanted
@@ -40,14 +40,6 @@ _ARGUMENT_MODES: Final[tuple[ArgumentMode, ...]] = ("exact", "ignore", "subset",
 
 _Symbol: TypeAlias = tuple[str, Hashable]
 """A tool and the key of its arguments."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceCall(ExpectedCall):
-    """A call of the reference."""
-
-    arguments: Any = field(default_factory=dict)
-    """The arguments; none without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +127,7 @@ class TrajectoryMatch(Parameters):
             expected = [call.name for call in self._wanted]
             aligned = self._aligned(expected, names, pairs)
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ(trajectory.calls))
+            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
@@ -229,12 +221,9 @@ class TrajectoryMatch(Parameters):
             )
         return alignment.minding(aligned, missing=self.scoring != "precision", extra=self.scoring != "recall")
 
-    def _differ(self, calls: Sequence[ToolCall]) -> Callable[[int, int], list[Difference]]:
-        def differ(place: int, call: int) -> list[Difference]:
-            wanted = self._wanted[place]
-            return self._comparisons[wanted.name].differences(wanted.arguments, calls[call].arguments)
-
-        return differ
+    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
+        wanted = self._wanted[place]
+        return self._comparisons[wanted.name].differences(wanted.arguments, call.arguments)
 
 
 def _keys_by_tool(symbols: Sequence[_Symbol]) -> Mapping[str, list[Hashable]]:

@@ -54,7 +54,7 @@ def measurements(report: Report) -> Iterator[Measurement]:
         return
     trajectory = report.trajectory
     agent, service = trajectory.agent, trajectory.service
-    timed = [call for call in trajectory.calls if _was_timed(call)]
+    timed = [call for call in trajectory.calls if call.was_timed]
     for evaluation in report.evaluations:
         name, outcome = evaluation.name, evaluation.outcome
         yield EVALUATIONS, 1, (name, outcome_word(outcome), agent, service)
@@ -92,8 +92,3 @@ def _measured(measured: Mapping[str, Any], name: str, trajectory: Trajectory, *,
     if timed:
         for instrument, key in _LATENCIES:
             yield instrument, measured[key] / 1e3, (name, agent, service)
-
-
-def _was_timed(call: ToolCall) -> bool:
-    """Return whether the call's execution was seen from its beginning to its end."""
-    return call.span_id is not None and call.end_ns != 0

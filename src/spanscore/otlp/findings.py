@@ -1,6 +1,6 @@
 """What decoding an OTLP trace request gives, in whichever encoding it came, and the rules both encodings obey.
 
-`_otlp_json` and `_otlp_protobuf` decode; they answer with the same `Decoded` for the same request. One bad span costs
+`from_json` and `from_protobuf` decode; they answer with the same `Decoded` for the same request. One bad span costs
 itself only: it is refused with a reason, the rest of the request is kept.
 """
 

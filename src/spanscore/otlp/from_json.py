@@ -7,14 +7,13 @@ surrogate becomes U+FFFD.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from spanscore.model import EMPTY, Attributes, Span
-from spanscore.otlp.findings import SPANS_PER_REQUEST, Decoded, Findings, MalformedRequest, SpanRefused
-from spanscore.otlp.json_in_parts import decoding_in_parts
+from spanscore.otlp.findings import SPANS_PER_REQUEST, Decoded, MalformedRequest
+from spanscore.otlp.json_in_parts import decoding_in_parts, decoding_parts
 from spanscore.otlp.json_in_steps import AT_ONCE
-from spanscore.otlp.json_rules import kind_of_json, resource, scope_name, span
+from spanscore.otlp.json_messages import RawRequest, RawResourceSpans, RawScopeSpans
+from spanscore.otlp.json_rules import kind_of_json
 from spanscore.otlp.json_typed import decoding_typed
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.strict_json import has_too_many_values, parse
@@ -73,65 +72,25 @@ def decode_document(
 
 
 def _decoding_document(document: Any, max_spans: int | None, wanted: WantedAttributes | None) -> Steps[Decoded]:
-    findings = Findings(is_bounded=max_spans is not None)
-    spans: list[Span] = []
-    sizes: list[int] = []
-    scopes = list(_scope_spans(_object(document, "the request")))
-    if max_spans is not None and sum(len(scope.spans) for scope in scopes) > max_spans:
-        message = f"the request has more than {max_spans} spans"
-        raise MalformedRequest(message)
-    for scope, of_resource, name in _named(scopes, findings):
-        yield
-        if isinstance(of_resource, SpanRefused):
-            findings.refuse(of_resource.reason, f"{scope.path}.resource: {of_resource}", len(scope.spans))
-            continue
-        if isinstance(name, SpanRefused):
-            findings.refuse(name.reason, f"{scope.where}.scope: {name}", len(scope.spans))
-            continue
-        for index, message in enumerate(scope.spans):
-            try:
-                spans.append(span(message, of_resource, name, wanted, findings))
-                sizes.append(findings.size)
-            except SpanRefused as refused:
-                findings.refuse(refused.reason, f"{scope.where}.spans[{index}]: {refused}")
-            yield
-    return findings.decoded(spans, sizes)
+    return (yield from decoding_parts(_parts(document), max_spans=max_spans, wanted=wanted))
 
 
-class _ScopeSpans(NamedTuple):
-    """The spans that share a resource and a scope, as they were parsed."""
-
-    resource_spans: dict[str, Any]
-    path: str
-    scope: Any
-    where: str
-    spans: list[Any]
-
-
-def _scope_spans(document: dict[str, Any]) -> Iterator[_ScopeSpans]:
-    for i, item in enumerate(_list(document, "resourceSpans", "")):
+def _parts(document: Any) -> RawRequest:
+    """Return the request with its resources, scopes and spans as they were parsed."""
+    outer = []
+    for i, item in enumerate(_list(_object(document, "the request"), "resourceSpans", "")):
         path = f"resourceSpans[{i}]"
         resource_spans = _object(item, path)
-        for j, inner in enumerate(_list(resource_spans, "scopeSpans", path)):
+        inner = []
+        for j, each in enumerate(_list(resource_spans, "scopeSpans", path)):
             where = f"{path}.scopeSpans[{j}]"
-            scope_spans = _object(inner, where)
-            yield _ScopeSpans(resource_spans, path, scope_spans.get("scope"), where, _list(scope_spans, "spans", where))
+            scope_spans = _object(each, where)
+            inner.append(RawScopeSpans(scope=scope_spans.get("scope"), spans=_list(scope_spans, "spans", where)))
+        outer.append(RawResourceSpans(resource=resource_spans.get("resource"), scope_spans=inner))
+    return RawRequest(resource_spans=outer)
 
 
-def _named(
-    scopes: list[_ScopeSpans], findings: Findings
-) -> Iterator[tuple[_ScopeSpans, Attributes | SpanRefused, str | SpanRefused]]:
-    """Yield the spans with their resource and the name of their scope, or why these cannot be read."""
-    path = ""
-    of_resource: Attributes | SpanRefused = EMPTY
-    for each in scopes:
-        if each.path != path:
-            path = each.path
-            of_resource = resource(each.resource_spans.get("resource"), findings)
-        yield each, of_resource, scope_name(each.scope)
-
-
-def _object(raw: Any, where: str) -> dict[str, Any]:
+def _object(raw: Any, where: str) -> Any:
     if not isinstance(raw, dict):
         message = f"{where} must be an object, not {kind_of_json(raw)}"
         raise MalformedRequest(message)

@@ -1,12 +1,13 @@
-"""A large OTLP/JSON request, taken apart before it is decoded, so that no step of it takes long.
+"""An OTLP/JSON request in parts, resource by resource and span by span, so that no step of decoding it takes long.
 
-Each part is decoded by type where that goes, and by all the rules where it does not.
+A large request is taken apart before it is parsed. Each part of it is decoded by type where that goes; where it does
+not, and where a request is parsed already, by all the rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import DecodeError, Raw, ValidationError
 
@@ -42,6 +43,17 @@ def decoding_in_parts(
     """
     yield from checking_utf8(body)
     request = yield from _taken_apart(body)
+    return (yield from decoding_parts(request, max_spans=max_spans, wanted=wanted, at_once=at_once))
+
+
+def decoding_parts(
+    request: messages.RawRequest, *, max_spans: int | None, wanted: WantedAttributes | None, at_once: int = AT_ONCE
+) -> Steps[Decoded]:
+    """Decode a request whose resources, scopes and spans are as they were written, or all parsed already.
+
+    Raises:
+        MalformedRequest: it has too many spans, or a part of it is no JSON.
+    """
     outer = request.resource_spans or ()
     spans = 0
     for number, each in enumerate(outer):
@@ -90,13 +102,14 @@ class _Decoding:
         """Return the request as decoded."""
         return self._findings.decoded(self._typed.spans, self._typed.sizes)
 
-    def resource_spans(self, raw: Raw, scopes: Sequence[messages.RawScopeSpans], where: str) -> Steps[None]:
+    def resource_spans(self, raw: Any, scopes: Sequence[messages.RawScopeSpans], where: str) -> Steps[None]:
         """Read the spans of a resource."""
         yield
-        resource = yield from self._resource(raw)
-        if isinstance(resource, SpanRefused):
+        try:
+            resource = yield from self._resource(raw)
+        except SpanRefused as refused:
             spans = sum(len(each.spans or ()) for each in scopes)
-            self._findings.refuse(resource.reason, f"{where}.resource: {resource}", spans)
+            self._findings.refuse(refused.reason, f"{where}.resource: {refused}", spans)
             return
         for number, each in enumerate(scopes):
             if each.spans:
@@ -104,20 +117,18 @@ class _Decoding:
             elif not number % _COUNTED_AT_ONCE:
                 yield
 
-    def _scope_spans(self, raw: Raw, spans: Sequence[Raw], resource: Attributes, where: str) -> Steps[None]:
+    def _scope_spans(self, raw: Any, spans: Sequence[Any], resource: Attributes, where: str) -> Steps[None]:
         yield
-        scope = yield from self._scope(raw)
-        if isinstance(scope, SpanRefused):
-            self._findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
-        else:
-            yield from self._spans(spans, resource, scope, where)
-
-    def _spans(self, spans: Sequence[Raw], resource: Attributes, scope: str, where: str) -> Steps[None]:
-        for index, raw in enumerate(spans):
+        try:
+            scope = yield from self._scope(raw)
+        except SpanRefused as refused:
+            self._findings.refuse(refused.reason, f"{where}.scope: {refused}", len(spans))
+            return
+        for index, each in enumerate(spans):
             try:
-                span = self._typed_span(raw, resource, scope)
+                span = self._typed_span(each, resource, scope)
                 if span is None:
-                    parsed = yield from parsing(raw, self._at_once)
+                    parsed = yield from self._parsed(each)
                     span = rules.span(parsed, resource, scope, self._wanted, self._findings)
                 self._typed.spans.append(span)
                 self._typed.sizes.append(self._findings.size)
@@ -128,9 +139,9 @@ class _Decoding:
                 raise MalformedRequest(message) from error
             yield
 
-    def _typed_span(self, raw: Raw, resource: Attributes, scope: str) -> Span | None:
+    def _typed_span(self, raw: Any, resource: Attributes, scope: str) -> Span | None:
         """Return a span, or None where it takes all the rules."""
-        if len(raw) > self._at_once:
+        if not self._is_small(raw):
             return None
         mark = self._findings.mark()
         try:
@@ -141,19 +152,25 @@ class _Decoding:
             self._findings.back_to(mark)
             return None
 
-    def _resource(self, raw: Raw) -> Steps[Attributes | SpanRefused]:
-        if len(raw) <= self._at_once:
+    def _is_small(self, raw: Any) -> bool:
+        return isinstance(raw, Raw) and len(raw) <= self._at_once
+
+    def _parsed(self, raw: Any) -> Steps[Any]:
+        return (yield from parsing(raw, self._at_once)) if isinstance(raw, Raw) else raw
+
+    def _resource(self, raw: Any) -> Steps[Attributes]:
+        if self._is_small(raw):
             mark = self._findings.mark()
             try:
                 return self._typed.resource(messages.RESOURCE.decode(raw))
             except UNDECIDED:
                 self._findings.back_to(mark)
-        return rules.resource((yield from parsing(raw, self._at_once)), self._findings)
+        return rules.resource((yield from self._parsed(raw)), self._findings)
 
-    def _scope(self, raw: Raw) -> Steps[str | SpanRefused]:
-        if len(raw) <= self._at_once:
+    def _scope(self, raw: Any) -> Steps[str]:
+        if self._is_small(raw):
             try:
                 return self._typed.scope(messages.SCOPE.decode(raw))
             except UNDECIDED:
                 pass
-        return rules.scope_name((yield from parsing(raw, self._at_once)))
+        return rules.scope_name((yield from self._parsed(raw)))

@@ -1,6 +1,6 @@
 """The messages of an OTLP/JSON trace request, as far as they are beyond doubt.
 
-A type here may be stricter than the rules of `_otlp_json` are, but never laxer: what it does not take is read by those.
+A type here may be stricter than `json_rules` are, but never laxer: what it does not take is read by those.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Int64: TypeAlias = Annotated[int, Meta(ge=INT64[0], le=INT64[1])]
 _UInt63: TypeAlias = Annotated[int, Meta(ge=0, le=INT64[1])]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     """What all messages have in common.
 
     Unknown fields are forbidden because they would be passed over however deep they nest. The garbage collector need
@@ -30,7 +30,7 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     """
 
 
-class AnyValue(_Message):
+class AnyValue(Message):
     string_value: _Text | None = None
     int_value: _Int64 | str | None = None
     double_value: float | None = None
@@ -39,30 +39,30 @@ class AnyValue(_Message):
     kvlist_value: KeyValueList | None = None
 
 
-class ArrayValue(_Message):
+class ArrayValue(Message):
     values: list[AnyValue | None] | None = None
 
 
-class KeyValue(_Message):
+class KeyValue(Message):
     key: str  # required, as ids are: an empty object takes less memory as a dict than as a message
     value: AnyValue | None = None
 
 
-class KeyValueList(_Message):
+class KeyValueList(Message):
     values: list[KeyValue] | None = None
 
 
 Attributes: TypeAlias = Annotated[list[KeyValue], Meta(max_length=ATTRIBUTES_PER_SPAN)]
 
 
-class Event(_Message):
+class Event(Message):
     time_unix_nano: _Digits | _UInt63 | None = None
     name: str | None = None
     attributes: Attributes | None = None
     dropped_attributes_count: _UInt32 | None = None
 
 
-class Link(_Message):
+class Link(Message):
     trace_id: str
     span_id: str
     trace_state: str | None = None
@@ -71,12 +71,12 @@ class Link(_Message):
     flags: _UInt32 | None = None
 
 
-class Status(_Message):
+class Status(Message):
     message: str | None = None
     code: _Int32 | None = None
 
 
-class Span(_Message):
+class Span(Message):
     trace_id: str
     span_id: str
     parent_span_id: str | None = None
@@ -95,32 +95,32 @@ class Span(_Message):
     status: Status | None = None
 
 
-class Scope(_Message):
+class Scope(Message):
     name: str | None = None
     version: str | None = None
     attributes: Attributes | None = None
     dropped_attributes_count: _UInt32 | None = None
 
 
-class ScopeSpans(_Message):
+class ScopeSpans(Message):
     scope: Scope | None = None
     spans: list[Span] | None = None
     schema_url: str | None = None
 
 
-class Resource(_Message):
+class Resource(Message):
     attributes: Attributes | None = None
     dropped_attributes_count: _UInt32 | None = None
     entity_refs: list[dict[str, str | list[str] | None]] | None = None
 
 
-class ResourceSpans(_Message):
+class ResourceSpans(Message):
     resource: Resource | None = None
     scope_spans: list[ScopeSpans] | None = None
     schema_url: str | None = None
 
 
-class Request(_Message):
+class Request(Message):
     resource_spans: list[ResourceSpans] | None = None
 
 

@@ -27,31 +27,33 @@ from spanscore.read.wanted import WantedAttributes
 _NOT_AN_ID: Final = b"?"  # of no length that any id has, so that the checks of ids refuse it
 
 
-def resource(raw: Any, findings: Findings) -> Attributes | SpanRefused:
-    """Read the attributes of a resource, or return why its spans are refused."""
+def resource(raw: Any, findings: Findings) -> Attributes:
+    """Read the attributes of a resource.
+
+    Raises:
+        SpanRefused: its spans cannot be used.
+    """
     if raw is None:
         return EMPTY
     if not isinstance(raw, dict):
-        return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+        raise SpanRefused(Refusal.INVALID_VALUE, "must be an object")
     if not findings.begin():  # its spans are refused
         return EMPTY
-    try:
-        shared = attributes(raw.get("attributes"), findings)
-    except SpanRefused as refused:
-        return refused
+    shared = attributes(raw.get("attributes"), findings)
     return SharedAttributes(shared, findings.size) if shared else EMPTY
 
 
-def scope_name(raw: Any) -> str | SpanRefused:
-    """Read the name of a scope, or return why its spans are refused."""
+def scope_name(raw: Any) -> str:
+    """Read the name of a scope.
+
+    Raises:
+        SpanRefused: its spans cannot be used.
+    """
     if raw is None:
         return ""
     if not isinstance(raw, dict):
-        return SpanRefused(Refusal.INVALID_VALUE, "must be an object")
-    try:
-        return text(raw.get("name"), "name")
-    except SpanRefused as refused:
-        return refused
+        raise SpanRefused(Refusal.INVALID_VALUE, "must be an object")
+    return text(raw.get("name"), "name")
 
 
 def is_readable(raw: Any) -> bool:

@@ -1,8 +1,8 @@
 """OTLP/JSON decoded straight into typed messages: the way nearly every request goes, because it costs a fourth.
 
 Takes only what is beyond doubt. With anything else in it (a field that is not known here, a number written in an
-unusual way, a value that a rule refuses, replaces or leaves out) a request is undecided as a whole, and `_otlp_json`
-decodes it, which knows all the rules.
+unusual way, a value that a rule refuses, replaces or leaves out) a request is undecided as a whole, and decoded by
+`json_rules`, which has all the rules.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class DialectReader:
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
-        """How often a dialect raised, by its name and the type of the error. One that raises has said nothing."""
+        """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
         for index, dialect in enumerate(self._dialects):
             self._index(1 << index, dialect)
@@ -40,14 +40,14 @@ class DialectReader:
         offered = self._offered(span)
         if not offered:
             return None
-        readings: list[tuple[int, Reading]] = self._ask("read", offered, span)
+        readings = self._ask("read", Reading, offered, span)
         if len(readings) > 1:
             return _joined(readings)
         return readings[0][1] if readings else None
 
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
-        readings: list[ModelReading] = [reading for _, reading in self._ask("read_model", self._offered(span), span)]
+        readings = [reading for _, reading in self._ask("read_model", ModelReading, self._offered(span), span)]
         if not readings:
             return _NOTHING
         return ModelReading(
@@ -80,11 +80,11 @@ class DialectReader:
             self._offers[offered] = dialects
         return dialects
 
-    def _ask(self, method: str, dialects: Iterable[Dialect], span: Span) -> list[tuple[int, Any]]:
+    def _ask(self, method: str, kind: type[_T], dialects: Iterable[Dialect], span: Span) -> list[tuple[int, _T]]:
         answers = []
         for dialect in dialects:
             try:
-                answer = getattr(dialect, method)(span)
+                answer = _checked(getattr(dialect, method)(span), kind)
             except self._passed_on:
                 raise
             except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
@@ -93,6 +93,13 @@ class DialectReader:
             if answer is not None:
                 answers.append((dialect.precedence, answer))
         return answers
+
+
+def _checked(answer: Any, kind: type[_T]) -> _T | None:
+    if answer is None or isinstance(answer, kind):
+        return answer
+    message = f"not a {kind.__name__}: {type(answer).__name__}"
+    raise TypeError(message)
 
 
 def _name(dialect: Dialect) -> str:

@@ -36,6 +36,10 @@ UNNAMED: Final = "unknown"
 _LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
 
 
+class DialectFailedError(Exception):
+    """What an evaluator asked for cannot be relied on: a dialect went wrong while it was read."""
+
+
 def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
     """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
 
@@ -54,7 +58,8 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
         if tree.readings[index].response_id
     }
     seen = _completeness(trace, tree)
-    unread = _unread(tree, reader.failures - failed_before)
+    failed = _failed(reader.failures - failed_before)
+    unread = failed or _unknown(tree)
     return tuple(
         replace(
             _about(tree, run),
@@ -62,18 +67,24 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
             calls=found,
             response_id=responses.get(run),
             completeness=seen.of(found),
-            recognised=tree.recognised,
+            # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
+            recognised=tree.recognised or failed is not None,
             unread=unread,
         )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
     )
 
 
-def _unread(tree: SpanTree, failures: Counter[tuple[str, str]]) -> str | None:
-    """Return why the calls cannot be relied on: a dialect failed on the spans, or none knows any of them."""
-    if failures:
-        failed = ", ".join(f"dialect {name!r} failed ({error}, {count}x)" for (name, error), count in failures.items())
-        return f"{failed}: calls may be missing or misread"
+def _failed(failures: Counter[tuple[str, str]]) -> str | None:
+    """Return why what was read cannot be relied on, where dialects failed on the spans."""
+    if not failures:
+        return None
+    failed = ", ".join(f"dialect {name!r} failed ({error}, {count}x)" for (name, error), count in failures.items())
+    return f"{failed}: calls may be missing or misread"
+
+
+def _unknown(tree: SpanTree) -> str | None:
+    """Return why there are no calls, where no dialect knows any of the spans."""
     if tree.recognised:
         return None
     scopes = dict.fromkeys(span.scope for span in tree.spans if span.scope)
@@ -246,7 +257,10 @@ def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
 
 
 class ToolDefinitions(Mapping[str, JSON]):
-    """The JSON Schemas of the tools, read out of the spans when first asked for: few evaluators do."""
+    """The JSON Schemas of the tools, read out of the spans when first asked for: few evaluators do.
+
+    Raises `DialectFailedError` where some cannot be read: what is checked by the others alone might pass.
+    """
 
     def __init__(self, tree: SpanTree) -> None:
         self._tree = tree
@@ -254,9 +268,13 @@ class ToolDefinitions(Mapping[str, JSON]):
     @cached_property
     def _schemas(self) -> dict[str, JSON]:
         found: dict[str, JSON] = {}
+        reader = self._tree.reader
+        failed_before = reader.failures.copy()
         for index in sorted(range(len(self._tree.spans)), key=self._tree.by_start):
             if self._tree.readings[index] != NO_READING:
-                found.update(self._tree.reader.read_model(self._tree.spans[index]).tool_definitions)
+                found.update(reader.read_model(self._tree.spans[index]).tool_definitions)
+        if (failed := _failed(reader.failures - failed_before)) is not None:
+            raise DialectFailedError(failed)
         return found
 
     def __getitem__(self, name: str) -> JSON:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from spanscore.model import Failed, Outcome, Score, Skipped
+
+COLUMNS: Final = ("passed", "failed", "skipped", "errors", "mean")
+"""What `Tally.cells` are, in tables for people."""
 
 
 @dataclass(slots=True)
@@ -42,3 +45,14 @@ class Tally:
     def mean(self) -> float | None:
         """The mean score; None when nothing was scored."""
         return self.total / self.scored if self.scored else None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The counts and the mean as text."""
+        mean = "-" if self.mean is None else f"{self.mean:.3f}"
+        return str(self.passed), str(self.not_passed), str(self.skipped), str(self.failed), mean
+
+    @property
+    def style(self) -> str:
+        """The colour of its row: red where a trajectory did not pass, or the evaluator went wrong."""
+        return "red" if self.not_passed or self.failed else ""
