@@ -55,6 +55,33 @@ class TestRepair:
 
         assert calls(*spans) == [call(2, "book")]
 
+    def test_a_request_is_executed_once(self) -> None:
+        """A call that equals one whose request is known by its id has no request of its own."""
+        spans = [model(1, asked("book", PARIS, "c1")), tool(2, "book", call_id="c1"), tool(3, "book", PARIS)]
+
+        assert calls(*spans) == [call(2, "book", PARIS, call_id="c1"), call(3, "book", PARIS)]
+
+    def test_a_request_without_arguments_fits_any(self) -> None:
+        """What the model's span does not tell cannot differ."""
+        spans = [model(1, asked("book", None, "c1")), tool(2, "book", PARIS)]
+
+        assert calls(*spans) == [call(2, "book", PARIS, call_id="c1")]
+
+    def test_other_arguments_do_not_fit(self) -> None:
+        """A call by the same name with other arguments, or another text in place of them, was not asked for."""
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1, asked("book", PARIS, "c1"), asked("policy", {"topic": "fees"}, "c2"))
+
+        made = calls(asking, tool(2, "book", BERN), span(3, "policy", lone))
+        assert [("book", None), ("policy", None)] == [(each.name, each.call_id) for each in made]
+
+    def test_a_call_without_a_name_is_known_by_its_arguments(self) -> None:
+        """The request with the same arguments tells the name, too."""
+        nameless = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": json.dumps(BERN)}
+        asking = model(1, asked("book", PARIS, "c1"), asked("cancel", BERN, "c2"))
+
+        assert calls(asking, span(2, "tool", nameless)) == [call(2, "cancel", BERN, call_id="c2")]
+
     def test_a_sole_argument_gets_its_name_back_from_the_request(self) -> None:
         """A lone argument may be written as its bare text, without its name, even where that looks like JSON."""
         lone = {"openinference.span.kind": "TOOL", "tool.name": "query", "input.value": '{"match": 1}'}
