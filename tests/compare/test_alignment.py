@@ -83,6 +83,13 @@ def test_what_nobody_minds_is_not_marked() -> None:
     assert ["missing", "ignored", "arguments"] == [pair.status for pair in alignment.minding(aligned, extra=False)]
 
 
+def test_what_everybody_minds_stays_as_it_is() -> None:
+    """Both are minded where nothing else is said."""
+    aligned = [Aligned(0, None, "missing"), Aligned(None, 0, "extra")]
+
+    assert aligned == alignment.minding(aligned)
+
+
 class TestEntries:
     def test_names_and_indexes(self) -> None:
         """An entry names both sides and the index of the call; a call at another place is not named here."""
@@ -107,6 +114,28 @@ class TestEntries:
         listed = alignment.entries(alignment.by_position(names, [], lambda _: True), names, [])
 
         assert (alignment.LIMIT, {"status": "cut", "calls": 301}) == (len(listed), listed[-1])
+
+    def test_is_whole_where_it_just_fits(self) -> None:
+        """As many entries as may be listed are neither folded nor cut."""
+        names = ["a"] * alignment.LIMIT
+        listed = alignment.entries(alignment.by_position(names, names, lambda _: True), names, names)
+        assert [entry("a", "a", "ok", index) for index in range(alignment.LIMIT)] == listed
+
+        one_more = [*names, "a"]
+        listed = alignment.entries(alignment.by_position(one_more, one_more, lambda _: True), one_more, one_more)
+        assert [{"status": "folded", "calls": alignment.LIMIT + 1}] == listed
+
+    def test_is_not_cut_where_folding_is_enough(self) -> None:
+        """What fits after folding is all there, whether it ends with what deviates or with what does not."""
+        names = ["a"] * 500
+        for first in (0, 303):
+            marked = range(first, first + 197)
+            listed = alignment.entries(
+                alignment.by_position(names, names, lambda index, marked=marked: index not in marked), names, names
+            )
+
+            assert "cut" not in {each["status"] for each in listed}
+            assert 500 == sum(each.get("calls", 1) for each in listed)
 
 
 class TestFolded:

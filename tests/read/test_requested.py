@@ -82,6 +82,66 @@ class TestRepair:
 
         assert calls(asking, span(2, "tool", nameless)) == [call(2, "cancel", BERN, call_id="c2")]
 
+    def test_by_order_what_is_left_over(self) -> None:
+        """Where the arguments tell of one call that it was asked for second, the other one was asked for first."""
+        spans = [
+            model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2")),
+            tool(2, "book", BERN),
+            tool(3, "book"),
+        ]
+
+        assert calls(*spans) == [call(2, "book", BERN, call_id="c2"), call(3, "book", PARIS, call_id="c1")]
+
+    def test_by_order_only_if_each_fits(self) -> None:
+        """A call that nobody asked for does not take the place of one that was not executed."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2"))
+
+        made = calls(asking, tool(2, "book", PARIS), tool(3, "book", {"city": "Rome"}))
+        assert [made.call_id for made in made] == ["c1", None]
+
+    def test_equal_requests_are_executed_in_turn(self) -> None:
+        """The first call is the first request's, and the second the next one's."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("book", PARIS, "c2"), asked("book", BERN, "c3"))
+
+        assert [made.call_id for made in calls(asking, tool(2, "book", PARIS), tool(3, "book", PARIS))] == ["c1", "c2"]
+
+    def test_a_call_of_another_id_was_not_asked_for_here(self) -> None:
+        """It gets no arguments by order, and takes no request away by its arguments."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2"))
+        one = model(1, asked("book", PARIS, "c1"))
+
+        assert calls(one, tool(2, "book", call_id="x9")) == [call(2, "book", call_id="x9")]
+        made = calls(asking, tool(2, "book", PARIS, "x9"), tool(3, "book", PARIS))
+        assert [made.call_id for made in made] == ["x9", "c1"]
+
+    def test_a_nameless_call_does_not_take_what_others_executed(self) -> None:
+        """A request that a call by its name was joined with, or one of another id, is not its own."""
+        nameless = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": json.dumps(PARIS)}
+        asking = model(1, asked("book", PARIS, "c1"))
+
+        assert ["book", UNNAMED] == [made.name for made in calls(asking, tool(2, "book"), span(3, "tool", nameless))]
+        known = span(2, "tool", {**nameless, "gen_ai.tool.call.id": "x9"})
+        assert [UNNAMED, "book"] == [made.name for made in calls(asking, known, span(3, "tool", nameless))]
+
+    def test_by_a_sole_argument(self) -> None:
+        """Its bare text tells which of several requests it was."""
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1, asked("policy", {"topic": "fees"}, "c1"), asked("policy", {"topic": "refunds"}, "c2"))
+
+        assert calls(asking, span(2, "policy", lone)) == [call(2, "policy", {"topic": "refunds"}, call_id="c2")]
+
+    def test_a_sole_argument_that_nothing_names(self) -> None:
+        """Where the tool takes several, or none is known, it is not recorded."""
+        schema = {"type": "object", "properties": {"topic": {"type": "string"}, "limit": {"type": "integer"}}}
+        defined = {"gen_ai.tool.definitions": json.dumps([{"name": "policy", "parameters": schema}])}
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1)
+
+        assert calls(span(2, "policy", lone)) == [call(2, "policy")]
+        assert calls(asking._replace(attributes={**asking.attributes, **defined}), span(2, "policy", lone)) == [
+            call(2, "policy")
+        ]
+
     def test_a_sole_argument_gets_its_name_back_from_the_request(self) -> None:
         """A lone argument may be written as its bare text, without its name, even where that looks like JSON."""
         lone = {"openinference.span.kind": "TOOL", "tool.name": "query", "input.value": '{"match": 1}'}
@@ -164,6 +224,16 @@ class TestRequestsInPlaceOfCalls:
         ]
 
         assert calls(*spans) == [call(None, "book", PARIS, at_ms=4, call_id="c1", agent="planner")]
+
+    def test_of_two_that_end_together_the_later_is_heard(self) -> None:
+        """It started behind the other, so that it is nearer to the model."""
+        spans = [
+            agent(1),
+            lasting(model(2, asked("book", PARIS, "c1"), parent=1), 2),
+            lasting(model(3, asked("book", BERN, "c1"), parent=1), 1),
+        ]
+
+        assert [made.arguments for made in calls(*spans)] == [BERN]
 
     def test_a_call_id_that_comes_again_is_asked_for_again(self) -> None:
         """Some providers count from 0 in every answer."""
