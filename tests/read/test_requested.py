@@ -17,6 +17,15 @@ class TestRepair:
 
         assert calls(*spans) == [call(2, "book", BERN, call_id="c2")]
 
+    def test_one_of_several(self) -> None:
+        """Others that lack nothing make no difference."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("pay", BERN, "c2"))
+
+        assert calls(asking, tool(2, "book", PARIS, "c1"), tool(3, "pay", call_id="c2")) == [
+            call(2, "book", PARIS, call_id="c1"),
+            call(3, "pay", BERN, call_id="c2"),
+        ]
+
     def test_by_content(self) -> None:
         """The request with the same arguments tells the id, in whatever order the calls ran."""
         spans = [
@@ -164,6 +173,7 @@ class TestRepair:
 
         assert trajectory.calls == (call(2, "policy", {"topic": "refunds"}),)
         assert dict(trajectory.tool_definitions) == {"policy": schema}
+        assert len(trajectory.tool_definitions) == 1
 
     def test_a_call_without_any_name_is_unknown(self) -> None:
         """It happened all the same."""
@@ -208,6 +218,12 @@ class TestRequestsInPlaceOfCalls:
     def test_not_in_a_trace_of_a_model_alone(self, below: list[Span]) -> None:
         """It is one step of a run; the next may be a trace of its own. A client's HTTP request says no more."""
         assert calls(model(1, asked("book", PARIS, "c1")), *below) == []
+
+    def test_below_a_span_of_another_kind(self) -> None:
+        """A model's span below a service's is a run without an agent; the service is not a model's client."""
+        asking = model(2, asked("book", PARIS, "c1"), parent=1)
+
+        assert [made.name for made in calls(span(1, "POST /chat"), asking)] == ["book"]
 
     def test_a_wrapped_model_span_is_heard_once(self) -> None:
         """A framework's span around the client's own, both without call ids."""

@@ -41,6 +41,18 @@ class TestOrder:
 
         assert [made.name for made in calls(*spans)] == ["next", "outer", "inner"]
 
+    def test_a_nested_call_comes_when_it_starts(self) -> None:
+        """One that runs beside its parent's end comes after what started before it."""
+        spans = [tool(1, "outer"), tool(2, "next"), tool(3, "inner", parent=1)]
+
+        assert [made.name for made in calls(*spans)] == ["outer", "next", "inner"]
+
+    def test_parents_that_form_a_cycle_at_one_time(self) -> None:
+        """They come as they arrived."""
+        spans = [tool(number, name, parent=above, at_ms=5) for number, name, above in ((1, "a", 2), (2, "b", 1))]
+
+        assert [made.name for made in calls(*spans)] == ["a", "b"]
+
     def test_siblings_that_tie_come_as_the_model_asked(self) -> None:
         """Whatever the arrival."""
         asking = model(1, asked("b", {}, "c1"), asked("a", {}, "c2"))
