@@ -48,6 +48,24 @@ class TestInOrder:
 
         assert [(0, None, "missing"), (1, 0, "arguments"), (2, 1, "ok")] == statuses(aligned)
 
+    def test_a_changed_call_after_an_extra_one(self) -> None:
+        """Behind a match, too, each call is there once."""
+        aligned = alignment.in_order(["a", "b", "c"], ["a", "x", "b", "y", "c"], [(0, 0), (4, 2)])
+
+        assert [
+            (0, 0, "ok"),
+            (None, 1, "extra"),
+            (1, 2, "arguments"),
+            (None, 3, "extra"),
+            (2, 4, "ok"),
+        ] == statuses(aligned)
+
+    def test_a_call_that_has_its_place_is_not_at_another(self) -> None:
+        """What is missing beside it was not made."""
+        aligned = alignment.in_order(["a", "a"], ["a", "x"], [(0, 0)])
+
+        assert [(0, 0, "ok"), (1, None, "missing"), (None, 1, "extra")] == statuses(aligned)
+
     def test_a_call_at_another_place(self) -> None:
         """A call that was made, but not in order, is marked once, where it was expected."""
         aligned = alignment.in_order(["a", "b"], ["b", "a"], [(0, 1)])
