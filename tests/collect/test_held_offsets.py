@@ -26,6 +26,27 @@ def test_the_oldest_open_trace_holds_the_offset() -> None:
     assert (False, 14) == (held.release(B), held.committable)
 
 
+def test_knows_what_it_holds() -> None:
+    """A trace is held from its first record until it is released."""
+    held = HeldOffsets()
+    held.read(10, [A])
+
+    assert (True, False) == (A in held, B in held)
+    held.release(A)
+    assert A not in held
+
+
+def test_a_record_that_is_read_again() -> None:
+    """An offset at the position is the next one; one below it begins anew."""
+    held = HeldOffsets()
+    held.read(10, [A])
+    held.read(11, [B])
+    assert (A, B) == held.trace_ids
+
+    held.read(11, [C])
+    assert (C,) == held.trace_ids
+
+
 def test_a_topic_that_was_made_anew() -> None:
     """Offsets that begin again are those of other records: nothing of before can be held."""
     held = HeldOffsets()

@@ -41,4 +41,4 @@ def test_memory() -> None:
     finally:
         tracemalloc.stop()
 
-    assert 16 == round(size / 100_000)
+    assert 16.0 == round(size / 100_000, 1)

@@ -259,6 +259,15 @@ class TestLimits:
         assert [] == traces.drain()
         assert {LateReason.OVER_LIMIT: 2} == traces.counts().late
 
+    def test_late_span_that_just_fits(self) -> None:
+        """A late span that takes its trace to `max_trace_bytes` is scored with the others."""
+        traces = table(max_trace_bytes=100, decision_delay_s=0, revision_delay_s=0)
+        traces.add([root(A)], now=0, sizes=[60])
+
+        assert [closed(CloseReason.ROOT_ENDED, root(A), child(A, 1), revision=1)] == traces.add(
+            [child(A, 1)], now=1, sizes=[40]
+        )
+
     def test_sizes_must_match(self) -> None:
         """As many sizes as spans, or none."""
         with pytest.raises(ValueError, match="shorter"):
@@ -506,6 +515,27 @@ class TestLateSpans:
 
         assert {LateReason.NOT_KEPT: 1} == traces.counts().late
         assert [C] == [trace.trace_id for trace in traces.drain()]
+
+    def test_as_many_spans_are_held_as_the_bound_says(self) -> None:
+        """Exactly `keep_closed_spans` stay, of a trace that a limit closed its mark counts as one."""
+        traces = table(decision_delay_s=0, keep_closed_spans=2, span_limit=1)
+        traces.add([root(A), child(B, 1), child(B, 2)], now=0)
+
+        assert (2, 0) == (traces.counts().held_spans, traces.counts().held_bytes)
+        traces.add([root(A), child(B, 3)], now=1)
+        assert {LateReason.OVER_LIMIT: 2} == traces.counts().late
+
+    def test_revisions_take_up_no_room_for_ids(self) -> None:
+        """Traces that are scored again and again displace none from the memory for ids."""
+        traces = table(decision_delay_s=0, revision_delay_s=0, remember_traces=1, keep_closed_s=1)
+        traces.add([root(trace_id(number)) for number in range(20)], now=0)
+        for revision in range(5):
+            traces.add([child(trace_id(number), revision) for number in range(1, 20)], now=0)
+        assert 95 == traces.counts().revisions
+
+        traces.expire(10)
+        assert [] == traces.add([root(trace_id(0))], now=10)
+        assert {LateReason.RESCORED: 95, LateReason.NOT_KEPT: 1} == traces.counts().late
 
     def test_revisions_are_bounded(self) -> None:
         """A trace is scored again `max_revisions` times; spans that come later still are only counted."""

@@ -48,6 +48,24 @@ class TestInOrder:
 
         assert [(0, None, "missing"), (1, 0, "arguments"), (2, 1, "ok")] == statuses(aligned)
 
+    def test_a_changed_call_after_an_extra_one(self) -> None:
+        """Behind a match, too, each call is there once."""
+        aligned = alignment.in_order(["a", "b", "c"], ["a", "x", "b", "y", "c"], [(0, 0), (4, 2)])
+
+        assert [
+            (0, 0, "ok"),
+            (None, 1, "extra"),
+            (1, 2, "arguments"),
+            (None, 3, "extra"),
+            (2, 4, "ok"),
+        ] == statuses(aligned)
+
+    def test_a_call_that_has_its_place_is_not_at_another(self) -> None:
+        """What is missing beside it was not made."""
+        aligned = alignment.in_order(["a", "a"], ["a", "x"], [(0, 0)])
+
+        assert [(0, 0, "ok"), (1, None, "missing"), (None, 1, "extra")] == statuses(aligned)
+
     def test_a_call_at_another_place(self) -> None:
         """A call that was made, but not in order, is marked once, where it was expected."""
         aligned = alignment.in_order(["a", "b"], ["b", "a"], [(0, 1)])
@@ -83,6 +101,13 @@ def test_what_nobody_minds_is_not_marked() -> None:
     assert ["missing", "ignored", "arguments"] == [pair.status for pair in alignment.minding(aligned, extra=False)]
 
 
+def test_what_everybody_minds_stays_as_it_is() -> None:
+    """Both are minded where nothing else is said."""
+    aligned = [Aligned(0, None, "missing"), Aligned(None, 0, "extra")]
+
+    assert aligned == alignment.minding(aligned)
+
+
 class TestEntries:
     def test_names_and_indexes(self) -> None:
         """An entry names both sides and the index of the call; a call at another place is not named here."""
@@ -107,6 +132,28 @@ class TestEntries:
         listed = alignment.entries(alignment.by_position(names, [], lambda _: True), names, [])
 
         assert (alignment.LIMIT, {"status": "cut", "calls": 301}) == (len(listed), listed[-1])
+
+    def test_is_whole_where_it_just_fits(self) -> None:
+        """As many entries as may be listed are neither folded nor cut."""
+        names = ["a"] * alignment.LIMIT
+        listed = alignment.entries(alignment.by_position(names, names, lambda _: True), names, names)
+        assert [entry("a", "a", "ok", index) for index in range(alignment.LIMIT)] == listed
+
+        one_more = [*names, "a"]
+        listed = alignment.entries(alignment.by_position(one_more, one_more, lambda _: True), one_more, one_more)
+        assert [{"status": "folded", "calls": alignment.LIMIT + 1}] == listed
+
+    def test_is_not_cut_where_folding_is_enough(self) -> None:
+        """What fits after folding is all there, whether it ends with what deviates or with what does not."""
+        names = ["a"] * 500
+        for first in (0, 303):
+            marked = range(first, first + 197)
+            listed = alignment.entries(
+                alignment.by_position(names, names, lambda index, marked=marked: index not in marked), names, names
+            )
+
+            assert "cut" not in {each["status"] for each in listed}
+            assert 500 == sum(each.get("calls", 1) for each in listed)
 
 
 class TestFolded:

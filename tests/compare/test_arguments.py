@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from spanscore.compare.arguments import Comparison, parsed_path, value_at, without
+from spanscore.compare.differences import ABSENT
+from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED
 
 VALUE = {"a": {"b": [1, {"c": 2}], "d": 3}, "e": 4}
@@ -40,8 +42,64 @@ class TestComparison:
         """As a whole, not at all, by top-level containment, without some paths, or by some paths only."""
         assert expected == fits(comparison, actual, reference)
 
+    def test_what_has_to_be_recorded(self) -> None:
+        """Arguments are looked at unless they are ignored, or no path of them is compared."""
+        looked_at = [Comparison(), Comparison(mode="subset"), Comparison(mode="ignore", only=(("a",),))]
+        ignored = [Comparison(mode="ignore"), Comparison(only=())]
+
+        assert [True] * 3 == [each.looks_at_arguments for each in looked_at]
+        assert [False] * 2 == [each.looks_at_arguments for each in ignored]
+
+    def test_kinds(self) -> None:
+        """Some compare arguments as a whole, some by what is contained."""
+        path = (("a",),)
+        ways = [Comparison(), Comparison(ignored=path), Comparison(only=path), Comparison(mode="subset")]
+        ways += [Comparison(mode="superset"), Comparison(mode="superset", only=path)]
+
+        assert [True, False, False, False, False, False] == [each.is_equality for each in ways]
+        assert [False, False, False, True, True, False] == [each.by_containment for each in ways]
+
+    @pytest.mark.parametrize(
+        ("comparison", "paths"),
+        [
+            (Comparison(), [("a",), ("b", "c"), ("d",), ("e",)]),
+            (Comparison(mode="subset"), [("a",), ("b", "c"), ("e",)]),
+            (Comparison(mode="superset"), [("a",), ("b", "c"), ("d",)]),
+            (Comparison(ignored=(("a",), ("b", "c"))), [("d",), ("e",)]),
+            (Comparison(only=(("b",), ("d",), ("e",), ("x",))), [("b", "c"), ("d",), ("e",)]),
+        ],
+    )
+    def test_differences(self, comparison: Comparison, paths: list[tuple[str, ...]]) -> None:
+        """They are told as far as arguments are compared, with their whole paths."""
+        reference, actual = {"a": 1, "b": {"c": 1}, "d": 1}, {"a": 2, "b": {"c": 2}, "e": 1}
+
+        assert paths == [each.path for each in comparison.differences(reference, actual)]
+        assert [] == comparison.differences(reference, reference)
+
+    def test_calls_without_arguments_have_none(self) -> None:
+        """What was not recorded differs as an empty object does."""
+        assert [("a",)] == [each.path for each in Comparison().differences({"a": 1}, NOT_RECORDED)]
+        assert [("a",)] == [each.path for each in Comparison().differences(NOT_RECORDED, {"a": 1})]
+
+    def test_partners_are_the_nearest_first(self) -> None:
+        """Of those that contain the arguments the smallest, of those that are contained the largest."""
+        sets = [frozenset(text) for text in ("abc", "a", "ab", "x")]
+
+        assert {sets[1]: [sets[1], sets[2], sets[0]]} == Comparison(mode="subset").partners([sets[1]], sets, Effort())
+        assert {sets[0]: [sets[0], sets[2], sets[1]]} == Comparison(mode="superset").partners([sets[0]], sets, Effort())
+
 
 class TestPaths:
+    def test_of_so_many_steps_and_digits(self) -> None:
+        """64 steps are a path, and nine digits an index."""
+        assert 64 == len(parsed_path(".".join("a" * 64)))
+        assert 1 == value_at([1], ("000000000",))
+        assert ABSENT is value_at([1], ("0000000000",))
+
+    def test_just_behind_a_list(self) -> None:
+        """There is nothing at the index that is its length."""
+        assert (ABSENT, 2) == (value_at([1, 2], ("2",)), value_at([1, 2], ("1",)))
+
     @pytest.mark.parametrize("text", ["", "a..b", ".a", "a.", ".".join("a" * 65)])
     def test_refuses_what_is_no_path(self, text: str) -> None:
         """A path is keys joined by dots, and not endlessly long."""

@@ -107,6 +107,42 @@ def test_long_values_and_lists_are_bounded() -> None:
     assert all(len(found[0][side]) < 1_010 for side in ("expected", "actual"))
 
 
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        ("x" * 999, "x" * 999),
+        ("x" * 1_000, f'"{"x" * 999}…'),
+        ([1, "x" * 993], [1, "x" * 993]),
+        ([1, "x" * 994], f'[1, "{"x" * 994}"…'),
+        (None, None),
+    ],
+    ids=["text", "long text", "list", "long list", "null"],
+)
+def test_what_is_bounded(value: Any, row: Any) -> None:
+    """A value of up to 1,000 characters is there as it is, of a longer one the beginning of its text."""
+    assert {"path": "", "actual": row} == {
+        key: found
+        for key, found in at("result", Difference((), ABSENT, value)).as_json().items()
+        if key in {"path", "expected", "actual"}
+    }
+
+
+def test_a_row_of_what_cannot_be_written() -> None:
+    """A value that no JSON can be made of stops no report."""
+    endless: list[Any] = []
+    endless.append(endless)
+
+    assert "a value that cannot be shown" == at("result", Difference((), 1, endless)).as_json()["actual"]
+
+
+def test_three_are_told_without_a_number_of_others() -> None:
+    """Of deviations and of paths: there is nothing more to count."""
+    told = scored(0.5, passed=False, summary="1.", details={}, deviations=[at("unexpected")] * 3)
+
+    assert f"1. {'; '.join(['issue_refund: not expected (call 2)'] * 3)}." == told.explanation
+    assert "more" not in at("arguments", *[AMOUNT] * 3).words(content=True)
+
+
 def test_a_score_tells_the_first_three() -> None:
     """The explanation goes on behind the numbers; without content it is another one, where there is any."""
     missing = [Deviation(kind="missing", tool=name) for name in "abcde"]

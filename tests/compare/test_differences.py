@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -82,6 +83,50 @@ def test_long_values_are_shown_where_they_part() -> None:
     told = Difference((), f"{common} one {common}", f"{common} two {common}").words
 
     assert ("one" in told, "two" in told, len(told) < 250) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (
+            "x" * 50 + "a" * 100,
+            "x" * 50 + "b" * 20,
+            f'expected …{"x" * 15}{"a" * 65}…, got …{"x" * 15}{"b" * 20}"',
+        ),
+        ("x" * 39 + "a" * 64, "x" * 39, f'expected …{"x" * 15}{"a" * 64}", got …{"x" * 15}"'),
+        ("x" * 38 + "a" * 90, "x" * 38, f'expected "{"x" * 38}{"a" * 40}…, got "{"x" * 38}"'),
+        ("x" * 77 + "a", "x" * 77 + "b", f'expected "{"x" * 77}a", got "{"x" * 77}b"'),
+    ],
+    ids=["far behind", "just far enough", "not so far behind", "not long"],
+)
+def test_how_long_values_are_shown(one: str, other: str, words: str) -> None:
+    """80 characters of each, from 15 before the place where they part if that is behind the 40th."""
+    assert words == Difference((), one, other).words
+
+
+def test_a_value_is_cut_where_it_is_longer_than_80_characters() -> None:
+    """The last one says that there is more."""
+    assert f'"{"x" * 78}"' == shown("x" * 78)
+    assert f'"{"x" * 78}…' == shown("x" * 79)
+
+
+def test_the_path_without_content() -> None:
+    """What somebody may have named is not told: what was not expected, or what a schema does not name."""
+    assert ("a", "b") == Difference(("a", "b"), 1, ABSENT).path_without_content
+    assert ("a",) == Difference(("a", "b"), ABSENT, 1).path_without_content
+    assert () == Difference(("a", "b"), 1, 2, ()).path_without_content
+
+
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}], ids=["list", "object"])
+def test_paths_end_at_32_steps(wrap: Callable[[Any], Any]) -> None:
+    """Below it, values differ as a whole."""
+    one, other = 1, 2
+    for _ in range(32):
+        one, other = wrap(one), wrap(other)
+
+    assert [(32, 1, 2)] == [(len(each.path), each.expected, each.actual) for each in differences(one, other)]
+    (deeper,) = differences(wrap(one), wrap(other))
+    assert (32, wrap(1), wrap(2)) == (len(deeper.path), deeper.expected, deeper.actual)
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,9 @@ class TestJsonEquality:
         assert json_equal(nested(depth, {"a": 1, "b": []}), nested(depth, {"b": [], "a": 1.0}))
         assert not json_equal(nested(depth, {"a": 1}), nested(depth, {"a": True}))
         assert not json_equal(nested(depth, [[], 1]), nested(depth, [[1]]))
+        assert not json_equal(nested(depth, {"a": {"b": 1}, "c": 1}), nested(depth, {"a": {"b": 1, "c": 1}}))
+        assert not json_equal(nested(depth, {"a": [1], "b": 1}), nested(depth, {"a": [1, "b", 1]}))
+        assert not json_equal(nested(depth, {"a": []}), nested(depth, {"a": {}}))
 
     def test_no_number_is_too_long(self) -> None:
         """Integers with more digits than Python writes out are compared by value, too."""

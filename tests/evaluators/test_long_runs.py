@@ -7,7 +7,7 @@ import pytest
 
 import spanscore
 from commands import python
-from evaluators.runs import value_of
+from evaluators.runs import details_of, value_of
 
 COUNT = 2_000
 CALLS = [
@@ -59,10 +59,15 @@ def expected(arguments: str, calls: list[dict[str, Any]]) -> list[dict[str, Any]
     ],
 )
 def test_thousands_of_calls(kind: str, parameters: dict[str, Any], calls: list[dict[str, Any]]) -> None:
-    """Runs and expectations of thousands of calls that are much alike match in any order where order is no matter."""
-    evaluator = spanscore.evaluator(kind, parameters)
+    """Runs and expectations of thousands of calls that are much alike match in any order where order is no matter.
 
-    assert 1.0 == value_of(evaluator.evaluate(spanscore.Trajectory.from_calls(calls)))
+    Where all is as expected there is nothing to show: no alignment, and nothing that deviates.
+    """
+    evaluator = spanscore.evaluator(kind, parameters)
+    outcome = evaluator.evaluate(spanscore.Trajectory.from_calls(calls))
+
+    assert 1.0 == value_of(outcome)
+    assert set() == {"alignment", "deviations"} & details_of(outcome).keys()
 
 
 COLLIDING = [{"name": "search", "arguments": {"n": number * (2**61 - 1)}} for number in range(10_000)]

@@ -78,6 +78,27 @@ class TestValue:
             made(("a", {}), tool_definitions={"a": definition})
         )
 
+    def test_how_long_a_schema_of_a_trace_may_be(self) -> None:
+        """65,536 characters are read, and no more."""
+        longest = {"description": "x" * (65_536 - len('{"description": ""}'))}
+        too_long = {"description": longest["description"] + "x"}
+        run = made(("a", {}), ("b", {}), tool_definitions={"a": longest, "b": too_long})
+
+        details = details_of(ToolArgumentsSchema().evaluate(run))
+        assert {"b": "the schema has more than 65536 characters"} == details["unusable_schemas"]
+        assert {"valid": 1, "invalid": 0, "unchecked": 0} == details["totals"]
+
+    def test_schemas_of_tools_that_were_not_called(self) -> None:
+        """They are of no interest, usable or not."""
+        run = made(("a", {}), tool_definitions={"a": {}, "b": "text"})
+
+        assert {} == details_of(ToolArgumentsSchema().evaluate(run))["unusable_schemas"]
+
+    def test_names_the_tools_that_it_has_schemas_for(self) -> None:
+        """Those of a trace are not named by anybody."""
+        assert ["search"] == list(ToolArgumentsSchema(schemas={"search": {}}).named_tools())
+        assert [] == list(ToolArgumentsSchema().named_tools())
+
     def test_calls_without_arguments(self) -> None:
         """A call without arguments has an empty object."""
         evaluator = ToolArgumentsSchema(schemas={"a": {"type": "object"}, "search": SEARCH})

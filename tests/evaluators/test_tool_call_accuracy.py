@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, aligned, around_its_value, called, details_of, made, value_of
 from spanscore.evaluators.tool_call_accuracy import ExpectedInput, ToolCallAccuracy, Weights
 from spanscore.model import NOT_RECORDED, Score, Skipped
 from spanscore.testing import check_evaluator
@@ -178,6 +178,29 @@ class TestValue:
         assert pytest.approx(0.4) == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("b", {}))))
         assert pytest.approx(0.25) == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("z", {}))))
 
+    def test_is_1_at_most(self) -> None:
+        """Whatever a match adds."""
+        assert 1.0 == value_of(expecting(("a", {}), weights=Weights(exact=2)).evaluate(made(("a", {}))))
+
+    def test_is_explained_without_calls_too_many(self) -> None:
+        """The sentence has the numbers that the value is made of."""
+        outcome = expecting(("a", NOT_RECORDED), ("b", NOT_RECORDED)).evaluate(called("a", "z"))
+
+        assert isinstance(outcome, Score)
+        assert outcome.explanation.startswith(
+            "1 exact matches at 1, 0 by name only at 0.5 and 1 wrong at -0.25, over 2 expected calls, within 0 and 1. "
+        )
+
+    def test_calls_too_many_are_marked_where_they_cost(self) -> None:
+        """In mode flexible they do by their own penalty, in mode exact by that for another tool."""
+        for mode, free in (("exact", False), ("flexible", True)):
+            evaluator = expecting(("a", {}), ("b", {}), mode=mode, weights=Weights(extra_penalty=0))
+            costly = expecting(("a", {}), ("b", {}), mode=mode)
+            run = made(("a", {}), ("b", {"x": 1}), ("c", {}))
+
+            assert ("ignored" if free else "extra") == aligned(evaluator.evaluate(run))[-1][2]
+            assert "extra" == aligned(costly.evaluate(run))[-1][2]
+
     @given(expected=CALLS, actual=CALLS, mode=st.sampled_from(["exact", "flexible"]), weights=WEIGHTS)
     def test_stays_within_bounds(
         self, expected: list[tuple[str, Any]], actual: list[tuple[str, Any]], mode: Mode, weights: Weights
@@ -236,4 +259,6 @@ class TestContract:
         """Expected calls that are missing from a truncated trace do not count against the agent."""
         evaluator = expecting(("a", NOT_RECORDED), ("b", NOT_RECORDED), mode=mode)
 
-        assert isinstance(evaluator.evaluate(called("a", completeness=CUT_OFF)), Skipped)
+        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        assert Skipped(reason) == evaluator.evaluate(called("a", completeness=CUT_OFF))
+        assert 1.0 == value_of(evaluator.evaluate(made(("a", NOT_RECORDED), ("b", NOT_RECORDED), completeness=CUT_OFF)))

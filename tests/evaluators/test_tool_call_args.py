@@ -102,6 +102,14 @@ class TestValue:
         assert 0.5 == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("a", {}))))
         assert 1.0 == value_of(evaluator.evaluate(made(("a", {}), ("a", {"x": 1}))))
 
+    def test_what_was_not_called_is_missing(self) -> None:
+        """A call that fits none is told beside the nearest that is left of its tool, each beside another one."""
+        evaluator = expecting(("b", {"x": 1}), ("a", {"x": 1, "y": 1}), ("a", {"x": 2, "y": 2}), ("a", {"x": 3}))
+        outcome = evaluator.evaluate(made(("a", {"x": 9, "y": 9}), ("a", {"x": 9, "y": 1})))
+
+        told = [(each["kind"], each["tool"], each["call"]) for each in details_of(outcome)["deviations"]]
+        assert [("missing", "b", None), ("arguments", "a", 1), ("arguments", "a", 0), ("missing", "a", None)] == told
+
     def test_strict(self) -> None:
         """With `strict` one expected call without a fitting one makes it 0."""
         evaluator = expecting(("a", {"x": 1}), ("b", {}), strict=True)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+import pytest
+
 from dialects.spans import span
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.model import Span
@@ -38,6 +40,14 @@ class Raising(Saying):
         raise ValueError(span.name)
 
 
+class Interrupted(Saying):
+    """A dialect that the user loses patience with."""
+
+    def read(self, span: Span) -> Reading | None:
+        """Raise."""
+        raise KeyboardInterrupt
+
+
 MARKED = span(1, "work", {"key": 1}, scope="lib")
 
 
@@ -52,6 +62,30 @@ def test_a_dialect_is_offered_what_has_its_marker() -> None:
     }
 
     assert by_marker == {markers: DialectReader([Saying(known, markers=markers)]).read(MARKED) for markers in by_marker}
+
+
+def test_a_dialect_is_not_offered_what_has_the_marker_of_another() -> None:
+    """Whatever the others know, and in whatever order they stand."""
+    silent = [
+        Saying(Reading(agent="a"), markers=Markers(attributes=frozenset({"other"}))),
+        Saying(Reading(agent="b"), markers=Markers(scopes=frozenset({"other"}))),
+        Saying(Reading(agent="c"), markers=Markers(span_names=("other",))),
+    ]
+    for markers in (Markers(attributes=frozenset({"key"})), Markers(scopes=frozenset({"lib"}))):
+        heard = Saying(Reading(agent="heard"), markers=markers)
+
+        assert Reading(agent="heard") == DialectReader([*silent, heard]).read(MARKED)
+
+
+def test_an_interruption_by_the_user_is_no_fault_of_a_dialect() -> None:
+    """It goes through, where it is not said that none can come."""
+    reader = DialectReader([Interrupted(None), Saying(Reading(agent="planner"))])
+    with pytest.raises(KeyboardInterrupt):
+        reader.read(MARKED)
+
+    reader.passed_on = ()
+    assert Reading(agent="planner") == reader.read(MARKED)
+    assert {("Interrupted", "KeyboardInterrupt"): 1} == dict(reader.failures)
 
 
 def test_of_a_call_only_the_first_precedence_is_heard() -> None:
@@ -75,6 +109,13 @@ def test_of_all_else_the_first_to_say_it_wins() -> None:
     assert DialectReader([first, second]).read(MARKED) == Reading(
         is_agent=False, conversation_id="s-1", agent="a", not_a_call=True, is_model=True
     )
+
+
+def test_one_is_enough_to_say_what_a_span_is() -> None:
+    """That it is a model's, no call, or part of one."""
+    says = Reading(part_of_call=True, not_a_call=True, is_model=True)
+
+    assert says == DialectReader([Saying(Reading()), Saying(says)]).read(MARKED)
 
 
 def test_what_a_model_said_is_the_first_that_says_anything() -> None:

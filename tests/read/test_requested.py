@@ -17,6 +17,15 @@ class TestRepair:
 
         assert calls(*spans) == [call(2, "book", BERN, call_id="c2")]
 
+    def test_one_of_several(self) -> None:
+        """Others that lack nothing make no difference."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("pay", BERN, "c2"))
+
+        assert calls(asking, tool(2, "book", PARIS, "c1"), tool(3, "pay", call_id="c2")) == [
+            call(2, "book", PARIS, call_id="c1"),
+            call(3, "pay", BERN, call_id="c2"),
+        ]
+
     def test_by_content(self) -> None:
         """The request with the same arguments tells the id, in whatever order the calls ran."""
         spans = [
@@ -55,6 +64,93 @@ class TestRepair:
 
         assert calls(*spans) == [call(2, "book")]
 
+    def test_a_request_is_executed_once(self) -> None:
+        """A call that equals one whose request is known by its id has no request of its own."""
+        spans = [model(1, asked("book", PARIS, "c1")), tool(2, "book", call_id="c1"), tool(3, "book", PARIS)]
+
+        assert calls(*spans) == [call(2, "book", PARIS, call_id="c1"), call(3, "book", PARIS)]
+
+    def test_a_request_without_arguments_fits_any(self) -> None:
+        """What the model's span does not tell cannot differ."""
+        spans = [model(1, asked("book", None, "c1")), tool(2, "book", PARIS)]
+
+        assert calls(*spans) == [call(2, "book", PARIS, call_id="c1")]
+
+    def test_other_arguments_do_not_fit(self) -> None:
+        """A call by the same name with other arguments, or another text in place of them, was not asked for."""
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1, asked("book", PARIS, "c1"), asked("policy", {"topic": "fees"}, "c2"))
+
+        made = calls(asking, tool(2, "book", BERN), span(3, "policy", lone))
+        assert [("book", None), ("policy", None)] == [(each.name, each.call_id) for each in made]
+
+    def test_a_call_without_a_name_is_known_by_its_arguments(self) -> None:
+        """The request with the same arguments tells the name, too."""
+        nameless = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": json.dumps(BERN)}
+        asking = model(1, asked("book", PARIS, "c1"), asked("cancel", BERN, "c2"))
+
+        assert calls(asking, span(2, "tool", nameless)) == [call(2, "cancel", BERN, call_id="c2")]
+
+    def test_by_order_what_is_left_over(self) -> None:
+        """Where the arguments tell of one call that it was asked for second, the other one was asked for first."""
+        spans = [
+            model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2")),
+            tool(2, "book", BERN),
+            tool(3, "book"),
+        ]
+
+        assert calls(*spans) == [call(2, "book", BERN, call_id="c2"), call(3, "book", PARIS, call_id="c1")]
+
+    def test_by_order_only_if_each_fits(self) -> None:
+        """A call that nobody asked for does not take the place of one that was not executed."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2"))
+
+        made = calls(asking, tool(2, "book", PARIS), tool(3, "book", {"city": "Rome"}))
+        assert [made.call_id for made in made] == ["c1", None]
+
+    def test_equal_requests_are_executed_in_turn(self) -> None:
+        """The first call is the first request's, and the second the next one's."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("book", PARIS, "c2"), asked("book", BERN, "c3"))
+
+        assert [made.call_id for made in calls(asking, tool(2, "book", PARIS), tool(3, "book", PARIS))] == ["c1", "c2"]
+
+    def test_a_call_of_another_id_was_not_asked_for_here(self) -> None:
+        """It gets no arguments by order, and takes no request away by its arguments."""
+        asking = model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2"))
+        one = model(1, asked("book", PARIS, "c1"))
+
+        assert calls(one, tool(2, "book", call_id="x9")) == [call(2, "book", call_id="x9")]
+        made = calls(asking, tool(2, "book", PARIS, "x9"), tool(3, "book", PARIS))
+        assert [made.call_id for made in made] == ["x9", "c1"]
+
+    def test_a_nameless_call_does_not_take_what_others_executed(self) -> None:
+        """A request that a call by its name was joined with, or one of another id, is not its own."""
+        nameless = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": json.dumps(PARIS)}
+        asking = model(1, asked("book", PARIS, "c1"))
+
+        assert ["book", UNNAMED] == [made.name for made in calls(asking, tool(2, "book"), span(3, "tool", nameless))]
+        known = span(2, "tool", {**nameless, "gen_ai.tool.call.id": "x9"})
+        assert [UNNAMED, "book"] == [made.name for made in calls(asking, known, span(3, "tool", nameless))]
+
+    def test_by_a_sole_argument(self) -> None:
+        """Its bare text tells which of several requests it was."""
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1, asked("policy", {"topic": "fees"}, "c1"), asked("policy", {"topic": "refunds"}, "c2"))
+
+        assert calls(asking, span(2, "policy", lone)) == [call(2, "policy", {"topic": "refunds"}, call_id="c2")]
+
+    def test_a_sole_argument_that_nothing_names(self) -> None:
+        """Where the tool takes several, or none is known, it is not recorded."""
+        schema = {"type": "object", "properties": {"topic": {"type": "string"}, "limit": {"type": "integer"}}}
+        defined = {"gen_ai.tool.definitions": json.dumps([{"name": "policy", "parameters": schema}])}
+        lone = {"openinference.span.kind": "TOOL", "tool.name": "policy", "input.value": "refunds"}
+        asking = model(1)
+
+        assert calls(span(2, "policy", lone)) == [call(2, "policy")]
+        assert calls(asking._replace(attributes={**asking.attributes, **defined}), span(2, "policy", lone)) == [
+            call(2, "policy")
+        ]
+
     def test_a_sole_argument_gets_its_name_back_from_the_request(self) -> None:
         """A lone argument may be written as its bare text, without its name, even where that looks like JSON."""
         lone = {"openinference.span.kind": "TOOL", "tool.name": "query", "input.value": '{"match": 1}'}
@@ -77,6 +173,7 @@ class TestRepair:
 
         assert trajectory.calls == (call(2, "policy", {"topic": "refunds"}),)
         assert dict(trajectory.tool_definitions) == {"policy": schema}
+        assert len(trajectory.tool_definitions) == 1
 
     def test_a_call_without_any_name_is_unknown(self) -> None:
         """It happened all the same."""
@@ -122,6 +219,12 @@ class TestRequestsInPlaceOfCalls:
         """It is one step of a run; the next may be a trace of its own. A client's HTTP request says no more."""
         assert calls(model(1, asked("book", PARIS, "c1")), *below) == []
 
+    def test_below_a_span_of_another_kind(self) -> None:
+        """A model's span below a service's is a run without an agent; the service is not a model's client."""
+        asking = model(2, asked("book", PARIS, "c1"), parent=1)
+
+        assert [made.name for made in calls(span(1, "POST /chat"), asking)] == ["book"]
+
     def test_a_wrapped_model_span_is_heard_once(self) -> None:
         """A framework's span around the client's own, both without call ids."""
         wrapped = lasting(model(2, asked("book", PARIS), parent=1), 5)
@@ -137,6 +240,16 @@ class TestRequestsInPlaceOfCalls:
         ]
 
         assert calls(*spans) == [call(None, "book", PARIS, at_ms=4, call_id="c1", agent="planner")]
+
+    def test_of_two_that_end_together_the_later_is_heard(self) -> None:
+        """It started behind the other, so that it is nearer to the model."""
+        spans = [
+            agent(1),
+            lasting(model(2, asked("book", PARIS, "c1"), parent=1), 2),
+            lasting(model(3, asked("book", BERN, "c1"), parent=1), 1),
+        ]
+
+        assert [made.arguments for made in calls(*spans)] == [BERN]
 
     def test_a_call_id_that_comes_again_is_asked_for_again(self) -> None:
         """Some providers count from 0 in every answer."""

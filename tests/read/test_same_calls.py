@@ -124,3 +124,47 @@ def test_a_span_sent_while_it_ran_counts_when_it_ended() -> None:
     running = tool(1, "book")._replace(end_ns=0)
 
     assert calls(running, tool(1, "book", PARIS)) == [call(1, "book", PARIS)]
+
+
+def test_the_outermost_stands_for_the_call_though_it_starts_later() -> None:
+    """Clocks of two processes need not agree: it is the one that the others are below."""
+    assert calls(tool(2, "book", PARIS, parent=1, at_ms=3), tool(1, "Book", at_ms=5)) == [
+        call(1, "Book", PARIS, at_ms=5)
+    ]
+
+
+def test_an_inner_step_alone_is_no_call() -> None:
+    """The span of the call has not come."""
+    told = {"span.type": "tool.execution", "error": "exit 1"}
+
+    assert calls(span(1, "claude_code.tool.execution", told, scope="com.anthropic.claude_code.tracing")) == []
+
+
+def test_what_a_nested_call_says_is_not_said_of_the_one_above() -> None:
+    """Each has its own id."""
+    spans = [tool(1, "ask_agent", {"q": "Paris?"}), tool(2, "search", PARIS, "c1", parent=1)]
+
+    assert [made.call_id for made in calls(*spans)] == [None, "c1"]
+
+
+def test_three_with_one_call_id_overlap_with_the_first() -> None:
+    """They are one call, though the second ends before the third begins."""
+    spans = [lasting(tool(1, "book", PARIS, "c1"), 9), tool(2, "book", PARIS, "c1"), tool(7, "book", PARIS, "c1")]
+
+    assert [made.span_id for made in calls(*spans)] == [span_id(1)]
+
+
+def test_spans_that_touch_overlap() -> None:
+    """Times are often cut to the millisecond."""
+    first = lasting(tool(1, "book", PARIS, "c1"), 4)
+
+    assert [made.span_id for made in calls(first, tool(5, "book", PARIS, "c1"))] == [span_id(1)]
+    assert [made.span_id for made in calls(first, tool(6, "book", PARIS, "c1"))] == [span_id(1), span_id(6)]
+
+
+def test_one_call_needs_one_id_and_one_tool() -> None:
+    """Another tool with the same id, or the same tool with another id, is another call, whatever the nesting."""
+    outer = lasting(tool(1, "book", PARIS, "c1"), 9)
+
+    assert [made.name for made in calls(outer, tool(2, "pay", PARIS, "c1", parent=1))] == ["book", "pay"]
+    assert [made.call_id for made in calls(outer, tool(2, "book", PARIS, "c2", parent=1))] == ["c1", "c2"]

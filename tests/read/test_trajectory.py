@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from dialects.spans import TRACE_ID, built_in_reader, call, calls, read, span, span_id, start_ns
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.model import CloseReason, Completeness, Span, SpanEvent, Trace, Unit
+from spanscore.read.reader import DialectReader
 from spanscore.read.trajectory import trajectories
 from traces import PARIS, agent, asked, lasting, model, tool
+
+
+class Failing:
+    """A dialect that fails on some spans."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({"key"}))
+    reads: frozenset[str] = frozenset()
+
+    def read(self, span: Span) -> Reading | None:
+        """Fail on a bad span."""
+        if span.name == "bad":
+            raise KeyError
+        return Reading(agent="planner")
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Say nothing."""
+        return None
 
 
 class TestOrder:
@@ -20,6 +40,18 @@ class TestOrder:
         spans = [tool(3, "inner", parent=1, at_ms=5), tool(2, "next", at_ms=5), tool(1, "outer", at_ms=5)]
 
         assert [made.name for made in calls(*spans)] == ["next", "outer", "inner"]
+
+    def test_a_nested_call_comes_when_it_starts(self) -> None:
+        """One that runs beside its parent's end comes after what started before it."""
+        spans = [tool(1, "outer"), tool(2, "next"), tool(3, "inner", parent=1)]
+
+        assert [made.name for made in calls(*spans)] == ["outer", "next", "inner"]
+
+    def test_parents_that_form_a_cycle_at_one_time(self) -> None:
+        """They come as they arrived."""
+        spans = [tool(number, name, parent=above, at_ms=5) for number, name, above in ((1, "a", 2), (2, "b", 1))]
+
+        assert [made.name for made in calls(*spans)] == ["a", "b"]
 
     def test_siblings_that_tie_come_as_the_model_asked(self) -> None:
         """Whatever the arrival."""
@@ -54,6 +86,12 @@ class TestCompleteness:
         assert self.read(*spans, reason=CloseReason.TIMED_OUT) == Completeness(
             root_seen=False, parents_missing=2, arguments_recorded=False, results_recorded=False
         )
+
+    def test_a_root_among_others(self) -> None:
+        """One span without a parent is a root that was seen, however the trace was closed."""
+        recorded = self.read(agent(1), agent(2, parent=1), reason=CloseReason.TIMED_OUT)
+
+        assert (True, 0) == (recorded.root_seen, recorded.parents_missing)
 
     def test_a_parent_in_another_process_is_not_missing(self) -> None:
         """The sender says that it is remote."""
@@ -172,6 +210,42 @@ def test_names_that_dialects_find_can_be_matched_by_their_standard_names() -> No
         "session.id": "s-1",
         "span.name": "travel",
     }
+
+
+def test_each_run_has_the_conversation_that_it_tells() -> None:
+    """A run that tells none has that of the trace."""
+    told = agent(3, "other", parent=1)
+    spans = [
+        agent(1)._replace(attributes={**agent(1).attributes, "gen_ai.conversation.id": "first"}),
+        told._replace(attributes={**told.attributes, "gen_ai.conversation.id": "second"}),
+        agent(4, "silent", parent=1),
+    ]
+
+    assert ["first", "second", "first"] == [unit.conversation_id for unit in read(*spans, unit=Unit.AGENT)]
+
+
+class TestUnread:
+    def test_no_known_instrumentation(self) -> None:
+        """The scopes that were seen are named, each once; spans of some programs have none."""
+        work = [span(1, "work", scope="lib"), span(2, "work", scope="lib"), span(3, "work", scope="")]
+
+        (unknown,) = read(*work)
+        assert "no span of a known instrumentation; scopes seen: 'lib'" == unknown.unread
+        (bare,) = read(span(1, "work", scope=""))
+        assert "no span of a known instrumentation; scopes seen: none" == bare.unread
+        (known,) = read(agent(1))
+        assert known.unread is None
+
+    def test_a_dialect_that_failed(self) -> None:
+        """It is named with the error and how often; the next trace, where nothing fails, is read."""
+        reader = DialectReader([Failing()])
+        failed, good = (
+            trajectories(Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED), reader)[0]
+            for spans in ((span(1, "bad", {"key": 1}), span(2, "bad", {"key": 1})), (span(1, "good", {"key": 1}),))
+        )
+
+        assert "dialect 'Failing' failed (KeyError, 2x): calls may be missing or misread" == failed.unread
+        assert good.unread is None
 
 
 def test_the_last_response_of_the_run_is_known() -> None:
