@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-import pytest
-
 from dialects.spans import span
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.model import Span
