@@ -20,6 +20,9 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "-math.inf -> math.inf",
         ): "it is read of closed traces only, which have another",
     },
+    "evaluators/tool_call_accuracy": {
+        ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",
+    },
     "read/reader": {
         (
             "if len(readings) > 1:",

@@ -86,6 +86,36 @@ class TestSlices:
         assert [3, 1, 0] == held
 
 
+class TestWhatIsOpen:
+    def test_from_the_first_span_to_the_closing(self) -> None:
+        """A trace is open from its first span on, whether others follow or not, until it is closed."""
+        traces = table(trace_timeout_s=10)
+        traces.add([child(A, 1), child(B, 1), child(B, 2)], now=0)
+
+        assert (True, True, False) == tuple(map(traces.is_open, (A, B, C)))
+        traces.close(B)
+        assert (True, False, False) == tuple(map(traces.is_open, (A, B, C)))
+
+    def test_when_something_is_due(self) -> None:
+        """Not before a trace can be: its timeout after the first span, or its age if that is less."""
+        assert table().next_due() is None
+        for settings in ({"trace_timeout_s": 10}, {"max_trace_age_s": 10}):
+            traces = table(**settings)
+            traces.add([child(A, 1)], now=5)
+
+            assert (15, False, True) == (traces.next_due(), traces.is_due(14), traces.is_due(15))
+
+    def test_a_trace_that_opens_again_waits_from_then_on(self) -> None:
+        """Its last span is the late one, not the one before the closing."""
+        traces = table(trace_timeout_s=10)
+        traces.add([child(A, 1)], now=0)
+        traces.expire(10)
+        traces.add([child(A, 2)], now=30)
+
+        assert [] == traces.expire(39)
+        assert [1] == [trace.revision for trace in traces.expire(40)]
+
+
 class TestDecisionDelay:
     def test_closes_after_the_delay(self) -> None:
         """A trace closes `decision_delay_s` after its root has ended, with its spans in the order of arrival."""

@@ -50,6 +50,7 @@ def test_one_side_only() -> None:
 
     assert ["a.x", "b"] == [path_text("", each.path)[1:] for each in differences(expected, actual, extra=False)]
     assert ["a.x", "c"] == [path_text("", each.path)[1:] for each in differences(expected, actual, missing=False)]
+    assert [Difference((), {"a": 1}, "a")] == differences({"a": 1}, "a", missing=False, extra=False)
 
 
 def test_is_bounded() -> None:

@@ -152,6 +152,8 @@ class TestJsonEquality:
         assert not json_equal(nested(depth, {"a": {"b": 1}, "c": 1}), nested(depth, {"a": {"b": 1, "c": 1}}))
         assert not json_equal(nested(depth, {"a": [1], "b": 1}), nested(depth, {"a": [1, "b", 1]}))
         assert not json_equal(nested(depth, {"a": []}), nested(depth, {"a": {}}))
+        assert not json_equal(nested(depth, [1, []]), nested(depth, [[1]]))
+        assert not json_equal(nested(depth, ["b", {}, {}]), nested(depth, [{"b": {}}]))
 
     def test_no_number_is_too_long(self) -> None:
         """Integers with more digits than Python writes out are compared by value, too."""

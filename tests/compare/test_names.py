@@ -40,6 +40,7 @@ class TestCanonical:
             "`web_search()`",
             '"web_search"',
             "mcp__my_server__web_search",
+            "MCP__my_server__web_search",
             "execute_tool web_search",
             "gen_ai.execute_tool web_search",
             "tools/call web_search",

@@ -70,6 +70,24 @@ class TestValue:
         assert 0.0 == value_of(ToolCallCount(tool_calls_count={"web_search": 2}).evaluate(run))
         assert 1.0 == value_of(ToolCallCount(tool_calls_count={"WebSearch": 2}, tool_names="canonical").evaluate(run))
 
+    def test_the_first_call_too_many_deviates(self) -> None:
+        """Where there are too few, it is the tool; what the sentence has no room for is there all the same."""
+        names = "abcdefgh"
+        outcome = ToolCallCount(tool_calls_count=dict.fromkeys(names, 1), strict=True).evaluate(called("a", "x", "a"))
+
+        assert isinstance(outcome, Score)
+        assert [("a", 2), *((name, None) for name in names[1:])] == [
+            (each["tool"], each["call"]) for each in outcome.details["deviations"]
+        ]
+        assert outcome.explanation.startswith(
+            "0 of 8 tools have the expected number of calls ('a' has 2 instead of = 1; 'b' has 0 instead of = 1;"
+        )
+        assert outcome.explanation.endswith("; ...), and strict needs all.")
+
+    def test_names_the_tools_that_it_counts(self) -> None:
+        """As they are written in the configuration."""
+        assert list(CRITERIA) == list(ToolCallCount(tool_calls_count=CRITERIA).named_tools())
+
 
 class TestParameters:
     @pytest.mark.parametrize(
@@ -125,5 +143,8 @@ class TestContract:
         """Calls that are missing from a truncated trace do not count against the agent; what was seen does."""
         evaluator = ToolCallCount(tool_calls_count={"search": 2})
 
-        assert isinstance(evaluator.evaluate(called("search", completeness=CUT_OFF)), Skipped)
+        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        assert Skipped(reason) == evaluator.evaluate(called("search", completeness=CUT_OFF))
+        both = ToolCallCount(tool_calls_count={"search": 1, "book": 2, "pay": 0})
+        assert Skipped(reason.replace("(1)", "(2)")) == both.evaluate(called("search", "pay", completeness=CUT_OFF))
         assert 0.0 == value_of(evaluator.evaluate(called(*["search"] * 3, completeness=CUT_OFF)))

@@ -112,7 +112,8 @@ class TestValue:
     def test_nothing_to_compare(self) -> None:
         """Without a reference it skips; without calls the value is 0."""
         assert Skipped("the reference has no tool calls") == expecting().evaluate(called("a"))
-        assert 0.0 == value_of(expecting(("a", {})).evaluate(called()))
+        nothing = expecting(("a", {})).evaluate(called())
+        assert (0.0, 0.0) == (value_of(nothing), details_of(nothing)["precision"])
 
     def test_first_of_equals(self) -> None:
         """On purpose: a reference that is all there is as similar as an equal one, and the first of them is taken."""
@@ -155,11 +156,15 @@ class TestContract:
         """Calls of the reference that are missing from a truncated trace do not count against the agent."""
         evaluator = expecting(("a", {}), ("b", {}))
 
-        assert isinstance(evaluator.evaluate(called("a", completeness=CUT_OFF)), Skipped)
+        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        assert Skipped(reason) == evaluator.evaluate(called("a", completeness=CUT_OFF))
 
     def test_refuses_what_means_nothing(self) -> None:
         """There are two modes, and a threshold is a share."""
         with pytest.raises(ValueError, match="mode: must be strict or flexible"):
             expecting(("a", {}), mode="loose")
-        with pytest.raises(ValueError, match="argument_match_threshold: must be from 0 to 1"):
-            expecting(("a", {}), argument_match_threshold=1.5)
+        for wrong in (-0.1, 1.1):
+            with pytest.raises(ValueError, match="argument_match_threshold: must be from 0 to 1"):
+                expecting(("a", {}), argument_match_threshold=wrong)
+        for right in (0, 1):
+            assert right == expecting(("a", {}), argument_match_threshold=right).argument_match_threshold

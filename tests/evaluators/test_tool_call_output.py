@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs import CUT_OFF, NO_RESULTS, around_its_value, returned, value_of
+from evaluators.runs import CUT_OFF, NO_RESULTS, around_its_value, details_of, returned, value_of
+from spanscore.compare.deviations import DETAILED
 from spanscore.evaluators.tool_call_output import ExpectedOutput, ToolCallOutput
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -78,6 +79,38 @@ class TestValue:
         assert 0.5 == value_of(expecting(("a", "ok"), ("a", {"content": "ok"})).evaluate(run))
         assert 0.5 == value_of(expecting(("a", {"content": "ok"}), ("a", "ok")).evaluate(run))
 
+    def test_what_deviates(self) -> None:
+        """A result that is missing, one of a call that failed, and one beside another call of its tool."""
+        failed = ToolCall(name="a", error="declined")
+        run = Trajectory(calls=(failed, ToolCall(name="b", result="x"), ToolCall(name="b", result="y")))
+        outcome = expecting(("a", "1"), ("b", "y"), ("b", "z"), ("c", "1"), strict=False).evaluate(run)
+
+        assert [
+            ("result", "a", 0, ["expected"]),
+            ("result", "b", 1, ["actual", "expected"]),
+            ("missing", "c", None, []),
+        ] == [
+            (each["kind"], each["tool"], each["call"], sorted({"expected", "actual"} & each.keys()))
+            for each in details_of(outcome)["deviations"]
+        ]
+
+    def test_only_the_first_are_told_in_detail(self) -> None:
+        """Of the others it is told that they differ."""
+        outputs = [("a", str(number)) for number in range(DETAILED + 5)]
+        outcome = expecting(*outputs).evaluate(returned(*[("a", "other")] * len(outputs)))
+
+        assert DETAILED == sum("path" in each for each in details_of(outcome)["deviations"])
+
+    def test_strict_says_so(self) -> None:
+        """All are needed, in order."""
+        outcome = expecting(("a", "1"), strict=True).evaluate(returned(("a", "1")))
+
+        assert isinstance(outcome, Score)
+        assert (
+            "1 of 1 expected results were returned in the order expected of each tool, and strict needs all."
+            == outcome.explanation
+        )
+
     def test_strict_goes_by_order(self) -> None:
         """With `strict` each output is compared with the first call of its tool that is not taken."""
         run = returned(("a", "1"), ("b", "x"), ("a", "2"))
@@ -116,7 +149,9 @@ class TestContract:
 
     def test_truncated(self) -> None:
         """Expected calls that are missing from a truncated trace do not count against the agent."""
-        assert isinstance(expecting(("a", "ok")).evaluate(returned(completeness=CUT_OFF)), Skipped)
+        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        evaluator = expecting(("a", "ok"), ("b", "ok"))
+        assert Skipped(reason) == evaluator.evaluate(returned(("a", "ok"), completeness=CUT_OFF))
 
     def test_needs_an_output(self) -> None:
         """Expecting nothing cannot be checked."""

@@ -122,6 +122,16 @@ class TestGates:
         assert (True, False) == (held.passed, broken.passed)
         assert [f"{actual} exceeds {gate} {limit - 1:g}"] == broken.details["gates_exceeded"]
 
+    def test_the_first_repeat_too_many_deviates(self) -> None:
+        """It is the call behind as many as are allowed, and only where a gate says how many are."""
+        run = called(*"aabbb")
+
+        told = details_of(ToolCallTrajectory(max_consecutive_same_tool=1).evaluate(run))["deviations"]
+        assert [("rule", "b", 3, "max_consecutive_same_tool: 1")] == [
+            (each["kind"], each["tool"], each["call"], each["expected"]) for each in told
+        ]
+        assert "deviations" not in details_of(ToolCallTrajectory(max_latency_p95_ms=-1).evaluate(run))
+
     def test_without_gates_the_threshold_decides(self) -> None:
         """A value that is the threshold passes, and with any greater threshold it does not."""
         assert (0.75, [True, True, False]) == around_its_value(ToolCallTrajectory(), RUN)

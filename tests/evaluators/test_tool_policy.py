@@ -105,6 +105,35 @@ class TestRules:
         """Each rule counts the calls that break it."""
         assert expected == broken(rules, *names)
 
+    def test_many_that_are_broken(self) -> None:
+        """A sentence names the first rules, the call that broke each first, and how many more there are."""
+        names = ("a", "a", "a", *"bcdefghij")
+        outcome = ToolPolicy(forbidden=tuple("abcdefghij")).evaluate(called(*names))
+
+        assert isinstance(outcome, Score)
+        assert outcome.explanation.startswith(
+            "0 of 10 rules were kept; broken: 'forbidden: a' by a (call 1) and 2 more, 'forbidden: b' by b (call 4), "
+        )
+        assert outcome.explanation.endswith(" more rules.")
+        named = outcome.explanation.count("'forbidden: ")
+        assert f" and {10 - named} more rules." in outcome.explanation
+
+    def test_what_was_not_called_deviates(self) -> None:
+        """A required tool is named by the rule; there is no call to show."""
+        outcome = ToolPolicy(required=("pay",)).evaluate(called("a"))
+
+        assert [
+            {"kind": "rule", "tool": "pay", "call": None, "span_id": None, "expected": "required: pay"}
+        ] == details_of(outcome)["deviations"]
+        assert isinstance(outcome, Score)
+        assert "0 of 1 rules were kept; broken: 'required: pay'." == outcome.explanation
+
+    def test_names_the_tools_of_its_rules(self) -> None:
+        """All but those that are allowed: a mistyped one of these breaks the rule."""
+        named = ToolPolicy(**RULES, tool_names="canonical").named_tools()
+
+        assert ["lookup_*", "delete_*", "issue_refund", "lookup_*", "issue_refund"] == list(named)
+
     def test_names(self) -> None:
         """Names are normalised on both sides; a glob is compared with normalised names as it is."""
         policy = ToolPolicy(forbidden=("DeleteOrder", "drop_*"), tool_names="canonical")
@@ -132,7 +161,9 @@ class TestContract:
         """A required tool that is missing from a truncated trace does not count against the agent; a breach does."""
         policy = ToolPolicy(required=("a",), forbidden=("b",))
 
-        assert isinstance(policy.evaluate(called("c", completeness=CUT_OFF)), Skipped)
+        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        assert Skipped(reason) == policy.evaluate(called("b", completeness=CUT_OFF))
+        assert Skipped(reason) == policy.evaluate(called("c", completeness=CUT_OFF))
         assert 0.5 == value_of(policy.evaluate(called("a", "b", completeness=CUT_OFF)))
 
     @pytest.mark.parametrize(

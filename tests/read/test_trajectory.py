@@ -224,6 +224,17 @@ def test_each_run_has_the_conversation_that_it_tells() -> None:
     assert ["first", "second", "first"] == [unit.conversation_id for unit in read(*spans, unit=Unit.AGENT)]
 
 
+def test_what_is_recognised() -> None:
+    """One span of an agent is enough; the id of a session alone, which web servers write as well, is not."""
+    session = {"session.id": "s-1"}
+    work, visit = span(1, "work"), span(2, "GET /", session)
+    visiting = agent(3)._replace(attributes={**agent(3).attributes, **session})
+
+    assert [False, False, True, True] == [
+        read(*spans)[0].recognised for spans in ([work], [work, visit], [work, agent(3)], [work, visiting])
+    ]
+
+
 class TestUnread:
     def test_no_known_instrumentation(self) -> None:
         """The scopes that were seen are named, each once; spans of some programs have none."""

@@ -10,9 +10,14 @@ def test_keys_and_beginnings() -> None:
     """A key is wanted when it is named, or when it begins as one that ends in an asterisk."""
     wanted = WantedAttributes(["tool", "llm.tools.*"])
 
-    assert {"tool": "tool", "tools": None, "llm.tools.0.name": "llm.tools.0.name", "llm.tool": None, "": None} == {
-        key: wanted[key] for key in ("tool", "tools", "llm.tools.0.name", "llm.tool", "")
-    }
+    assert {
+        "tool": "tool",
+        "tools": None,
+        "llm.tools.0.name": "llm.tools.0.name",
+        "llm.toolset": None,
+        "llm.tool": None,
+        "": None,
+    } == {key: wanted[key] for key in ("tool", "tools", "llm.tools.0.name", "llm.toolset", "llm.tool", "")}
 
 
 def test_made_up_keys_take_no_memory() -> None:
