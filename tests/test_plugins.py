@@ -50,10 +50,10 @@ def example(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_built_ins_are_the_files() -> None:
-    """Every file of a folder is a plug-in, unless it starts with an underscore."""
+    """Every file or package of a folder is a plug-in, unless it starts with an underscore."""
     for kind in plugins.KINDS:
         folder = Path(plugins.__file__).parent / kind
-        files = sorted(path.stem for path in folder.glob("*.py") if not path.name.startswith("_"))
+        files = sorted(path.stem for path in folder.iterdir() if not path.name.startswith("_"))
 
         assert files == list(plugins.names(kind))
 

@@ -13,7 +13,7 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.model import Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 MOST_WAITING: Final = 10_000
 """Reports that wait for a trace that began before theirs."""

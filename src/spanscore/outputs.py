@@ -12,10 +12,10 @@ from spanscore import wiring
 from spanscore.config import Config
 from spanscore.contracts import Emitter
 from spanscore.emitters.console import Console
-from spanscore.emitters.forward import Forward, ForwardSettings
 from spanscore.emitters.jsonl import Jsonl
-from spanscore.emitters.log_events import LogEvents
-from spanscore.emitters.otlp_metrics import OtlpMetrics
+from spanscore.emitters.otlp.forward import Forward, ForwardSettings
+from spanscore.emitters.otlp.log_events import LogEvents
+from spanscore.emitters.otlp.metrics import OtlpMetrics
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.errors import SpanscoreError
 from spanscore.metrics.exposition import Exposition

@@ -95,7 +95,7 @@ def test_describe_explains_an_evaluator(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("forwrd", "did you mean 'forward'?"),
+        ("promtheus", "did you mean 'prometheus'?"),
         ("opneinference", "did you mean 'openinference'?"),
         ("xyz", "spanscore list shows what there is"),
     ],

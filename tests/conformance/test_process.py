@@ -21,7 +21,7 @@ from receivers.receiving import Reply, answered, reply, retry_delay_s
 from serving import DEADLINE_S, ON_ANY_PORT, eventually, loop_thread, serving
 from spanscore import config
 from spanscore.errors import ConfigError
-from spanscore.receivers import otlp_grpc
+from spanscore.receivers.otlp import over_grpc
 from spanscore.service import listeners
 from spanscore.service.service import Service
 
@@ -63,7 +63,7 @@ def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
 
 def test_095_at_the_end_nobody_waits_for_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     """New connections are refused, and those there are told to come again later, while what began is still ended."""
-    monkeypatch.setattr(otlp_grpc, "_FAREWELL_S", FAREWELL_S)
+    monkeypatch.setattr(over_grpc, "_FAREWELL_S", FAREWELL_S)
     with serving() as running:
         host, port = running.service.addresses[listeners.HTTP][0]
         live, slow = http.client.HTTPConnection(host, port), socket.create_connection((host, port))

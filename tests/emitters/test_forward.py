@@ -17,8 +17,8 @@ from receivers.otlp_requests import field, request_of, simple_span, span_id, tra
 from spanscore import model
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.emitters._held_roots import HoldLimits
-from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp._held_roots import HoldLimits
+from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.reports.evaluation_event import event_attributes, event_time_ns, span_attributes

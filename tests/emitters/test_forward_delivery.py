@@ -36,8 +36,8 @@ from otlp_capture import (
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
-from spanscore.emitters._held_roots import HoldLimits
-from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp._held_roots import HoldLimits
+from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.engine import Engine
 from spanscore.metrics.telemetry import SendsInBackground
 from spanscore.otlp.from_protobuf import decode_protobuf

@@ -23,7 +23,7 @@ from emitters.reports import (
     report,
     trajectory,
 )
-from spanscore.emitters.log_events import LogEvents
+from spanscore.emitters.otlp.log_events import LogEvents
 from spanscore.model import Report, Score
 from spanscore.reports.evaluation_event import event_attributes
 

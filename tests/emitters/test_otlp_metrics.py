@@ -18,7 +18,7 @@ from emitters.reports import (
     TRACE_ID,
     report,
 )
-from spanscore.emitters.otlp_metrics import OtlpMetrics
+from spanscore.emitters.otlp.metrics import OtlpMetrics
 from spanscore.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
 
 

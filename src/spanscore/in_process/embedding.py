@@ -16,12 +16,12 @@ from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config, Endpoint
 from spanscore.contracts import Emitter
-from spanscore.emitters.log_events import LogEvents
-from spanscore.emitters.otel_metrics import OtelMetrics
+from spanscore.emitters.otlp.log_events import LogEvents
 from spanscore.emitters.prometheus import Prometheus
-from spanscore.emitters.span_events import SpanEvents
 from spanscore.engine import Engine
 from spanscore.in_process.not_started import NotStarted
+from spanscore.in_process.otel_metrics import OtelMetrics
+from spanscore.in_process.span_events import SpanEvents
 from spanscore.instruments.own import EXPORT_FAILURES
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.meter import Meter

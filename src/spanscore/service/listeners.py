@@ -15,8 +15,8 @@ from spanscore.config import Config, Endpoint
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Intake
-from spanscore.receivers.otlp_grpc import OtlpGrpc
-from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
+from spanscore.receivers.otlp.over_grpc import OtlpGrpc
+from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.listening import Address, resolved

@@ -17,7 +17,7 @@ from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.contracts import Emitter
-from spanscore.emitters.forward import Forward
+from spanscore.emitters.otlp.forward import Forward
 from spanscore.engine import Engine
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission

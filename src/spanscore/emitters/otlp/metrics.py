@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from spanscore.emitters._metric_export import MetricExport
-from spanscore.emitters._metrics_data import MetricsSource
+from spanscore.emitters.otlp._metric_export import MetricExport
+from spanscore.emitters.otlp._metrics_data import MetricsSource
 from spanscore.metrics.accumulation import Accumulation, Origin
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report

@@ -16,7 +16,7 @@ from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSi
 from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers import _responses as responses
+from spanscore.receivers.otlp import _responses as responses
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.emitters._child_span import child_span_request
-from spanscore.emitters._encoded_events import encoded_scores
-from spanscore.emitters._held_roots import HeldRoots, HoldLimits
+from spanscore.emitters.otlp._child_span import child_span_request
+from spanscore.emitters.otlp._encoded_events import encoded_scores
+from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.otlp.raw_requests import Roots, RootSpan, split
 from spanscore.reports.evaluation_event import event_time_ns

@@ -10,11 +10,11 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyVa
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from spanscore.emitters._encoded_events import any_value, encoded_scores
-from spanscore.emitters.span_events import child_span_name
+from spanscore.emitters.otlp._encoded_events import any_value, encoded_scores
 from spanscore.model import Report
 from spanscore.otlp.wire import length_delimited
 from spanscore.sdk.identity import SCOPE, resource, scope_version
+from spanscore.sdk.scored_span import child_span_name
 from spanscore.wording.printable import encodable
 
 _SPAN_ID_BYTES: Final = 8

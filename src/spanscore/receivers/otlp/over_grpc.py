@@ -17,7 +17,7 @@ from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSi
 from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers import _responses as responses
+from spanscore.receivers.otlp import _responses as responses
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.grpc_tls import credentials
 from spanscore.sockets.listening import Address, why_no_connection, why_not

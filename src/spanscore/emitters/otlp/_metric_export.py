@@ -10,7 +10,7 @@ from typing import Final
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 
-from spanscore.emitters._metrics_data import MetricsSource
+from spanscore.emitters.otlp._metrics_data import MetricsSource
 from spanscore.sending.outbox import Outbox
 from spanscore.sending.sender import within
 

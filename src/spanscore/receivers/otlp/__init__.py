@@ -1,0 +1,5 @@
+"""OTLP over gRPC and HTTP."""
+
+
+class Otlp:
+    """Receives OTLP over gRPC and HTTP."""
