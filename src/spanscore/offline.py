@@ -35,7 +35,7 @@ def score(
     """
     # What protects a live process from its senders would here cut what the user asked to have scored.
     settings = replace(
-        wiring.trace_settings(config),
+        config.traces,
         decision_delay_s=float(_UNBOUNDED),
         num_traces=_UNBOUNDED,
         max_bytes=_UNBOUNDED,

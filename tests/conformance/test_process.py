@@ -44,15 +44,9 @@ ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port b
 def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
     """Listeners are on localhost by default; other addresses need TLS and authentication, or the operator's word."""
     defaults = config.default().for_serve()
-    assert defaults.receivers is not None
-    assert defaults.receivers.otlp is not None
-    assert defaults.exporters is not None
-    assert defaults.exporters.prometheus is not None
-    protocols = defaults.receivers.otlp.protocols
-    assert protocols.grpc is not None
-    assert protocols.http is not None
-    endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters.prometheus.endpoint)
-    assert {"localhost"} == {endpoint.host for endpoint in endpoints}  # type: ignore[union-attr]  # single ones
+    protocols = defaults.receivers["otlp"].protocols
+    endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters["prometheus"].endpoint)
+    assert {"localhost"} == {endpoint.host for endpoint in endpoints}
     for key in ("grpc", "http"):
         exposed = f'{ELSEWHERE}receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
         with pytest.raises(ConfigError, match="can be reached from other machines: configure 'tls'"), serving(exposed):

@@ -181,9 +181,9 @@ def test_nothing_goes_on_after_an_impatient_close() -> None:
 def test_own_measurements_go_along(otlp: OtlpServer) -> None:
     """What else is counted and looked up is in the same request: counters with their start, gauges without."""
     emitter = OtlpMetrics(otlp.destination)
-    emitter.sums.observe(SPANS_RECEIVED, lambda: {(): 7})
-    emitter.sums.observe(TRACES_OPEN, lambda: {(): 3})
-    emitter.sums.record(TRACE_SPAN_COUNT, 4)
+    emitter.sink.observe(SPANS_RECEIVED, lambda: {(): 7})
+    emitter.sink.observe(TRACES_OPEN, lambda: {(): 3})
+    emitter.sink.record(TRACE_SPAN_COUNT, 4)
     assert emitter.close(DEADLINE_S)
     metrics = otlp.metrics()
 

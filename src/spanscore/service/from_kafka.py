@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from spanscore.config import Config
 from spanscore.instruments.own import (
     KAFKA_COMMIT_FAILURES,
     KAFKA_LAG,
@@ -16,7 +15,7 @@ from spanscore.instruments.own import (
     KAFKA_UNCOMMITTED,
 )
 from spanscore.intake.intake import Intake, Take
-from spanscore.kafka.records import KafkaSettings
+from spanscore.kafka.settings import KafkaReceiver
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.kafka import Kafka
@@ -32,7 +31,7 @@ class FromKafka:
     Made in the event loop that serves.
 
     Args:
-        config: what `Config.for_serve` completed.
+        settings: which records to read.
         live: what spans go to.
         intake: makes what decodes records and hands on their spans.
         telemetry: shows what became of the records.
@@ -42,18 +41,9 @@ class FromKafka:
     """
 
     def __init__(
-        self, config: Config, live: LiveEngine, intake: Callable[[Take], Intake], telemetry: Telemetry
+        self, settings: KafkaReceiver, live: LiveEngine, intake: Callable[[Take], Intake], telemetry: Telemetry
     ) -> None:
-        section = config.receivers.kafka if config.receivers is not None else None
-        assert section is not None  # noqa: S101 - asked for only where it is configured
-        self._partitions: Final = KafkaPartitions(live, intake, _ENCODINGS[section.encoding])
-        settings = KafkaSettings(
-            brokers=section.brokers,
-            topic=section.topic,
-            group_id=section.group_id,
-            dead_letter_topic=section.dead_letter_topic,
-            client={name: secret.reveal() for name, secret in section.settings.items()},
-        )
+        self._partitions: Final = KafkaPartitions(live, intake, _ENCODINGS[settings.encoding])
         self._kafka: Final = Kafka(settings, self._partitions)
         self._show(telemetry)
 

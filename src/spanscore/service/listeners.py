@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol
 
 from spanscore.config import Config, Endpoint
+from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Intake
+from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
@@ -42,17 +43,6 @@ class Front:
     metrics: Page | None
     """The metrics page, where one is served."""
     readiness: Readiness
-
-
-class _TlsSection(Protocol):
-    @property
-    def cert_file(self) -> Path | None: ...
-
-    @property
-    def key_file(self) -> Path | None: ...
-
-    @property
-    def client_ca_file(self) -> Path | None: ...
 
 
 class _Server(Protocol):
@@ -133,12 +123,13 @@ class Listeners:
 
 def largest_request(config: Config) -> int:
     """Return how many bytes the largest request may have that is taken on any listener."""
-    sizes = config.receivers.largest_requests() if config.receivers is not None else ()
+    otlp = config.receiver(OtlpReceiver)
+    sizes = otlp.largest_requests() if otlp is not None else ()
     return max((size for _, size in sizes), default=0)
 
 
 def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Listener]:
-    otlp = config.receivers.otlp if config.receivers is not None else None
+    otlp = config.receiver(OtlpReceiver)
     if otlp is None:
         return
     tokens = BearerTokens(otlp.auth.bearer_token_file) if otlp.auth is not None else None
@@ -155,7 +146,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
         settings = HttpSettings(
             max_request_size=over_http.max_request_body_size,
             traces_path=over_http.traces_url_path,
-            allowed_origins=frozenset(over_http.cors.allowed_origins if over_http.cors is not None else ()),
+            allowed_origins=frozenset(over_http.cors.allowed_origins),
             names=[endpoint.host for endpoint in _listed(over_http.endpoint)],
         )
         http = OtlpHttp(front.intake, front.admission, settings, tokens)
@@ -163,7 +154,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
 
 
 def _pages(config: Config, front: Front) -> Iterator[_Listener]:
-    prometheus = config.exporters.prometheus if config.exporters is not None else None
+    prometheus = config.exporter(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
         addresses = _addresses(prometheus.endpoint, PAGES)
         exposed = [str(address) for address in addresses if not address.is_loopback]
@@ -182,7 +173,7 @@ def _listed(endpoints: Endpoint | Sequence[Endpoint]) -> Sequence[Endpoint]:
     return [endpoints] if isinstance(endpoints, Endpoint) else endpoints
 
 
-def _tls(section: _TlsSection | None) -> Tls | None:
+def _tls(section: ServerTls | None) -> Tls | None:
     if section is None or section.cert_file is None or section.key_file is None:
         return None
     return Tls(cert_file=section.cert_file, key_file=section.key_file, client_ca_file=section.client_ca_file)

@@ -17,15 +17,17 @@ from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.contracts import Emitter
+from spanscore.emitters.otlp import OtlpExporter
 from spanscore.emitters.otlp.forward import Forward
 from spanscore.engine import Engine
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Intake
 from spanscore.intake.requests import Busy
+from spanscore.kafka.settings import KafkaReceiver
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.model import Span
-from spanscore.outputs import forward, outputs
+from spanscore.outputs import outputs, serving
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
 from spanscore.service.from_kafka import FromKafka
@@ -76,16 +78,14 @@ class Service:
         open_directory: Callable[[Path], Directory] = Directory,
     ) -> None:
         pipeline = wiring.pipeline(config)
-        out = outputs(config)
-        onward = forward(config)
+        out = outputs(config, serving(config))
+        onward = out.onward
         self._config = config
         self._insecure = insecure
         self._is_root = wiring.root_condition(config, pipeline.reader)
-        table = TraceTable(wiring.trace_settings(config), self._ends_trace)
+        table = TraceTable(config.traces, self._ends_trace)
         telemetry = Telemetry(out.sinks)
         sending = {**out.emitters, **(emitters or {})}
-        if onward is not None:
-            sending["forward"] = onward
         self.engine: Final = Engine(table, pipeline, sending, time.monotonic, telemetry.measure)
         telemetry.watch(self.engine)
         self._live = LiveEngine(self.engine)
@@ -93,23 +93,22 @@ class Service:
         self._metrics = None if out.exposition is None else out.exposition.page
         self._durability: Durability | None = None
         # Kafka itself keeps what comes from there.
-        if config.storage.durability != "none" and config.receivers is not None and config.receivers.otlp is not None:
+        if config.storage.durability != "none" and config.receivers.keys() - {"kafka"}:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             watch_storage(telemetry, lambda: durability.storage)
-        otlp = config.exporters.otlp if config.exporters is not None else None
         new_intake = partial(
             Intake,
             refused=self.engine.tallies.refused,
             wanted=wiring.wanted(config),
-            spans_onward=onward if otlp is not None and "traces" in otlp.signals else None,
+            spans_onward=onward if config.sends_spans else None,
             others_onward=onward,
         )
         self._intake = new_intake(self._live.take if self._durability is None else self._durability.take)
         self._intake.keep = self._durability
         self._intake.admit = self._admit
         self._kafka: FromKafka | None = None
-        if config.receivers is not None and config.receivers.kafka is not None:
-            self._kafka = FromKafka(config, self._live, new_intake, telemetry)
+        if (kafka := config.receiver(KafkaReceiver)) is not None:
+            self._kafka = FromKafka(kafka, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
         self._admission.trouble = partial(self._trouble, onward)
         self._health = Health(self._states(onward))
@@ -250,8 +249,8 @@ class Service:
 
     def _check_target(self, listening: Iterable[Sequence[Address]]) -> None:
         """Raise ConfigError where what is sent on would come back."""
-        otlp = self._config.exporters.otlp if self._config.exporters is not None else None
-        target = urlsplit(otlp.endpoint) if otlp is not None else None
+        otlp = self._config.exporter(OtlpExporter)
+        target = urlsplit(otlp.url) if otlp is not None else None
         if target is None or target.hostname is None or target.port is None:
             return
         try:

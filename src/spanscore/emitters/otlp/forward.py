@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
-from spanscore.collect.settings import TraceSettings
+from spanscore.contracts import PassingOn
 from spanscore.emitters.otlp._child_span import child_span_request
 from spanscore.emitters.otlp._encoded_events import encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
@@ -58,10 +58,10 @@ class ForwardSettings:
     retries: Retries = field(default_factory=Retries)
 
     @classmethod
-    def for_traces(cls, settings: TraceSettings, roots: Roots, *, child_spans: bool = False) -> Self:
-        """Return the settings for traces that are closed as these settings say."""
-        delay_s = max(settings.decision_delay_s, settings.revision_delay_s)
-        return cls(roots=roots, child_spans=child_spans, hold=HoldLimits(hold_s=_DELAYS * delay_s + _SLACK_S))
+    def for_host(cls, passing: PassingOn) -> Self:
+        """Return the settings of a program that passes on."""
+        hold = HoldLimits(hold_s=_DELAYS * passing.delay_s + _SLACK_S)
+        return cls(roots=passing.held_roots, child_spans=passing.child_spans, hold=hold)
 
 
 class Forward:

@@ -26,10 +26,10 @@ class OtlpMetrics:
 
     def __init__(self, destination: Destination) -> None:
         exporter = metric_exporter(destination)
-        self.sums: Final = Accumulation()
+        self.sink: Final = Accumulation()
         """Where further measurements can go along."""
         preferred = exporter._preferred_temporality or {}  # noqa: SLF001 - as the SDK's reader asks for it
-        source = MetricsSource(self.sums, resource(), preferred, time.time_ns())
+        source = MetricsSource(self.sink, resource(), preferred, time.time_ns())
         self._export: Final = MetricExport(source, exporter, metric_interval_s())
 
     @property
@@ -39,7 +39,7 @@ class OtlpMetrics:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self.sums.record_all(measurements(report), Origin.of(report.trajectory))
+        self.sink.record_all(measurements(report), Origin.of(report.trajectory))
 
     def flush(self, timeout_s: float) -> bool:
         """Send the sums now."""
