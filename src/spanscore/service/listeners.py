@@ -19,6 +19,7 @@ from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
+from spanscore.service.plugged_receivers import plugged_receivers
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.listening import Address, resolved
 from spanscore.sockets.tls import Tls
@@ -75,7 +76,8 @@ class Listeners:
         insecure: whether others than this machine may send without TLS and authentication.
 
     Raises:
-        ConfigError: the bearer tokens cannot be used, or others could send without TLS and authentication.
+        ConfigError: the bearer tokens cannot be used, others could send without TLS and authentication, or a receiver
+            cannot be built.
         ListenError: an address is not one of this machine.
     """
 
@@ -83,6 +85,8 @@ class Listeners:
         self.addresses: Final[dict[str, list[Address]]] = {}
         """What is listened on, by configuration key."""
         self._receivers = list(_receivers(config, front, insecure=insecure))
+        for key, receiver in plugged_receivers(config, front.intake, front.admission):
+            self._receivers.append(_Listener(key, receiver, list))
         self._pages = list(_pages(config, front))
 
     async def start(self) -> None:
@@ -96,7 +100,8 @@ class Listeners:
         async with AsyncExitStack() as stack:
             for listener in listeners:
                 stack.push_async_callback(listener.server.stop, 0)
-                self.addresses[listener.key] = listener.listen()
+                if bound := listener.listen():
+                    self.addresses[listener.key] = bound
             for listener in listeners:
                 await listener.server.start()
             stack.pop_all()
