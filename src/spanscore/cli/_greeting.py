@@ -16,7 +16,7 @@ from spanscore.sockets.listening import Address
 
 def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
     """Return the lines."""
-    otlp = config.receiver(OtlpReceiver)
+    otlp = config.of(OtlpReceiver)
     protocols = otlp.protocols if otlp is not None else None
     grpc = _url(addresses, GRPC, secure=bool(protocols and protocols.grpc and protocols.grpc.tls))
     http = _url(addresses, HTTP, secure=bool(protocols and protocols.http and protocols.http.tls))
@@ -27,7 +27,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         lines.append(f"  OTLP over gRPC   {grpc}")
     if http is not None:
         lines.append(f"  OTLP over HTTP   {http}{path}")
-    kafka = config.receiver(KafkaReceiver)
+    kafka = config.of(KafkaReceiver)
     if kafka is not None:
         lines.append(f"  Kafka            {kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}")
     if pages is not None:

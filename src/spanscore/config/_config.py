@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -24,6 +24,7 @@ from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.receivers.otlp import OtlpReceiver
+from spanscore.settings import Secret
 from spanscore.storage.room import Room
 
 Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
@@ -33,8 +34,7 @@ Filled = TypeVar("Filled", TraceSettings, Storage)
 
 _MOST_SHOWN: Final = 100
 
-_HEADERS: Final[KeyPath] = ("exporters", "otlp", "headers")
-_SECRETS: Final = (_HEADERS, ("receivers", "kafka", "settings"))
+_LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,10 @@ class Config:
     places: Mapping[KeyPath, Place] = field(default_factory=dict, repr=False, compare=False)
     """Where the keys of the receivers stand."""
 
-    def receiver(self, settings: type[Settings]) -> Settings | None:
-        """Return the settings of the receiver that has such, where it is listed."""
-        return next((each for each in self.receivers.values() if isinstance(each, settings)), None)
-
-    def exporter(self, settings: type[Settings]) -> Settings | None:
-        """Return the settings of the exporter that has such, where it is listed."""
-        return next((each for each in self.exporters.values() if isinstance(each, settings)), None)
+    def of(self, settings: type[Settings]) -> Settings | None:
+        """Return the settings of the receiver or exporter that has such, where it is listed."""
+        listed = (*self.receivers.values(), *self.exporters.values())
+        return next((each for each in listed if isinstance(each, settings)), None)
 
     @property
     def sends_spans(self) -> bool:
@@ -84,7 +81,7 @@ class Config:
         Raises:
             ConfigError: a file that serving needs, a certificate or the bearer tokens, cannot be used.
         """
-        otlp = self.receiver(OtlpReceiver)
+        otlp = self.of(OtlpReceiver)
         unusable = [Problem(self._place(at), at, why) for at, why in unusable_files(otlp)] if otlp else []
         if unusable:
             raise _error(unusable, self.source)
@@ -123,7 +120,7 @@ class Config:
         """Yield a warning for each thing that is no mistake, but hardly meant."""
         yield from self._exposed_secrets()
         room = Room(self.storage.max_size)
-        otlp = self.receiver(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
+        otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
         if self.storage.durability == "none" or otlp is None:
             return
         for at, size in otlp.largest_requests():
@@ -145,7 +142,7 @@ class Config:
     def _exposed_secrets(self) -> Iterator[str]:
         if self.inline_secrets and self.file is not None and is_readable_by_all(self.file):
             yield _readable(self.file, f"holds {', '.join(self.inline_secrets)}, and")
-        otlp = self.receiver(OtlpReceiver)
+        otlp = self.of(OtlpReceiver)
         for at, file in secret_files(otlp) if otlp else ():
             if is_readable_by_all(file):
                 yield _readable(file, f"({dotted(at)})")
@@ -209,7 +206,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     problems = list(_first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise _error(problems, source)
-    return Config(
+    config = Config(
         evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
         dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
         receivers=_listed(document, root, "receivers"),
@@ -221,9 +218,9 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         telemetry=document.telemetry,
         given=frozenset(_given(root)),
         source=source,
-        inline_secrets=tuple(_inline_secrets(root)),
         places=dict(_places(root.find(("receivers",)), ("receivers",))),
     )
+    return replace(config, inline_secrets=tuple(_inline_secrets(config, root)))
 
 
 def default() -> Config:
@@ -231,16 +228,25 @@ def default() -> Config:
     return loads("", "default configuration", Path())
 
 
-def _inline_secrets(root: Node) -> Iterator[str]:
-    for at in _SECRETS:
-        section = root.find(at).value if root.find(at[:-1]).has(at[-1]) else None
-        for name, node in section.items() if isinstance(section, dict) else ():
-            if node.written is None and node.value and _is_secret(at, name):
-                yield dotted((*at, name))
+def _inline_secrets(config: Config, root: Node) -> Iterator[str]:
+    for at in (*_secrets(config.receivers, ("receivers",)), *_secrets(config.exporters, ("exporters",))):
+        node = root.find(at)
+        # Of the settings of librdkafka only some are secret.
+        is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
+        if node.written is None and node.value and is_secret:
+            yield dotted(at)
 
 
-def _is_secret(at: KeyPath, name: str) -> bool:
-    return at == _HEADERS or any(word in name for word in ("password", "secret", ".pem"))
+def _secrets(value: Any, at: KeyPath) -> Iterator[KeyPath]:
+    """Yield where in settings secrets stand."""
+    if isinstance(value, Secret):
+        yield at
+    elif isinstance(value, Mapping):
+        for name, below in value.items():
+            yield from _secrets(below, (*at, name))
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from _secrets(getattr(value, each.name), (*at, each.name))
 
 
 def _places(node: Node, at: KeyPath) -> Iterator[tuple[KeyPath, Place]]:

@@ -10,7 +10,6 @@ from spanscore.config._tree import Path
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.tls import Tls
 
 _OTLP: Path = ("receivers", "otlp")
 
@@ -20,10 +19,9 @@ def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
     for at, tls in _tls_sections(otlp):
         unreadable = [(key, why) for key, file in _files(tls) if (why := _unreadable(file))]
         yield from (((*at, key), why) for key, why in unreadable)
-        if not unreadable and tls.cert_file is not None and tls.key_file is not None:
-            files = Tls(cert_file=tls.cert_file, key_file=tls.key_file, client_ca_file=tls.client_ca_file)
+        if not unreadable and tls.files is not None:
             try:
-                files.context()
+                tls.files.context()
             except ConfigError as error:
                 yield at, str(error)
     for at, tokens in _token_files(otlp):

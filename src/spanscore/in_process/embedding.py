@@ -95,7 +95,7 @@ def process_engine(
     emitters: dict[str, Emitter] = dict(out.emitters)
     sinks = list(out.sinks)
     handover = Handover(lambda: _is_seen_without(config, tracer_provider))
-    if config.exporter(OtlpExporter) is None:
+    if config.of(OtlpExporter) is None:
         metrics = OtelMetrics(Meter(catch_up=catch_up), handover)
         sinks.append(metrics.meter)
         emitters.update(metrics=metrics, logs=LogEvents(handover=handover), handover=handover)

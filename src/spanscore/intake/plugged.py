@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from spanscore.errors import RefusedError, TryAgainError
 from spanscore.intake.admission import Admission, Unavailable
+from spanscore.intake.hand_over import hand_over
 from spanscore.intake.inflate import TooLarge
-from spanscore.intake.intake import Intake, NoRoom, NoValidSpan
-from spanscore.intake.requests import Busy, Wrong
+from spanscore.intake.intake import Intake, NoValidSpan
+from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-
-_log = logging.getLogger(__name__)
 
 
 class PluggedIntake:
@@ -43,14 +41,6 @@ class PluggedIntake:
         async with self._admission.request() as held:
             await held.add(len(request))
             await held.turn()
-            try:
-                answer = await self._intake.traces(request, encoding)
-                await self._intake.stored()
-            except NoRoom as error:
-                raise self._admission.refusal(Busy.DOWNSTREAM) from error
-            except (MalformedRequest, TooLarge, Unavailable):
-                raise
-            except Exception as error:
-                _log.exception("a request could not be taken")
-                raise self._admission.refusal(Busy.FAULT) from error
+            answer = await hand_over(self._intake, self._admission, None, request, encoding)
+            await self._intake.stored()
             self._admission.requests.accept(is_empty=answer.is_empty)

@@ -15,7 +15,7 @@ from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Intake
-from spanscore.receivers.otlp import OtlpReceiver, ServerTls
+from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
@@ -128,25 +128,25 @@ class Listeners:
 
 def largest_request(config: Config) -> int:
     """Return how many bytes the largest request may have that is taken on any listener."""
-    otlp = config.receiver(OtlpReceiver)
+    otlp = config.of(OtlpReceiver)
     sizes = otlp.largest_requests() if otlp is not None else ()
     return max((size for _, size in sizes), default=0)
 
 
 def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Listener]:
-    otlp = config.receiver(OtlpReceiver)
+    otlp = config.of(OtlpReceiver)
     if otlp is None:
         return
     tokens = BearerTokens(otlp.auth.bearer_token_file) if otlp.auth is not None else None
     over_grpc, over_http = otlp.protocols.grpc, otlp.protocols.http
     if over_grpc is not None:
-        addresses, tls = _addresses(over_grpc.endpoint, GRPC), _tls(over_grpc.tls)
+        addresses, tls = _addresses(over_grpc.endpoint, GRPC), over_grpc.tls.files if over_grpc.tls else None
         _check_exposure(addresses, GRPC, tls, tokens, insecure=insecure)
         size = over_grpc.max_recv_msg_size_mib * _MIB
         grpc = OtlpGrpc(front.intake, front.admission, max_request_size=size, tokens=tokens)
         yield _Listener(GRPC, grpc, partial(grpc.listen, addresses, GRPC, tls))
     if over_http is not None:
-        addresses, tls = _addresses(over_http.endpoint, HTTP), _tls(over_http.tls)
+        addresses, tls = _addresses(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
         _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
         settings = HttpSettings(
             max_request_size=over_http.max_request_body_size,
@@ -159,7 +159,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
 
 
 def _pages(config: Config, front: Front) -> Iterator[_Listener]:
-    prometheus = config.exporter(PrometheusExporter)
+    prometheus = config.of(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
         addresses = _addresses(prometheus.endpoint, PAGES)
         exposed = [str(address) for address in addresses if not address.is_loopback]
@@ -176,12 +176,6 @@ def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Addre
 
 def _listed(endpoints: Endpoint | Sequence[Endpoint]) -> Sequence[Endpoint]:
     return [endpoints] if isinstance(endpoints, Endpoint) else endpoints
-
-
-def _tls(section: ServerTls | None) -> Tls | None:
-    if section is None or section.cert_file is None or section.key_file is None:
-        return None
-    return Tls(cert_file=section.cert_file, key_file=section.key_file, client_ca_file=section.client_ca_file)
 
 
 def _check_exposure(

@@ -107,7 +107,7 @@ class Service:
         self._intake.keep = self._durability
         self._intake.admit = self._admit
         self._kafka: FromKafka | None = None
-        if (kafka := config.receiver(KafkaReceiver)) is not None:
+        if (kafka := config.of(KafkaReceiver)) is not None:
             self._kafka = FromKafka(kafka, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
         self._admission.trouble = partial(self._trouble, onward)
@@ -249,7 +249,7 @@ class Service:
 
     def _check_target(self, listening: Iterable[Sequence[Address]]) -> None:
         """Raise ConfigError where what is sent on would come back."""
-        otlp = self._config.exporter(OtlpExporter)
+        otlp = self._config.of(OtlpExporter)
         target = urlsplit(otlp.url) if otlp is not None else None
         if target is None or target.hostname is None or target.port is None:
             return

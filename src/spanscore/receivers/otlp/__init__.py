@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Final
 from annotated_types import Ge, Gt, Le, MinLen
 
 from spanscore.settings import Endpoint, Example, FilePath, ListenAddress, Size, Text, UrlPath
+from spanscore.sockets.tls import Tls
 
 _GRPC: Final = Endpoint("localhost", 4317)
 _HTTP: Final = Endpoint("localhost", 4318)
@@ -35,6 +36,13 @@ class ServerTls:
         if self.client_ca_file is not None and self.cert_file is None:
             message = "'client_ca_file' needs 'cert_file' and 'key_file'"
             raise ValueError(message)
+
+    @property
+    def files(self) -> Tls | None:
+        """What to serve TLS with; None without a certificate."""
+        if self.cert_file is None or self.key_file is None:
+            return None
+        return Tls(cert_file=self.cert_file, key_file=self.key_file, client_ca_file=self.client_ca_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
@@ -12,8 +11,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.hand_over import hand_over
 from spanscore.intake.inflate import TooLarge
-from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
+from spanscore.intake.intake import Intake, NoValidSpan, OtherSignal
 from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
@@ -55,8 +55,6 @@ _OPTIONS: Final = (
 
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-
-_log = logging.getLogger(__name__)
 
 
 class OtlpGrpc:
@@ -221,7 +219,7 @@ class _Services(grpc.GenericRpcHandler):
                 async with self._admission.request() as held:
                     body = await self._read(context, held)
                     await held.turn()
-                    answer = await self._hand_over(signal, body)
+                    answer = await hand_over(self._intake, self._admission, signal, body, Encoding.PROTOBUF)
                     await self._intake.stored()
                 self._admission.requests.accept(is_empty=answer.is_empty)
                 return responses.success(answer, Encoding.PROTOBUF)
@@ -258,21 +256,6 @@ class _Services(grpc.GenericRpcHandler):
             raise MalformedRequest(message)
         await held.add(len(body))
         return body
-
-    async def _hand_over(self, signal: OtherSignal | None, body: bytes) -> Answer:
-        try:
-            if signal is None:
-                return await self._intake.traces(body, Encoding.PROTOBUF)
-            await self._intake.other(signal, body, Encoding.PROTOBUF)
-        except NoRoom as error:
-            raise self._admission.refusal(Busy.DOWNSTREAM) from error
-        except (MalformedRequest, TooLarge, Unavailable):
-            raise
-        except Exception as error:
-            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
-            _log.exception("a request could not be taken")
-            raise self._admission.refusal(Busy.FAULT) from error
-        return Answer()
 
     def _count(self, wrong: Wrong) -> None:
         self._admission.requests.refused[wrong.value] += 1

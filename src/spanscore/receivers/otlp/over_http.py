@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +10,10 @@ from typing import Final
 from aiohttp import HttpVersion11, web
 
 from spanscore.intake.admission import Admission, Held, Unavailable
+from spanscore.intake.hand_over import hand_over
 from spanscore.intake.inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
-from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
-from spanscore.intake.requests import Busy, Wrong
+from spanscore.intake.intake import Answer, Intake, NoValidSpan, OtherSignal
+from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.otlp import _responses as responses
@@ -53,8 +53,6 @@ _UNSUPPORTED: Final = 415
 _EXPECTATION_FAILED: Final = 417
 _MISDIRECTED: Final = 421
 _UNAVAILABLE: Final = 503
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,23 +218,12 @@ class OtlpHttp:
 
     async def _hand_over(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
         try:
-            if signal is None:
-                return await self._intake.traces(body, encoding)
-            await self._intake.other(signal, body, encoding)
+            return await hand_over(self._intake, self._admission, signal, body, encoding)
         except MalformedRequest as error:
             wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
             raise _Refused.malformed(str(error), wrong) from error
-        except NoRoom as error:
-            raise self._admission.refusal(Busy.DOWNSTREAM) from error
         except TooLarge as error:
             raise _Refused.too_large(str(error)) from error
-        except Unavailable:
-            raise
-        except Exception as error:
-            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
-            _log.exception("a request could not be taken")
-            raise self._admission.refusal(Busy.FAULT) from error
-        return Answer()
 
 
 @dataclass(eq=False)
