@@ -99,7 +99,8 @@ def _described(told: configuration.Description) -> Iterator[str]:
     if told.parameters:
         yield "\nParameters"
     for parameter in told.parameters:
-        default = "required" if parameter.required else f"default {parameter.default}"
+        default = "optional" if parameter.default is None else f"default {parameter.default}"
+        default = "required" if parameter.required else default
         yield f"  {parameter.name}: {parameter.type} ({default})"
         yield textwrap.indent(textwrap.fill(parameter.doc, max(width - len(_BELOW), _NARROWEST)), _BELOW)
     if told.expectation:
