@@ -10,7 +10,7 @@ from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.engine import Clock, Engine
-from spanscore.wiring import pipeline, root_condition, trace_settings
+from spanscore.wiring import pipeline, root_condition
 
 FOUR_EVALUATORS: Final = f"""
 evaluators:
@@ -35,4 +35,4 @@ def engine(config: Config, clock: Clock) -> Engine:
 
 def table(config: Config) -> TraceTable:
     """Return a trace table as configured."""
-    return TraceTable(trace_settings(config), root_condition(config, pipeline(config).reader))
+    return TraceTable(config.traces, root_condition(config, pipeline(config).reader))

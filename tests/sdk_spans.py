@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from spanscore.model import Attributes, Span
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 CORPUS = Path(__file__).parent / "corpus"
 _KINDS = {kind.value + 1: kind for kind in SpanKind}

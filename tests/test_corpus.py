@@ -16,7 +16,7 @@ import pytest
 from dialects.spans import as_received, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
 from spanscore.read.trajectory import trajectories
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spanscore import config, offline, wiring
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_object
 
 CORPUS = Path(__file__).parent / "corpus"

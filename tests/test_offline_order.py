@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spanscore import config, offline, wiring
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 SETTINGS = config.loads("evaluators: {health: {type: tool_call_trajectory}}", "test", Path()).for_files()
 

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import spanscore
+from serving import Reports, serving
 from spanscore import plugins, wiring
-from spanscore.config import describe, loads
+from spanscore.cli import main
+from spanscore.config import describe, json_schema, loads, reference
+from spanscore.contracts import Host
 from spanscore.evaluators.tool_call_f1 import ToolCallF1
+from spanscore.testing import SampleIntake, check_dialect, check_emitter, check_evaluator, check_receiver
 
 EXAMPLE = Path(__file__).parent / "example_plugin"
 
@@ -50,10 +58,10 @@ def example(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_built_ins_are_the_files() -> None:
-    """Every file of a folder is a plug-in, unless it starts with an underscore."""
+    """Every file or package of a folder is a plug-in, unless it starts with an underscore."""
     for kind in plugins.KINDS:
         folder = Path(plugins.__file__).parent / kind
-        files = sorted(path.stem for path in folder.glob("*.py") if not path.name.startswith("_"))
+        files = sorted(path.stem for path in folder.iterdir() if not path.name.startswith("_"))
 
         assert files == list(plugins.names(kind))
 
@@ -316,3 +324,165 @@ def test_the_example_is_scored_elsewhere() -> None:
 
     outcome = spanscore.Score(value=0.5, passed=False, explanation="1 of 2 calls kept to their budget.")
     assert outcome == entry.elsewhere(evaluator, trajectory).result(30)
+
+
+REQUEST = {
+    "resourceSpans": [
+        {
+            "scopeSpans": [
+                {
+                    "spans": [
+                        {
+                            "traceId": "11" * 16,
+                            "spanId": "22" * 8,
+                            "name": "acme",
+                            "startTimeUnixNano": "1000000000",
+                            "endTimeUnixNano": "1007000000",
+                            "attributes": [{"key": "acme.tool", "value": {"stringValue": "search"}}],
+                        }
+                    ]
+                }
+            ]
+        }
+    ]
+}
+EVERYTHING = """\
+receivers: {{spool: {{directory: {0}, every: 10ms}}}}
+traces: {{decision_delay: 0s}}
+evaluators: {{fast: {{type: tool_call_latency, budget_ms: 5, time_limit: none}}}}
+exporters: {{scores_csv: {{path: {0}/scores.csv, digits: 3}}}}
+"""
+
+
+def put(file: Path, content: bytes) -> None:
+    """Put a whole file there at once."""
+    file.with_suffix(".part").write_bytes(content)
+    file.with_suffix(".part").rename(file)
+
+
+@pytest.mark.usefixtures("example")
+def test_one_of_each_kind_serves(tmp_path: Path) -> None:
+    """A receiver of a plug-in brings spans, its dialect reads them, its evaluator scores, its emitter writes that."""
+    reports = Reports()
+    with serving(EVERYTHING.format(tmp_path), reports):
+        put(tmp_path / "broken.pb", b"not OTLP")
+        put(tmp_path / "request.json", json.dumps(REQUEST).encode())
+        reports.wait_for(1)
+
+    assert "11" * 16 + ",fast,0.000\n" == (tmp_path / "scores.csv").read_text()
+    assert not (tmp_path / "request.json").exists()
+    assert (tmp_path / "broken.refused").exists()
+
+
+@pytest.mark.usefixtures("example")
+def test_a_plug_in_scores_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Offline, the same configuration gives the same score; nothing is received, and nothing sent."""
+    (tmp_path / "config.yaml").write_text(EVERYTHING.format(tmp_path))
+    (tmp_path / "recording.json").write_text(json.dumps(REQUEST))
+
+    assert 1 == main(
+        ["score", str(tmp_path / "recording.json"), "--config", str(tmp_path / "config.yaml"), "--format", "json"]
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert ("search", 0.0) == (told["tool_calls"][0]["name"], told["outcomes"]["fast"]["value"])
+    assert not (tmp_path / "scores.csv").exists()
+
+
+@pytest.mark.usefixtures("example")
+def test_settings_of_the_example_are_explained() -> None:
+    """Its emitter and its receiver are described, and in the schema and the reference, like those that are built in."""
+    assert ["path", "digits"] == [each.name for each in describe("scores_csv", "emitters").parameters]
+    every = describe("spool", "receivers").parameters[1]
+    assert ("every", "text such as 2s", "1s", "How often to look.") == (
+        every.name,
+        every.type,
+        every.default,
+        every.doc,
+    )
+    definitions = json_schema()["$defs"]
+    assert {"directory", "every"} == definitions["SpoolSettings"]["properties"].keys()
+    assert "  #spool:\n    # Where the files are put. (text)\n    #directory: spool\n" in reference()
+
+
+@pytest.mark.usefixtures("example")
+def test_mistakes_in_the_settings_of_the_example() -> None:
+    """They are told as of built-in exporters and receivers."""
+    text = """\
+receivers: {spool: {directory: x, every: 5}}
+exporters: {scores_csv: {path: x, digit: 1}, scores_cvs: {}}
+"""
+    with pytest.raises(spanscore.ConfigError) as caught:
+        loads(text, "c.yaml", Path())
+
+    assert [
+        (
+            "c.yaml:1:42 receivers.spool.every: must be a duration such as '2s', '500ms' or '1m30s', not 5; "
+            "write '5s' for seconds"
+        ),
+        "c.yaml:2:35 exporters.scores_csv.digit: unknown key; did you mean 'digits'? (allowed: digits, path)",
+        (
+            "c.yaml:2:46 exporters.scores_cvs: unknown key; did you mean 'scores_csv'? "
+            "(allowed: console, jsonl, otlp, prometheus, scores_csv)"
+        ),
+    ] == str(caught.value).splitlines()
+
+
+@pytest.mark.usefixtures("example")
+def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
+    """An emitter or a receiver of a plug-in that raises stops the start, and the message names its key."""
+    with (
+        pytest.raises(spanscore.SpanscoreError, match=r"^exporters.scores_csv: FileNotFoundError: "),
+        serving(EVERYTHING.format(tmp_path).replace("scores.csv", "absent/scores.csv")),
+    ):
+        pass
+    with (
+        pytest.raises(spanscore.SpanscoreError, match=r"^receivers.spool: cannot be started: NotADirectoryError: "),
+        serving(EVERYTHING.format(tmp_path).replace("every: 10ms", "every: 20ms").replace(f"{tmp_path},", "/absent,")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("section", ["exporters", "receivers"])
+def test_broken_contracts_of_emitters_and_receivers(install: Install, section: str) -> None:
+    """A class that cannot be configured is an error where it is named, and none where it is not."""
+    kind = {"exporters": "emitters", "receivers": "receivers"}[section]
+    source = "from dataclasses import dataclass\nclass Bare: ...\n@dataclass\nclass Half:\n  Settings: object = None\n"
+    modules = {"bad_module": f"{source}Half.Settings = Half\n"}
+    install("bad", {f"spanscore.{kind}": {"bare": "bad_module:Bare", "half": "bad_module:Half"}}, **modules)
+    loads("", "c.yaml", Path())
+    with pytest.raises(spanscore.ConfigError) as caught:
+        loads(f"{section}: {{bare: , half: }}", "c.yaml", Path())
+
+    title = f"{kind[:-1]} {{!r}} (bad_module.{{}})"
+    assert [
+        (
+            f"c.yaml:1:13 {section}.bare: {title.format('bare', 'Bare')} must have a class variable 'Settings': "
+            "a dataclass whose fields can be configured"
+        ),
+        (
+            f"c.yaml:1:21 {section}.half: {title.format('half', 'Half')} must have a class method 'configured' "
+            "that builds it of its settings"
+        ),
+    ] == str(caught.value).splitlines()
+
+
+@pytest.mark.usefixtures("example")
+def test_the_example_keeps_its_contracts(tmp_path: Path) -> None:
+    """As its author would check it."""
+    settings = {"path": tmp_path / "scores.csv"}
+    plugin: Any = plugins.find("emitters", "scores_csv")
+    check_emitter(plugin.configured(plugin.Settings(**settings), Host()))
+    check_dialect(plugins.find("dialects", "acme")())
+    check_evaluator(spanscore.evaluator("tool_call_latency"))
+    spool: Any = plugins.find("receivers", "spool")
+
+    async def receive() -> None:
+        intake, names = SampleIntake(), count()
+        receiver = spool.configured(spool.Settings(directory=tmp_path, every_s=0.01), intake)
+
+        async def send(request: bytes) -> None:
+            put(tmp_path / f"{next(names)}.pb", request)
+
+        await check_receiver(receiver, intake, send)
+
+    asyncio.run(receive())

@@ -1,4 +1,4 @@
-"""The plug-in API: what an evaluator, a dialect and an emitter owe spanscore, on one page.
+"""The plug-in API: what an evaluator, a dialect, an emitter and a receiver owe spanscore, on one page.
 
 A plug-in is one class in one file. Built-ins are found by file name (`evaluators/tool_call_count.py` holds
 `ToolCallCount`, type `tool_call_count`); others by the entry-point groups `spanscore.evaluators`,
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, runtime_checkable
 
 from annotated_types import Ge, Le
 
@@ -279,6 +279,86 @@ class HoldsSpansBack(Protocol):
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Do not pass on what is held back of these traces: another receiver will."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassingOn:
+    """How a program passes on the spans that it receives."""
+
+    held_roots: Literal["none", "parentless", "remote_parent"] = "none"
+    """The spans to hold back until their trace is scored, to put the scores on them."""
+    child_spans: bool = False
+    """Whether scores go out as a span of their own below the evaluated one."""
+    delay_s: float = 2.0
+    """How long at most a trace waits for one more late child before it is scored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What an emitter may know of the program that it is built in."""
+
+    owns_terminal: bool = True
+    """Nobody but spanscore writes to the terminal."""
+    listens: bool = False
+    """An emitter that has a page is to serve it itself."""
+    passes_on: PassingOn | None = None
+    """Where requests are received that can be passed on."""
+
+
+class EmitterPlugin(Protocol):
+    """What `exporters: {NAME: {key: value}}` names: says what it can be told, and is built of that.
+
+    `Settings` is a frozen dataclass, whose fields are documented and checked as an evaluator's parameters are.
+    `spanscore.settings` has types for durations, sizes, addresses, files and secrets. The first sentence of the class
+    docstring says where scores go. An emitter may have a `sink` (`spanscore.metrics.telemetry.Sink`): our own metrics
+    go there too.
+    """
+
+    Settings: ClassVar[type]
+
+    @classmethod
+    def configured(cls, settings: Any, host: Host) -> Emitter | Mapping[str, Emitter]:
+        """Return the emitter, or several by the names under which each is counted. What cannot start raises."""
+        ...
+
+
+class SpanIntake(Protocol):
+    """Takes what a receiver brings. Belongs to the event loop in which the receiver was made."""
+
+    async def take(self, request: bytes, *, is_json: bool = False) -> None:
+        """Take an OTLP ExportTraceServiceRequest in protobuf or JSON; when this returns it may be acknowledged.
+
+        Raises:
+            RefusedError: it cannot be used; to send it again is of no use.
+            TryAgainError: it cannot be taken now, and is to be sent again later.
+        """
+        ...
+
+
+class Receiver(Protocol):
+    """Brings spans from somewhere to an intake, in the event loop that made it."""
+
+    async def start(self) -> str:
+        """Begin, and return where it listens or reads from, for people to read. What cannot be started raises."""
+        ...
+
+    async def stop(self, grace_s: float) -> None:
+        """Bring nothing more, and be done with what is under way within the time. May be called without a start."""
+        ...
+
+
+class ReceiverPlugin(Protocol):
+    """What `receivers: {NAME: {key: value}}` names: says what it can be told, as an emitter does, and is built of it.
+
+    The first sentence of the class docstring says where spans come from.
+    """
+
+    Settings: ClassVar[type]
+
+    @classmethod
+    def configured(cls, settings: Any, intake: SpanIntake) -> Receiver:
+        """Return the receiver, which begins when it is started."""
         ...
 
 

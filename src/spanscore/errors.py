@@ -23,3 +23,24 @@ class PluginError(ConfigError):
 
 class InputError(SpanscoreError):
     """Recorded telemetry cannot be read. The message names the file and the place."""
+
+
+class OutputError(SpanscoreError):
+    """An exporter cannot be started. The message begins with its key below `exporters.NAME`."""
+
+
+class RefusedError(SpanscoreError):
+    """A request cannot be used: to send it again is of no use."""
+
+
+class TryAgainError(SpanscoreError):
+    """A request cannot be taken now; its sender should send it again.
+
+    Args:
+        told: why, to be told to the sender.
+        retry_after_s: how long it should wait.
+    """
+
+    def __init__(self, told: str, retry_after_s: float) -> None:
+        super().__init__(told)
+        self.retry_after_s = retry_after_s

@@ -13,7 +13,7 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.model import Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 MOST_WAITING: Final = 10_000
 """Reports that wait for a trace that began before theirs."""
@@ -35,7 +35,7 @@ def score(
     """
     # What protects a live process from its senders would here cut what the user asked to have scored.
     settings = replace(
-        wiring.trace_settings(config),
+        config.traces,
         decision_delay_s=float(_UNBOUNDED),
         num_traces=_UNBOUNDED,
         max_bytes=_UNBOUNDED,

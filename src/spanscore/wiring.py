@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from spanscore.collect.settings import TraceSettings
 from spanscore.config import Config
 from spanscore.model import Span, Unit
 from spanscore.pipeline import EvaluatorEntry, Pipeline
@@ -33,21 +32,6 @@ def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
     return replace(entry, elsewhere=time_limited(entry.time_limit_s))
 
 
-def trace_settings(config: Config) -> TraceSettings:
-    """Return when traces close and what is held until then."""
-    traces = config.traces
-    return TraceSettings(
-        decision_delay_s=traces.decision_delay or 0.0,
-        trace_timeout_s=traces.trace_timeout,
-        max_trace_age_s=traces.max_trace_age,
-        num_traces=traces.num_traces,
-        span_limit=traces.span_limit,
-        max_trace_bytes=traces.max_trace_bytes,
-        late_spans=traces.late_spans,
-        remember_traces=traces.remember_traces,
-    )
-
-
 def wanted(config: Config) -> WantedAttributes:
     """Return which attributes of a span below a root anything looks at."""
     return wanted_attributes(config.dialects, (key for entry in config.evaluators for key in entry.reads))
@@ -55,8 +39,7 @@ def wanted(config: Config) -> WantedAttributes:
 
 def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:
     """Return which spans complete their trace when they have ended."""
-    root = config.traces.root or "parentless"
-    match root:
+    match config.traces.root:
         case "parentless":
             return _is_parentless
         case "remote_parent":
@@ -64,7 +47,7 @@ def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bo
         case "agent":
             return lambda span: _is_parentless(span) or _is_agent(span, reader)
         case _:
-            assert_never(root)
+            assert_never(config.traces.root)
 
 
 def _is_parentless(span: Span) -> bool:

@@ -9,7 +9,7 @@ def test_a_span_is_followed_on_all_threads() -> None:
     """From the request over the storage and its thread to the metric; there are not more than there were."""
     found = ways.functions_on_the_way()
     assert {
-        "receivers/otlp_grpc.py _Services._handler.<locals>.export",
+        "receivers/otlp/over_grpc.py _Services._handler.<locals>.export",
         "engine.py Engine.take",
         "storage/storage.py Storage.append",
         "storage/files.py Directory.sync",

@@ -105,9 +105,7 @@ def test_environment_variables_are_put_in_once(refused: Callable[..., str]) -> N
     environment = {"A": "${env:B}", "B": "canary", "TEN": "10"}
     text = "exporters: {otlp: {headers: {k: '${env:A}'}}}\ntraces: {num_traces: '${env:TEN}'}"
     loaded = config.loads(text, "c.yaml", Path(), environment)
-    assert loaded.exporters is not None
-    assert loaded.exporters.otlp is not None
-    assert ["${env:B}"] == [secret.reveal() for secret in loaded.exporters.otlp.headers.values()]
+    assert ["${env:B}"] == [secret.reveal() for secret in loaded.exporters["otlp"].headers.values()]
     assert 10 == loaded.traces.num_traces
 
     told = refused(

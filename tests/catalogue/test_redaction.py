@@ -13,7 +13,7 @@ from catalogue.scoring import a_run, tool_span
 from dialects.spans import TRACE_ID
 from spanscore import config, wiring
 from spanscore.emitters._lines import line
-from spanscore.emitters.span_events import span_events
+from spanscore.in_process.span_events import span_events
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
 from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.plugins import names

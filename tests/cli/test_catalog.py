@@ -60,7 +60,22 @@ def test_a_width_that_is_none_is_ignored(
 
 def test_a_plug_in_that_is_broken_hides_no_other(tmp_path: Path) -> None:
     """What is installed is named with where it is from; where it cannot be loaded, its line says why."""
-    for name, source in {"works": "class Fine:\n    '''Says yes.'''", "breaks": "raise OSError('no disk')"}.items():
+    fine = """
+from dataclasses import dataclass
+
+@dataclass
+class FineSettings:
+    pass
+
+class Fine:
+    '''Says yes.'''
+    Settings = FineSettings
+
+    @classmethod
+    def configured(cls, settings, host):
+        return cls()
+"""
+    for name, source in {"works": fine, "breaks": "raise OSError('no disk')"}.items():
         metadata = tmp_path / f"{name}-1.0.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -95,7 +110,7 @@ def test_describe_explains_an_evaluator(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("forwrd", "did you mean 'forward'?"),
+        ("promtheus", "did you mean 'prometheus'?"),
         ("opneinference", "did you mean 'openinference'?"),
         ("xyz", "spanscore list shows what there is"),
     ],

@@ -30,14 +30,12 @@ def test_a_variable_is_text_where_text_is_wanted(read: Read) -> None:
         D="true",
     )
 
-    assert config.exporters is not None
-    assert config.exporters.otlp is not None
     assert {
         "a": Secret("12"),
         "b": Secret("x-12"),
         "c": Secret(""),
         "d": Secret("true"),
-    } == config.exporters.otlp.headers
+    } == config.exporters["otlp"].headers
 
 
 def test_a_variable_is_text_in_a_list_of_texts(read: Read) -> None:

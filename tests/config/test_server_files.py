@@ -76,7 +76,7 @@ def test_elsewhere_the_files_need_not_be_there(written: Path) -> None:
     (written.parent / "tokens.txt").unlink()
     loaded = config.load(written)
 
-    assert (None, None) == (loaded.for_process().receivers.otlp, loaded.for_files().receivers.otlp)
+    assert ({}, {}) == (loaded.for_process().receivers, loaded.for_files().receivers)
 
 
 def test_secrets_that_everybody_can_read_are_told(written: Path) -> None:

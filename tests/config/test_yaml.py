@@ -56,8 +56,7 @@ def test_empty_file_is_the_default(read: Read) -> None:
 
         assert ["health"] == [entry.name for entry in config.evaluators]
         assert ["tool_call_trajectory"] == [entry.type for entry in config.evaluators]
-        assert config.receivers is None
-        assert config.exporters is None
+        assert {"evaluators", "evaluators.health"} == config.given
 
 
 def test_all_errors_in_the_order_of_the_file(problems: Problems) -> None:

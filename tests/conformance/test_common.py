@@ -36,15 +36,9 @@ UNKNOWN_FIELD = b"\xfa\x3e\x05later"  # field 1007, bytes
 
 def test_001_traces_are_taken_over_grpc_and_http(door: Door) -> None:
     """Ports 4317 and 4318 by default, and any other where it is configured."""
-    otlp = config.default().for_serve().receivers
-    assert otlp is not None
-    assert otlp.otlp is not None
-    protocols = otlp.otlp.protocols
-    assert protocols.grpc is not None
-    assert protocols.http is not None
+    protocols = config.default().for_serve().receivers["otlp"].protocols
     assert ["localhost:4317", "localhost:4318"] == [
-        f"{endpoint.host}:{endpoint.port}"  # type: ignore[union-attr]  # a single one
-        for endpoint in (protocols.grpc.endpoint, protocols.http.endpoint)
+        f"{endpoint.host}:{endpoint.port}" for endpoint in (protocols.grpc.endpoint, protocols.http.endpoint)
     ]
     with chain() as running:
         assert Told(OK) == door.send(running.running, request_of(simple_span(1)))
@@ -216,12 +210,7 @@ def test_015_what_is_sent_on_equals_what_was_received(shared: Chain, door: Door)
 
 def test_016_the_size_is_limited_after_decompression() -> None:
     """A request may have the largest size, 64 MiB by default, and not one byte more, compressed or not."""
-    default = config.default().for_serve().receivers
-    assert default is not None
-    assert default.otlp is not None
-    protocols = default.otlp.protocols
-    assert protocols.grpc is not None
-    assert protocols.http is not None
+    protocols = config.default().for_serve().receivers["otlp"].protocols
     assert (64, 64 * 2**20) == (protocols.grpc.max_recv_msg_size_mib, protocols.http.max_request_body_size)
 
     empty = len(request_of(simple_span(1, name="n" * 2**19)).SerializeToString()) - 2**19

@@ -21,7 +21,7 @@ from receivers.receiving import Reply, answered, reply, retry_delay_s
 from serving import DEADLINE_S, ON_ANY_PORT, eventually, loop_thread, serving
 from spanscore import config
 from spanscore.errors import ConfigError
-from spanscore.receivers import otlp_grpc
+from spanscore.receivers.otlp import over_grpc
 from spanscore.service import listeners
 from spanscore.service.service import Service
 
@@ -44,15 +44,9 @@ ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port b
 def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
     """Listeners are on localhost by default; other addresses need TLS and authentication, or the operator's word."""
     defaults = config.default().for_serve()
-    assert defaults.receivers is not None
-    assert defaults.receivers.otlp is not None
-    assert defaults.exporters is not None
-    assert defaults.exporters.prometheus is not None
-    protocols = defaults.receivers.otlp.protocols
-    assert protocols.grpc is not None
-    assert protocols.http is not None
-    endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters.prometheus.endpoint)
-    assert {"localhost"} == {endpoint.host for endpoint in endpoints}  # type: ignore[union-attr]  # single ones
+    protocols = defaults.receivers["otlp"].protocols
+    endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters["prometheus"].endpoint)
+    assert {"localhost"} == {endpoint.host for endpoint in endpoints}
     for key in ("grpc", "http"):
         exposed = f'{ELSEWHERE}receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}'
         with pytest.raises(ConfigError, match="can be reached from other machines: configure 'tls'"), serving(exposed):
@@ -63,7 +57,7 @@ def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
 
 def test_095_at_the_end_nobody_waits_for_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     """New connections are refused, and those there are told to come again later, while what began is still ended."""
-    monkeypatch.setattr(otlp_grpc, "_FAREWELL_S", FAREWELL_S)
+    monkeypatch.setattr(over_grpc, "_FAREWELL_S", FAREWELL_S)
     with serving() as running:
         host, port = running.service.addresses[listeners.HTTP][0]
         live, slow = http.client.HTTPConnection(host, port), socket.create_connection((host, port))

@@ -17,8 +17,9 @@ from receivers.otlp_requests import field, request_of, simple_span, span_id, tra
 from spanscore import model
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.emitters._held_roots import HoldLimits
-from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.contracts import PassingOn
+from spanscore.emitters.otlp._held_roots import HoldLimits
+from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.reports.evaluation_event import event_attributes, event_time_ns, span_attributes
@@ -377,7 +378,7 @@ def test_metrics_and_logs_pass_through(behind: Behind) -> None:
 def test_roots_are_held_longer_than_their_trace_is_open(arrivals: list[tuple[float, bool]], delay_s: float) -> None:
     """However many late children come behind the last root, its trace is scored before the root goes on without."""
     settings = TraceSettings(decision_delay_s=delay_s)
-    hold_s = ForwardSettings.for_traces(settings, "parentless").hold.hold_s
+    hold_s = ForwardSettings.for_host(PassingOn(held_roots="parentless", delay_s=settings.longest_delay_s)).hold.hold_s
     table = TraceTable(settings, lambda span: not span.parent_span_id)
     now = came = 0.0
     closed = table.add([_span(0, b"")], now)

@@ -36,9 +36,9 @@ from otlp_capture import (
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
-from spanscore.contracts import SendsInBackground
-from spanscore.emitters._held_roots import HoldLimits
-from spanscore.emitters.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.contracts import PassingOn, SendsInBackground
+from spanscore.emitters.otlp._held_roots import HoldLimits
+from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
 from spanscore.engine import Engine
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.sending import send_queue
@@ -108,8 +108,8 @@ def test_a_trace_is_scored_and_forwarded(receiver: Capture, protocol: Protocol) 
     settings = config.loads("traces: {decision_delay: 0s}", "test.yaml", Path()).for_serve()
     pipeline = wiring.pipeline(settings)
     destination = Destination(endpoint=receiver.endpoint, protocol=protocol, headers={"x-api-key": "k"})
-    forward = Forward(destination.connect(), ForwardSettings.for_traces(wiring.trace_settings(settings), "parentless"))
-    table = TraceTable(wiring.trace_settings(settings), wiring.root_condition(settings, pipeline.reader))
+    forward = Forward(destination.connect(), ForwardSettings.for_host(PassingOn(held_roots="parentless", delay_s=0)))
+    table = TraceTable(settings.traces, wiring.root_condition(settings, pipeline.reader))
     engine = Engine(table, pipeline, {"forward": forward}, time.monotonic)
     body = request(child(1), simple_span(1))
 

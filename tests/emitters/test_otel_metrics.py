@@ -18,7 +18,7 @@ from emitters.reports import (
     report,
     trajectory,
 )
-from spanscore.emitters.otel_metrics import OtelMetrics
+from spanscore.in_process.otel_metrics import OtelMetrics
 from spanscore.instruments.instrument import SCORE_INSTRUMENTS
 from spanscore.metrics.meter import Meter
 

@@ -8,7 +8,7 @@ from deadline import DEADLINE_S
 from emitters.otlp_server import OtlpServer
 from emitters.reports import NOT_PASSED, PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
 from otlp_capture import InMemory
-from spanscore.emitters.otlp_logs import OtlpLogs
+from spanscore.emitters.otlp.logs import OtlpLogs
 from spanscore.model import Score
 from spanscore.reports.evaluation_event import event_attributes
 from spanscore.sending.client import Accepted, TryAgain

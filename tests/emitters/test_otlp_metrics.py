@@ -18,7 +18,7 @@ from emitters.reports import (
 )
 from otlp_capture import InMemory, capturing
 from spanscore.contracts import AtMostOnce
-from spanscore.emitters.otlp_metrics import OtlpMetrics
+from spanscore.emitters.otlp.metrics import OtlpMetrics
 from spanscore.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
 from spanscore.sending import send_queue
 from spanscore.sending.client import connect
@@ -162,9 +162,9 @@ def test_nothing_goes_on_after_an_impatient_close() -> None:
 def test_own_measurements_go_along(otlp: OtlpServer) -> None:
     """What else is counted and looked up is in the same request: counters with their start, gauges without."""
     emitter = OtlpMetrics(otlp.destination.connect())
-    emitter.sums.observe(SPANS_RECEIVED, lambda: {(): 7})
-    emitter.sums.observe(TRACES_OPEN, lambda: {(): 3})
-    emitter.sums.record(TRACE_SPAN_COUNT, 4)
+    emitter.sink.observe(SPANS_RECEIVED, lambda: {(): 7})
+    emitter.sink.observe(TRACES_OPEN, lambda: {(): 3})
+    emitter.sink.record(TRACE_SPAN_COUNT, 4)
     assert emitter.close(DEADLINE_S)
     metrics = otlp.metrics()
 
@@ -188,7 +188,7 @@ def test_sums_are_sent_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with capturing("http/protobuf") as receiver:
         emitter = OtlpMetrics(connect(receiver.endpoint))
-        emitter.sums.observe(TRACES_OPEN, read)
+        emitter.sink.observe(TRACES_OPEN, read)
         receiver.wait_for_requests(3)
         assert emitter.close(DEADLINE_S)
 

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode
 
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
-from spanscore.emitters.span_events import SpanEvents, span_events
+from spanscore.in_process.span_events import SpanEvents, span_events
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import event_attributes
 

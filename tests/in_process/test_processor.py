@@ -23,7 +23,7 @@ from spanscore import config, offline, wiring
 from spanscore.in_process.exporter import ScoringSpanExporter
 from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.pipeline import EvaluatorEntry
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_line
 
 EVENT = "gen_ai.evaluation.result"

@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_written_is_told_and_counted(
     page = urllib.request.urlopen(f"http://{address[0]}:{address[1]}/metrics", timeout=DEADLINE_S).read().decode()
     provider.shutdown()
 
-    path = configuration.exporters and configuration.exporters.jsonl and configuration.exporters.jsonl.path
+    path = configuration.exporters["jsonl"].path
     assert [
         f"spanscore: exporters.jsonl.path: cannot write to {path}: no such file or directory; it is sent no scores"
     ] == [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]

@@ -19,8 +19,8 @@ from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Behind, Intake, OtherSignal
 from spanscore.model import Span
-from spanscore.receivers.otlp_grpc import OtlpGrpc
-from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
+from spanscore.receivers.otlp.over_grpc import OtlpGrpc
+from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
 from spanscore.sockets.listening import Address
 from spanscore.sockets.tls import Tls
 

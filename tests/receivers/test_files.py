@@ -27,7 +27,7 @@ from spanscore.errors import InputError
 from spanscore.model import Span
 from spanscore.otlp.findings import Caveat, Refusal
 from spanscore.otlp.from_json import decode_json
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 Requests = Sequence[ExportTraceServiceRequest]
 

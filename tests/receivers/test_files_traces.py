@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from receivers.otlp_requests import request_of, simple_span, to_json, trace_id
-from spanscore.receivers.files import Batch, Recording
+from spanscore.recordings.files import Batch, Recording
 
 
 def encode(traces: Iterable[Iterable[int]], form: str) -> bytes:

@@ -11,7 +11,8 @@ from serving import LoopThread, eventually, loop_thread
 pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
 from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
-from spanscore.kafka.records import Commit, KafkaSettings, Record
+from spanscore.kafka.records import Commit, Record
+from spanscore.kafka.settings import KafkaReceiver
 from spanscore.receivers.kafka import Kafka, Taken
 
 
@@ -69,7 +70,7 @@ def thread() -> Iterator[LoopThread]:
 def test_records_wait_until_they_are_taken(brokers: Cluster, thread: LoopThread) -> None:
     """While the owner takes none, nothing is lost and the group is kept; then it gets each record once, in order."""
     owner = Slow()
-    settings = KafkaSettings(brokers=tuple(brokers.brokers), topic=TOPIC, group_id="slow")
+    settings = KafkaReceiver(brokers=tuple(brokers.brokers), topic=TOPIC, group_id="slow")
     kafka = thread.call(lambda: Kafka(settings, owner))
     thread.call(kafka.start)
     eventually(lambda: owner.refusals > 3)

@@ -379,7 +379,7 @@ def with_directory(
     async def main() -> _Result:
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
-        table = TraceTable(wiring.trace_settings(loaded), wiring.root_condition(loaded, pipeline.reader))
+        table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
         live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
         durability = Durability(loaded, live, Admission(), directory)
         intake = Intake(Behind(take=durability.take, keep=durability))

@@ -176,7 +176,7 @@ class Stored:
     def __init__(self, text: str, **how: Any) -> None:
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
-        table = TraceTable(wiring.trace_settings(loaded), wiring.root_condition(loaded, pipeline.reader))
+        table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
         self.live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
         self.engine = self.live.engine
         self.durability = Durability(loaded, self.live, Admission())

@@ -26,7 +26,7 @@ from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_
 from spanscore import config, offline, wiring
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason, Report
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_object
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.service.service import Service

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from spanscore.config import Config
+from spanscore.kafka.settings import KafkaReceiver
+from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.service.durability import default_directory
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.sockets.listening import Address
@@ -14,7 +16,7 @@ from spanscore.sockets.listening import Address
 
 def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
     """Return the lines."""
-    otlp = config.receivers.otlp if config.receivers is not None else None
+    otlp = config.of(OtlpReceiver)
     protocols = otlp.protocols if otlp is not None else None
     grpc = _url(addresses, GRPC, secure=bool(protocols and protocols.grpc and protocols.grpc.tls))
     http = _url(addresses, HTTP, secure=bool(protocols and protocols.http and protocols.http.tls))
@@ -25,7 +27,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         lines.append(f"  OTLP over gRPC   {grpc}")
     if http is not None:
         lines.append(f"  OTLP over HTTP   {http}{path}")
-    kafka = config.receivers.kafka if config.receivers is not None else None
+    kafka = config.of(KafkaReceiver)
     if kafka is not None:
         lines.append(f"  Kafka            {kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}")
     if pages is not None:

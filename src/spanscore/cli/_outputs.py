@@ -15,7 +15,7 @@ from spanscore.cli._junit import JUnit
 from spanscore.cli._summary import Summary
 from spanscore.errors import ConfigError
 from spanscore.model import Report
-from spanscore.receivers.files import STDIN
+from spanscore.recordings.files import STDIN
 from spanscore.reports.serialization import report_line
 
 FORMATS: Final = ("table", "json", "junit")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from spanscore.receivers.files import KEPT_OF_EACH, Recording
+from spanscore.recordings.files import KEPT_OF_EACH, Recording
 
 _LINES_SHOWN: Final = 20
 

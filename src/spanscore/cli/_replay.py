@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
 from spanscore.otlp.forwardable import accepted_only_from_json
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 _LARGEST_TIME_NS: Final = 2**64 - 1
 

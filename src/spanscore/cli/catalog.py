@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -82,33 +83,28 @@ def _summary(kind: Kind, name: str) -> str:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    told = configuration.describe(arguments.type, _kind_of(arguments.type))
-    width = min(width_of(sys.stdout) or _DOC_WIDTH, _DOC_WIDTH)
-    origin_note = "" if told.origin == "built-in" else f" of {told.origin}"
-    print(f"{told.name}: {told.kind[:-1]}{origin_note}\n\n{told.doc}")
-    if told.parameters:
-        print("\nParameters")
-    for parameter in told.parameters:
-        default = "required" if parameter.required else f"default {parameter.default}"
-        print(f"  {parameter.name}: {parameter.type} ({default})")
-        print(textwrap.indent(textwrap.fill(parameter.doc, max(width - len(_BELOW), _NARROWEST)), _BELOW))
-    if told.expectation:
-        print(f"\nexpected_from fills {told.expectation!r} trace by trace, from a dataset or an attribute.")
+    kinds = [kind for kind in KINDS if arguments.type in names(kind)]
+    if not kinds:
+        near = suggestion(arguments.type, (known for each in KINDS for known in names(each)))
+        message = f"nothing is named {arguments.type!r}{near or '; spanscore list shows what there is'}"
+        raise ConfigError(message)
+    print("\n\n".join("\n".join(_described(configuration.describe(arguments.type, kind))) for kind in kinds))
     return OK
 
 
-def _kind_of(name: str) -> Kind:
-    """Return the kind of the plug-in of that name.
-
-    Raises:
-        ConfigError: there is none; the message names the nearest of all kinds.
-    """
-    kind = next((kind for kind in KINDS if name in names(kind)), None)
-    if kind is None:
-        near = suggestion(name, (known for each in KINDS for known in names(each)))
-        message = f"nothing is named {name!r}{near or '; spanscore list shows what there is'}"
-        raise ConfigError(message)
-    return kind
+def _described(told: configuration.Description) -> Iterator[str]:
+    width = min(width_of(sys.stdout) or _DOC_WIDTH, _DOC_WIDTH)
+    origin_note = "" if told.origin == "built-in" else f" of {told.origin}"
+    yield f"{told.name}: {told.kind[:-1]}{origin_note}\n\n{told.doc}"
+    if told.parameters:
+        yield "\nParameters"
+    for parameter in told.parameters:
+        default = "optional" if parameter.default is None else f"default {parameter.default}"
+        default = "required" if parameter.required else default
+        yield f"  {parameter.name}: {parameter.type} ({default})"
+        yield textwrap.indent(textwrap.fill(parameter.doc, max(width - len(_BELOW), _NARROWEST)), _BELOW)
+    if told.expectation:
+        yield f"\nexpected_from fills {told.expectation!r} trace by trace, from a dataset or an attribute."
 
 
 def _schema(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from spanscore.cli._recordings import problems_of, progress
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
 from spanscore.pipeline import Pipeline
-from spanscore.receivers.files import Recording
+from spanscore.recordings.files import Recording
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

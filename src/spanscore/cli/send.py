@@ -18,7 +18,7 @@ from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
 from spanscore.cli._replay import Pace, Request, Rewriting, moments_ns, requests
 from spanscore.errors import InputError
-from spanscore.receivers.files import STDIN, Recording
+from spanscore.recordings.files import STDIN, Recording
 from spanscore.sending.client import Client, Delivery, Protocol, Refused, Retries, TrustFiles, TryAgain, connect
 from spanscore.wording.plural import plural
 

@@ -1,42 +1,50 @@
-"""When a trace is complete, and how much may be held: the settings of the trace table."""
+"""When a trace is complete, and how much may be held: the section `traces`, its defaults, and limits beside it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt
+
+from spanscore.settings import ByPlace, Duration, Internal, Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """When a trace is complete, and how much may be held. Times in seconds, sizes in bytes as received."""
+    """When a trace is complete, and what is held until then."""
 
-    decision_delay_s: Annotated[float, Ge(0)] = 2.0
-    """After the root has ended, wait this long for late children; each restarts the wait, up to five times as long."""
-    trace_timeout_s: Annotated[float, Ge(0)] = 30.0
-    """Close a trace whose root has not come this long after its last span."""
-    max_trace_age_s: Annotated[float, Ge(0)] = 900.0
-    """Close a trace this long after its first span, and do not open it again later than that."""
+    root: Annotated[Literal["parentless", "remote_parent", "agent"], ByPlace()] = "parentless"
+    """Which span's end closes the trace: the one without a parent (default of the receivers), the local root, which
+    has a remote parent or none (default inside a process), or the outermost agent span."""
+    unit: Literal["trace", "agent"] = "trace"
+    """What is scored as one: the whole trace, or each agent run by itself, nested agents excluded."""
+    decision_delay_s: Annotated[Duration, Ge(0), ByPlace()] = 2.0
+    """How long to wait after the root's end for late children: 2s for receivers, 0s inside a process. Each new span
+    restarts it, up to five times."""
+    trace_timeout_s: Annotated[Duration, Gt(0)] = 30.0
+    """Close a trace without a root this long after its last span."""
+    max_trace_age_s: Annotated[Duration, Gt(0)] = 900.0
+    """Close a trace this long after its first span, whatever comes."""
     num_traces: Annotated[int, Ge(1)] = 50_000
-    """Open traces; one more closes the oldest."""
+    """Open traces held; beyond, the oldest is closed and scored as incomplete."""
     span_limit: Annotated[int, Ge(1)] = 10_000
-    """Spans of one trace; one more closes it."""
-    max_trace_bytes: Annotated[int, Ge(1)] = 16 * 2**20
-    """Size of one trace; the span that would go beyond closes it. A trace's first span may have any size."""
-    max_bytes: Annotated[int, Ge(1)] = 256 * 2**20
-    """Size of all spans held; beyond it closed traces are let go first, then the oldest open ones are closed."""
+    """Close a trace with this many spans."""
+    max_trace_bytes: Annotated[Size, Gt(0)] = 16 * 2**20
+    """Close a trace of this size."""
     late_spans: Literal["rescore", "ignore"] = "rescore"
-    """What a span does whose trace is closed: cause a new revision of the trace, or nothing."""
+    """What spans of a closed trace cause: a further score with the next revision number, or nothing."""
     remember_traces: Annotated[int, Ge(1)] = 1_000_000
-    """Ids of closed traces remembered, so that a late span is not taken for a new trace."""
-    keep_closed_s: Annotated[float, Ge(0)] = 60.0
+    """Closed trace ids remembered, so that late and repeated spans are recognised."""
+    max_bytes: Annotated[int, Internal()] = 256 * 2**20
+    """Size of all spans held; beyond it closed traces are let go first, then the oldest open ones are closed."""
+    keep_closed_s: Annotated[float, Internal()] = 60.0
     """Hold the spans of a closed trace this long; later it cannot be scored again."""
-    keep_closed_spans: Annotated[int, Ge(0)] = 20_000
+    keep_closed_spans: Annotated[int, Internal()] = 20_000
     """Spans of closed traces held; beyond, the trace closed first is let go."""
-    max_revisions: Annotated[int, Ge(0)] = 5
+    max_revisions: Annotated[int, Internal()] = 5
     """How often a trace may be scored again."""
-    revision_delay_s: Annotated[float, Ge(0)] = 2.0
+    revision_delay_s: Annotated[float, Internal()] = 2.0
     """Where `decision_delay_s` is 0, a new revision waits this long instead, so that late spans are gathered."""
 
     def __post_init__(self) -> None:
@@ -44,3 +52,8 @@ class TraceSettings:
             if getattr(self, name) < 1:
                 message = f"{name} must be at least 1, not {getattr(self, name)!r}"
                 raise ValueError(message)
+
+    @property
+    def longest_delay_s(self) -> float:
+        """How long at most a trace waits for one more late child before it is scored."""
+        return max(self.decision_delay_s, self.revision_delay_s)

@@ -6,7 +6,7 @@ from spanscore.config._describe import Description, Parameter, describe
 from spanscore.config._parameters import build_evaluator
 from spanscore.config._reference import reference
 from spanscore.config._schema import json_schema
-from spanscore.config._values import Endpoint, Secret
+from spanscore.settings import Endpoint, Secret
 
 __all__ = [
     "ByCase",

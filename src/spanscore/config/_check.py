@@ -98,6 +98,9 @@ def _problem(mistake: Mistake, model: type[BaseModel], root: Node, at: Path) -> 
     place = root.key_place(path) if mistake.type in _ABOUT_THE_KEY and path else node.place
     text = message(mistake, node, _keys(model, mistake.path[:-1]))
     named = path if mistake.missing is None else (*path, mistake.missing)
+    if mistake.type == "value_error":  # a class may name the key below it that it is about
+        below_it, text = node.named_in(text)
+        named, place = (*path, *below_it), node.find(below_it).place
     return Problem(place, named, without_values(text, node))
 
 

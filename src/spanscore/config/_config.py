@@ -4,51 +4,58 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from spanscore.collect.settings import TraceSettings
 from spanscore.config._check import check
 from spanscore.config._dialects import build_dialects
 from spanscore.config._entries import build_entries
-from spanscore.config._exporters import ConsoleExporter, Exporters, PrometheusExporter
-from spanscore.config._receivers import OtlpReceiver, Receivers
-from spanscore.config._section import Section
-from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Storage, Telemetry, Traces
+from spanscore.config._plugged import document_for
+from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Storage, Telemetry
 from spanscore.config._server_files import is_readable_by_all, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
+from spanscore.emitters.console import ConsoleExporter
+from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.pipeline import EvaluatorEntry
+from spanscore.receivers.otlp import OtlpReceiver
+from spanscore.settings import Secret
 from spanscore.storage.room import Room
 
 Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 
-Filled = TypeVar("Filled", bound=Section)
+Settings = TypeVar("Settings")
+Filled = TypeVar("Filled", TraceSettings, Storage)
 
 _MOST_SHOWN: Final = 100
 
-_HEADERS: Final[KeyPath] = ("exporters", "otlp", "headers")
-_SECRETS: Final = (_HEADERS, ("receivers", "kafka", "settings"))
+_LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A configuration. What is None depends on where spanscore runs; `for_serve` and its siblings fill that in."""
+    """A configuration. Some defaults depend on where spanscore runs; `for_serve` and its siblings fill these in."""
 
     evaluators: tuple[EvaluatorEntry, ...]
     """In the order of the file."""
     dialects: tuple[Dialect, ...]
     """The user's own first, then all that are installed and not disabled, by name."""
-    receivers: Receivers | None
-    traces: Traces
+    receivers: Mapping[str, Any]
+    """The settings of those that are listed, by name."""
+    traces: TraceSettings
     storage: Storage
-    exporters: Exporters | None
-    annotate: Annotate | None
+    exporters: Mapping[str, Any]
+    """The settings of those that are listed, by name, in the order of the file."""
+    annotate: Annotate
     tool_content: bool
     telemetry: Telemetry
+    given: frozenset[str] = frozenset()
+    """The sections and keys that are in the file, such as `traces.root`: their defaults do not matter."""
     source: str = ""
     """What messages call the file."""
     file: Path | None = None
@@ -58,35 +65,39 @@ class Config:
     places: Mapping[KeyPath, Place] = field(default_factory=dict, repr=False, compare=False)
     """Where the keys of the receivers stand."""
 
+    def of(self, settings: type[Settings]) -> Settings | None:
+        """Return the settings of the receiver or exporter that has such, where it is listed."""
+        listed = (*self.receivers.values(), *self.exporters.values())
+        return next((each for each in listed if isinstance(each, settings)), None)
+
+    @property
+    def sends_spans(self) -> bool:
+        """Whether the spans that are received are to go on."""
+        return any(getattr(each, "sends_spans", False) for each in self.exporters.values())
+
     def for_serve(self) -> Config:
         """Return the configuration of a standalone receiver: what was left out is its default there.
 
         Raises:
             ConfigError: a file that serving needs, a certificate or the bearer tokens, cannot be used.
         """
-        unusable = [Problem(self._place(at), at, why) for at, why in unusable_files(self.receivers or Receivers())]
+        otlp = self.of(OtlpReceiver)
+        unusable = [Problem(self._place(at), at, why) for at, why in unusable_files(otlp)] if otlp else []
         if unusable:
             raise _error(unusable, self.source)
-        exporters = self.exporters or Exporters(prometheus=PrometheusExporter(), console=ConsoleExporter())
-        forwards = exporters.otlp is not None and "traces" in exporters.otlp.signals
-        return replace(
-            self,
-            receivers=self.receivers or Receivers(otlp=OtlpReceiver()),
-            exporters=exporters,
-            traces=_filled(self.traces, root="parentless", decision_delay=2.0),
-            storage=_filled(self.storage, durability="crash"),
-            annotate=self.annotate or ("root_event" if forwards else "none"),
+        return self._with(
+            receivers={"otlp": OtlpReceiver()},
+            exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},
+            annotate="root_event" if self.sends_spans else "none",
         )
 
     def for_process(self) -> Config:
         """Return the configuration of a span processor inside an application."""
         return replace(
-            self,
-            receivers=Receivers(),
-            exporters=self.exporters or Exporters(),
-            traces=_filled(self.traces, root="remote_parent", decision_delay=0.0),
-            storage=_filled(self.storage, durability="none"),
-            annotate=self.annotate or "child_span",
+            self._with(annotate="child_span"),
+            receivers={},
+            traces=self._in_section("traces", self.traces, root="remote_parent", decision_delay_s=0.0),
+            storage=self._in_section("storage", self.storage, durability="none"),
         )
 
     def for_files(self, *, tool_content: bool = True) -> Config:
@@ -98,9 +109,9 @@ class Config:
         return replace(
             self,
             tool_content=tool_content,
-            receivers=Receivers(),
-            exporters=Exporters(),
-            traces=_filled(self.traces, root="parentless", decision_delay=0.0),
+            receivers={},
+            exporters={},
+            traces=self._in_section("traces", self.traces, decision_delay_s=0.0),
             storage=Storage(durability="none"),
             annotate="none",
         )
@@ -108,20 +119,31 @@ class Config:
     def doubts(self) -> Iterator[str]:
         """Yield a warning for each thing that is no mistake, but hardly meant."""
         yield from self._exposed_secrets()
-        room, receivers = Room(self.storage.max_size), self.receivers or Receivers(otlp=OtlpReceiver())
-        if self.storage.durability == "none":
+        room = Room(self.storage.max_size)
+        otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
+        if self.storage.durability == "none" or otlp is None:
             return
-        for at, size in receivers.largest_requests():
+        for at, size in otlp.largest_requests():
             if size > room.largest:
                 yield (
                     f"{self.source}: storage.max_size has room for requests of at most {room.largest} bytes, but "
-                    f"{dotted(at)} lets in {size}: the larger ones are refused for good"
+                    f"{dotted(('receivers', 'otlp', *at))} lets in {size}: the larger ones are refused for good"
                 )
+
+    def _with(self, **defaults: Any) -> Config:
+        """Return the configuration with defaults for what is not in the file."""
+        return replace(self, **{key: value for key, value in defaults.items() if key not in self.given})
+
+    def _in_section(self, at: str, section: Filled, **defaults: Any) -> Filled:
+        """Return a section with defaults for what is not in the file."""
+        changes = {key: each for key, each in defaults.items() if f"{at}.{key.removesuffix('_s')}" not in self.given}
+        return replace(section, **changes)
 
     def _exposed_secrets(self) -> Iterator[str]:
         if self.inline_secrets and self.file is not None and is_readable_by_all(self.file):
             yield _readable(self.file, f"holds {', '.join(self.inline_secrets)}, and")
-        for at, file in secret_files(self.receivers or Receivers()):
+        otlp = self.of(OtlpReceiver)
+        for at, file in secret_files(otlp) if otlp else ():
             if is_readable_by_all(file):
                 yield _readable(file, f"({dotted(at)})")
 
@@ -172,7 +194,9 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         raise _error(problems, source)
     root = _with_defaults(root or Node(place=Place(1, 1), value={}))
     unread = tuple(problems)
-    document = check(Document, root, directory=directory)
+    model, unusable = document_for(root)
+    problems += unusable
+    document = check(model, root, directory=directory)
     if isinstance(document, list):
         problems += document
     section = check(Dialects, root, at=("dialects",), directory=directory) if root.has("dialects") else Dialects()
@@ -182,20 +206,21 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     problems = list(_first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise _error(problems, source)
-    return Config(
+    config = Config(
         evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
         dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
-        receivers=document.receivers,
+        receivers=_listed(document, root, "receivers"),
         traces=document.traces,
         storage=document.storage,
-        exporters=document.exporters,
-        annotate=document.annotate,
+        exporters=_listed(document, root, "exporters"),
+        annotate=document.annotate or "child_span",
         tool_content=document.tool_content,
         telemetry=document.telemetry,
+        given=frozenset(_given(root)),
         source=source,
-        inline_secrets=tuple(_inline_secrets(root)),
         places=dict(_places(root.find(("receivers",)), ("receivers",))),
     )
+    return replace(config, inline_secrets=tuple(_inline_secrets(config, root)))
 
 
 def default() -> Config:
@@ -203,16 +228,25 @@ def default() -> Config:
     return loads("", "default configuration", Path())
 
 
-def _inline_secrets(root: Node) -> Iterator[str]:
-    for at in _SECRETS:
-        section = root.find(at).value if root.find(at[:-1]).has(at[-1]) else None
-        for name, node in section.items() if isinstance(section, dict) else ():
-            if node.written is None and node.value and _is_secret(at, name):
-                yield dotted((*at, name))
+def _inline_secrets(config: Config, root: Node) -> Iterator[str]:
+    for at in (*_secrets(config.receivers, ("receivers",)), *_secrets(config.exporters, ("exporters",))):
+        node = root.find(at)
+        # Of the settings of librdkafka only some are secret.
+        is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
+        if node.written is None and node.value and is_secret:
+            yield dotted(at)
 
 
-def _is_secret(at: KeyPath, name: str) -> bool:
-    return at == _HEADERS or any(word in name for word in ("password", "secret", ".pem"))
+def _secrets(value: Any, at: KeyPath) -> Iterator[KeyPath]:
+    """Yield where in settings secrets stand."""
+    if isinstance(value, Secret):
+        yield at
+    elif isinstance(value, Mapping):
+        for name, below in value.items():
+            yield from _secrets(below, (*at, name))
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from _secrets(getattr(value, each.name), (*at, each.name))
 
 
 def _places(node: Node, at: KeyPath) -> Iterator[tuple[KeyPath, Place]]:
@@ -225,9 +259,17 @@ def _readable(file: Path, what: str) -> str:
     return f"{file} {what} can be read by every user of this machine; take that from them with chmod o-r"
 
 
-def _filled(section: Filled, **defaults: object) -> Filled:
-    """Return the section with defaults in place of None."""
-    return section.model_copy(update={key: value for key, value in defaults.items() if getattr(section, key) is None})
+def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:
+    """Return the settings of the plug-ins that a section lists, in the order of the file."""
+    listed = root.find((section,)).value if root.has(section) else None
+    return {name: getattr(getattr(document, section), name) for name in listed} if isinstance(listed, dict) else {}
+
+
+def _given(root: Node) -> Iterator[str]:
+    for key, node in root.value.items() if isinstance(root.value, dict) else ():
+        yield key
+        below = node.value if isinstance(node.value, dict) else {}
+        yield from (f"{key}.{name}" for name, each in below.items() if each.value is not None)
 
 
 def _with_defaults(root: Node) -> Node:

@@ -10,6 +10,7 @@ import yaml
 
 from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._parameters import evaluator_type
+from spanscore.config._plugged import KINDS, sections_of
 from spanscore.config._section import Section
 from spanscore.config._words import example, words
 from spanscore.contracts import Parameters
@@ -47,7 +48,7 @@ class Description:
     doc: str
     """All of it."""
     parameters: tuple[Parameter, ...] = ()
-    """Of an evaluator: its own first, then those that evaluators share."""
+    """What can be configured; of an evaluator its own first, then those that evaluators share."""
     expectation: str | None = None
     """Of an evaluator: the parameter that `expected_from` fills in trace by trace."""
 
@@ -66,6 +67,8 @@ def describe(name: str, kind: Kind = "evaluators") -> Description:
         evaluator = evaluator_type(name)
         expectation = evaluator.expectation
         parameters = tuple(sorted(parameters_of(evaluator.parameters), key=lambda each: each.name in COMMON))
+    elif kind in KINDS.values():
+        parameters = parameters_of(sections_of(kind, name))
     return Description(
         kind=kind,
         name=name,

@@ -11,7 +11,8 @@ from spanscore.compare.globs import glob_matcher, value_matches
 from spanscore.config._check import check, without_values
 from spanscore.config._expectations import Resolve, from_attribute, from_dataset
 from spanscore.config._messages import shown
-from spanscore.config._parameters import EvaluatorType, evaluator_type, given
+from spanscore.config._models import given
+from spanscore.config._parameters import EvaluatorType, evaluator_type
 from spanscore.config._sections import EvaluatorKeys
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.contracts import Evaluator

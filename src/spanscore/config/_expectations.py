@@ -13,7 +13,8 @@ from spanscore.config._case import Case, case_of
 from spanscore.config._check import check
 from spanscore.config._dataset import Fault, rows
 from spanscore.config._json import parse_json
-from spanscore.config._parameters import EvaluatorType, given
+from spanscore.config._models import given
+from spanscore.config._parameters import EvaluatorType
 from spanscore.config._plain import plain
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.contracts import Evaluator

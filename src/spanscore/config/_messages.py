@@ -9,7 +9,7 @@ from typing import Final
 
 from spanscore.config._mistakes import Mistake
 from spanscore.config._tree import Node
-from spanscore.config._values import DURATION, SIZE, unit_hint
+from spanscore.settings import DURATION, SIZE, unit_hint
 from spanscore.wording.nearest import suggestion
 
 LONGEST_SHOWN: Final = 60

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from spanscore.config._tree import Node, Path
-from spanscore.config._values import DURATION, ENDPOINT, SIZE, URL
+from spanscore.settings import DURATION, ENDPOINT, SIZE, URL
 
 WANTS_TEXT: Final = {
     "not_a_duration": DURATION,

@@ -12,8 +12,9 @@ from typing import Final, get_args
 from spanscore.config._describe import COMMON, Description, Parameter, describe, parameters_of
 from spanscore.config._docstrings import docstring
 from spanscore.config._hints import below, sections_in
+from spanscore.config._plugged import whole_document
 from spanscore.config._section import Section
-from spanscore.config._sections import Document, EvaluatorKeys
+from spanscore.config._sections import EvaluatorKeys
 from spanscore.plugins import names
 
 _WIDTH: Final = 110
@@ -39,8 +40,9 @@ JSON, or plain text where a parameter is one. Every evaluator has the keys of th
 def reference() -> str:
     """Return the text of the reference configuration."""
     lines = [*_comment(_TOP), ""]
-    for key in parameters_of(Document):
-        lines += _evaluators(key) if key.name == "evaluators" else _key(Document, key, "", is_off=False)
+    document = whole_document()
+    for key in parameters_of(document):
+        lines += _evaluators(key) if key.name == "evaluators" else _key(document, key, "", is_off=False)
         lines.append("")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from spanscore.config._parameters import EvaluatorType, evaluator_type
-from spanscore.config._sections import Document
+from spanscore.config._plugged import whole_document
 from spanscore.plugins import names
 
 Schema: TypeAlias = dict[str, Any]
@@ -20,18 +20,19 @@ _ANNOTATIONS: Final = ("description", "default", "examples")
 
 
 def json_schema() -> Schema:
-    """Return the schema: all sections, and for each installed type of evaluator its parameters.
+    """Return the schema: all sections, and for each installed plug-in what it can be told.
 
     It accepts what `load` accepts, except where that takes more than the file itself: whether the numbers fit together,
     what environment variables hold, and what evaluators check themselves.
     """
     kinds = [evaluator_type(name) for name in names("evaluators")]
-    models: list[type[BaseModel]] = [Document, *(kind.entry for kind in kinds)]
+    whole = whole_document()
+    models: list[type[BaseModel]] = [whole, *(kind.entry for kind in kinds)]
     references, schema = models_json_schema([(model, "validation") for model in models], ref_template=_REFERENCE)
     definitions: Schema = schema["$defs"]
     for kind in kinds:
         _say_what_is_expected(definitions[_name(references[kind.entry, "validation"])], kind)
-    document = definitions.pop(_name(references[Document, "validation"]))
+    document = definitions.pop(_name(references[whole, "validation"]))
     document["properties"]["evaluators"]["additionalProperties"] = {
         "type": "object",
         "required": ["type"],

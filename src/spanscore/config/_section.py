@@ -1,16 +1,8 @@
 """What all sections of the configuration have in common: they are strict, immutable, and document their keys."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from annotated_types import MinLen
-from pydantic import BaseModel, ConfigDict, Field
-
-Text = Annotated[str, MinLen(1)]
-
-
-def written(text: str) -> Any:
-    """Return a default as the file would have it; it is read like any other value."""
-    return Field(default=text)
+from pydantic import BaseModel, ConfigDict
 
 
 def _nullable(schema: dict[str, Any]) -> None:

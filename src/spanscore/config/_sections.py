@@ -1,59 +1,34 @@
 """The sections of the configuration: every key, its type, its default and its documentation, written once.
 
 Reading, the JSON Schema and `config/reference.yaml` are made from these classes. Durations are kept as seconds, sizes
-as bytes. A key whose default depends on where spanscore runs is None here; `Config` fills it in.
+as bytes. `Config` fills in the keys whose default depends on where spanscore runs.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from spanscore.config._exporters import Exporters
-from spanscore.config._receivers import Receivers
-from spanscore.config._section import Section, Text, written
-from spanscore.config._values import Duration, FilePath, Size, TimeLimit
+from spanscore.collect.settings import TraceSettings
+from spanscore.config._section import Section
+from spanscore.config._values import ConfiguredFile, TimeLimit
+from spanscore.settings import ByPlace, Example, FilePath, Size, Text
 
 DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_trajectory"}}
 
 
-class Traces(Section):
-    """When a trace is complete, and what is held until then."""
-
-    root: Literal["parentless", "remote_parent", "agent"] | None = None
-    """Which span's end closes the trace: the one without a parent (default of the receivers), the local root, which
-    has a remote parent or none (default inside a process), or the outermost agent span."""
-    unit: Literal["trace", "agent"] = "trace"
-    """What is scored as one: the whole trace, or each agent run by itself, nested agents excluded."""
-    decision_delay: Annotated[Duration, Ge(0)] | None = None
-    """How long to wait after the root's end for late children: 2s for receivers, 0s inside a process. Each new span
-    restarts it, up to five times."""
-    trace_timeout: Annotated[Duration, Gt(0)] = written("30s")
-    """Close a trace without a root this long after its last span."""
-    max_trace_age: Annotated[Duration, Gt(0)] = written("15m")
-    """Close a trace this long after its first span, whatever comes."""
-    num_traces: Annotated[int, Ge(1)] = 50_000
-    """Open traces held; beyond, the oldest is closed and scored as incomplete."""
-    span_limit: Annotated[int, Ge(1)] = 10_000
-    """Close a trace with this many spans."""
-    max_trace_bytes: Annotated[Size, Gt(0)] = written("16MiB")
-    """Close a trace of this size."""
-    late_spans: Literal["rescore", "ignore"] = "rescore"
-    """What spans of a closed trace cause: a further score with the next revision number, or nothing."""
-    remember_traces: Annotated[int, Ge(1)] = 1_000_000
-    """Closed trace ids remembered, so that late and repeated spans are recognised."""
-
-
-class Storage(Section):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
     """What survives an end of the process."""
 
-    durability: Literal["none", "crash", "power"] | None = None
+    durability: Annotated[Literal["none", "crash", "power"], ByPlace()] = "crash"
     """What accepted spans survive: nothing (default inside a process), the death of the process (default of the
     receivers), or the loss of power too."""
-    directory: FilePath | None = Field(default=None, examples=["/var/lib/spanscore"])
+    directory: Annotated[FilePath | None, Example("/var/lib/spanscore")] = None
     """Where spans are kept until they are scored; the XDG state directory by default."""
-    max_size: Annotated[Size, Gt(0)] = written("1GiB")
+    max_size: Annotated[Size, Gt(0)] = 2**30
     """Refuse spans, with a request to retry, when this much is kept."""
 
 
@@ -91,7 +66,7 @@ class Dialects(Section):
 class ExpectedFrom(Section):
     """Where the expectation comes from, trace by trace: a row of a dataset, or an attribute of the trace itself."""
 
-    dataset: FilePath | None = Field(default=None, examples=["golden.jsonl"])
+    dataset: ConfiguredFile | None = Field(default=None, examples=["golden.jsonl"])
     """A .jsonl, .json, .csv, .yaml or .yml file with one row for each case."""
     key: Text | None = Field(default=None, examples=["test.case.id"])
     """With a dataset: the resource or root-span attribute that says which row to take. In the file it is the column of
@@ -137,11 +112,11 @@ class Telemetry(Section):
 class Document(Section):
     """The configuration of spanscore."""
 
-    receivers: Receivers | None = None
+    receivers: Any = Field(default_factory=dict)
     """Where spans come from. Standalone: OTLP on localhost when left out."""
-    traces: Traces = Field(default_factory=Traces)
+    traces: Any = Field(default_factory=TraceSettings)
     """When a trace is complete, and what is held until then."""
-    storage: Storage = Field(default_factory=Storage)
+    storage: Any = Field(default_factory=Storage)
     """What survives an end of the process."""
     evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(
         default_factory=DEFAULT_EVALUATORS.copy, json_schema_extra={"minProperties": 1}
@@ -149,7 +124,7 @@ class Document(Section):
     """What to score: a name of your own for each evaluator, which becomes gen_ai.evaluation.name."""
     dialects: Dialects = Field(default_factory=Dialects)
     """How tool calls are read from spans."""
-    exporters: Exporters | None = None
+    exporters: Any = Field(default_factory=dict)
     """Where scores go. Standalone: Prometheus on localhost and the console when left out."""
     annotate: Literal["child_span", "root_event", "none"] | None = None
     """How a score is put into its trace: as a short span below the root (default inside a process), as an event of

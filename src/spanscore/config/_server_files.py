@@ -6,39 +6,37 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from spanscore.config._receivers import Receivers, ServerTls
 from spanscore.config._tree import Path
 from spanscore.errors import ConfigError
+from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.tls import Tls
 
 _OTLP: Path = ("receivers", "otlp")
 
 
-def unusable_files(receivers: Receivers) -> Iterator[tuple[Path, str]]:
+def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
     """Yield the keys whose files cannot be used, and why."""
-    for at, tls in _tls_sections(receivers):
+    for at, tls in _tls_sections(otlp):
         unreadable = [(key, why) for key, file in _files(tls) if (why := _unreadable(file))]
         yield from (((*at, key), why) for key, why in unreadable)
-        if not unreadable and tls.cert_file is not None and tls.key_file is not None:
-            files = Tls(cert_file=tls.cert_file, key_file=tls.key_file, client_ca_file=tls.client_ca_file)
+        if not unreadable and tls.files is not None:
             try:
-                files.context()
+                tls.files.context()
             except ConfigError as error:
                 yield at, str(error)
-    for at, tokens in _token_files(receivers):
+    for at, tokens in _token_files(otlp):
         try:
             BearerTokens(tokens)
         except ConfigError as error:
             yield at, str(error)
 
 
-def secret_files(receivers: Receivers) -> Iterator[tuple[Path, FilePath]]:
+def secret_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
     """Yield the keys that name files which nobody else should read, and the files."""
-    for at, tls in _tls_sections(receivers):
+    for at, tls in _tls_sections(otlp):
         if tls.key_file is not None:
             yield (*at, "key_file"), tls.key_file
-    yield from _token_files(receivers)
+    yield from _token_files(otlp)
 
 
 def is_readable_by_all(file: FilePath) -> bool:
@@ -49,10 +47,8 @@ def is_readable_by_all(file: FilePath) -> bool:
         return False
 
 
-def _tls_sections(receivers: Receivers) -> Iterator[tuple[Path, ServerTls]]:
-    protocols = receivers.otlp.protocols if receivers.otlp is not None else None
-    for name in ("grpc", "http"):
-        server = getattr(protocols, name, None)
+def _tls_sections(otlp: OtlpReceiver) -> Iterator[tuple[Path, ServerTls]]:
+    for name, server in (("grpc", otlp.protocols.grpc), ("http", otlp.protocols.http)):
         if server is not None and server.tls is not None:
             yield (*_OTLP, "protocols", name, "tls"), server.tls
 
@@ -64,9 +60,9 @@ def _files(tls: ServerTls) -> Iterator[tuple[str, FilePath]]:
             yield key, file
 
 
-def _token_files(receivers: Receivers) -> Iterator[tuple[Path, FilePath]]:
-    if receivers.otlp is not None and receivers.otlp.auth is not None:
-        yield (*_OTLP, "auth", "bearer_token_file"), receivers.otlp.auth.bearer_token_file
+def _token_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
+    if otlp.auth is not None:
+        yield (*_OTLP, "auth", "bearer_token_file"), otlp.auth.bearer_token_file
 
 
 def _unreadable(file: FilePath) -> str:

@@ -6,8 +6,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TextIO
 
+from spanscore.contracts import Host
 from spanscore.emitters._lines import Lines
 from spanscore.model import Report
 from spanscore.sending.outbox import Outbox
@@ -16,8 +18,15 @@ if TYPE_CHECKING:
     from spanscore.emitters._live_table import LiveTable
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleExporter:
+    """Prints one line for each trajectory."""
+
+
 class Console:
-    """Shows scores as they come: a live table on a terminal of our own, otherwise a line for each trajectory.
+    """The terminal.
+
+    Shows scores as they come: a live table on a terminal of our own, otherwise a line for each trajectory.
 
     A terminal that is stopped, or a reader that does not read, holds nothing up: lines wait in a queue, and those
     that do not fit are left out and counted.
@@ -28,11 +37,18 @@ class Console:
         owns_terminal: nobody else writes there: a table that is drawn again and again has to know of all that is.
     """
 
+    Settings: ClassVar = ConsoleExporter
+
     def __init__(
         self, out: TextIO | None = None, clock: Callable[[], float] = time.time, *, owns_terminal: bool = True
     ) -> None:
         stream = sys.stdout if out is None else out
         self._view: Final = _view(stream, clock) if owns_terminal else Lines(stream, clock)
+
+    @classmethod
+    def configured(cls, settings: ConsoleExporter, host: Host) -> Self:  # noqa: ARG003 - nothing can be set
+        """Return what prints to standard output."""
+        return cls(owns_terminal=host.owns_terminal)
 
     @property
     def outbox(self) -> Outbox | None:

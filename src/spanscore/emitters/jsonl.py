@@ -7,11 +7,15 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
+from spanscore.contracts import Host
+from spanscore.errors import OutputError
 from spanscore.model import Report
 from spanscore.reports.serialization import report_line, report_object
+from spanscore.settings import Example, FilePath
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _LOOKED_BACK: Final = 16 * 2**20
@@ -20,8 +24,18 @@ _OWNER_ONLY: Final = 0o600  # tool arguments and results are in the lines
 _Line: TypeAlias = tuple[Any, Any, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonlExporter:
+    """Appends one JSON object for each trajectory to a file, with the arguments and results of its tool calls."""
+
+    path: Annotated[FilePath, Example("scores.jsonl")]
+    """The file."""
+
+
 class Jsonl:
-    """Appends a line of JSON for each trajectory to a file, in the form of `spanscore score --format json`.
+    """A JSON Lines file.
+
+    Appends a line of JSON for each trajectory to a file, in the form of `spanscore score --format json`.
 
     The attributes of the run, which may hold all that a user said, are in it only with `tool_content: true`.
 
@@ -35,12 +49,23 @@ class Jsonl:
         OSError: the file cannot be opened.
     """
 
+    Settings: ClassVar = JsonlExporter
+
     def __init__(self, path: Path) -> None:
         self._path: Final = path
         self._written: set[_Line] | None = None
         self._repeated: set[bytes] = set()
         self._torn = _ends_torn(path)
         self._file = self._open()
+
+    @classmethod
+    def configured(cls, settings: JsonlExporter, host: Host) -> Self:  # noqa: ARG003 - a file is a file everywhere
+        """Open the file."""
+        try:
+            return cls(settings.path)
+        except OSError as error:
+            message = f"path: cannot write to {settings.path}: {(error.strerror or str(error)).lower()}"
+            raise OutputError(message) from error
 
     def emit(self, report: Report) -> None:
         """Write a line.

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
 
+from spanscore.contracts import Host
+from spanscore.errors import OutputError
 from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
 from spanscore.sending.in_time import within
+from spanscore.settings import Endpoint, ListenAddress
+
+_ENDPOINT: Final = Endpoint("localhost", 9464)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusExporter:
+    """Serves score metrics, own metrics and health to be scraped."""
+
+    endpoint: ListenAddress = _ENDPOINT
+    """host:port of /metrics, /livez and /readyz."""
 
 
 class Prometheus:
-    """Adds scores up for Prometheus, with exemplars that lead to the scored trace.
+    """A page for Prometheus.
+
+    Adds scores up for Prometheus, with exemplars that lead to the scored trace.
 
     Args:
         exposition: the metrics page.
         server: serves the page, where nothing else does; closed with the emitter.
     """
 
+    Settings: ClassVar = PrometheusExporter
+
     def __init__(self, exposition: Exposition, server: MetricsServer | None = None) -> None:
-        self._exposition: Final = exposition
+        self.sink: Final = exposition
+        """The page, on which further measurements can go."""
         self._server: Final = server
+
+    @classmethod
+    def configured(cls, settings: PrometheusExporter, host: Host) -> Self:
+        """Return one that serves its page, unless the program does."""
+        exposition, (name, port) = Exposition(), settings.endpoint
+        try:
+            return cls(exposition, exposition.serve_in_thread(name, port) if host.listens else None)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            message = f"endpoint: cannot listen on {name}:{port}: {reason}"
+            raise OutputError(message) from error
 
     at_most_once: Final = True
     """What was counted before a crash is not counted again after it."""
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self._exposition.record_all(measurements(report), Origin.of(report.trajectory))
+        self.sink.record_all(measurements(report), Origin.of(report.trajectory))
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Do nothing: the page always shows what was emitted."""

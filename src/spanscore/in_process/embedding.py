@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Final
 from spanscore import config as configuration
 from spanscore import wiring
 from spanscore.collect.table import TraceTable
-from spanscore.config import Config, Endpoint
-from spanscore.contracts import Emitter
-from spanscore.emitters.log_events import LogEvents
-from spanscore.emitters.otel_metrics import OtelMetrics
-from spanscore.emitters.prometheus import Prometheus
-from spanscore.emitters.span_events import SpanEvents
+from spanscore.config import Config
+from spanscore.contracts import Emitter, Host
+from spanscore.emitters.otlp import OtlpExporter
+from spanscore.emitters.otlp.log_events import LogEvents
 from spanscore.engine import Engine, Owner
+from spanscore.errors import OutputError
 from spanscore.in_process.not_started import NotStarted
+from spanscore.in_process.otel_metrics import OtelMetrics
+from spanscore.in_process.span_events import SpanEvents
 from spanscore.instruments.own import EXPORT_FAILURES
-from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.series import Values
 from spanscore.metrics.telemetry import Telemetry
-from spanscore.outputs import OutputError, outputs
+from spanscore.outputs import outputs
 from spanscore.sdk import providers as host_providers
 from spanscore.sending.handover import Handover
 
@@ -61,13 +61,14 @@ def for_process(config: Config, *, root_takes_events: bool, delays: bool = True)
         root_takes_events: the front door passes the root span on and can put events on it.
         delays: whether the front door can wait after a root's end.
     """
-    if config.receivers is not None and (config.receivers.otlp or config.receivers.kafka):
+    if config.receivers:
         _LOGGER.warning("spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to")
-    annotate = config.annotate or ("root_event" if root_takes_events else "child_span")
-    if annotate == "root_event" and not root_takes_events:
-        annotate = "child_span"  # a span that has ended takes no events
-    config = replace(config, annotate=annotate).for_process()
-    return config if delays else replace(config, traces=config.traces.model_copy(update={"decision_delay": 0.0}))
+    whole = config.for_process()
+    if root_takes_events and "annotate" not in config.given:
+        whole = replace(whole, annotate="root_event")
+    if whole.annotate == "root_event" and not root_takes_events:
+        whole = replace(whole, annotate="child_span")  # a span that has ended takes no events
+    return whole if delays else replace(whole, traces=replace(whole.traces, decision_delay_s=0.0))
 
 
 def process_engine(
@@ -92,19 +93,11 @@ def process_engine(
         catch_up: scores what is waiting, within so many seconds: called from another thread before the application's
             meter provider collects for the last time.
     """
-    out = outputs(config, owns_terminal=False, instead=_not_started)
+    out = outputs(config, Host(owns_terminal=False, listens=not is_fork), _not_started)
     emitters: dict[str, Emitter] = dict(out.emitters)
     sinks = list(out.sinks)
-    exporters = config.exporters
-    if exporters is not None and exporters.prometheus is not None and out.exposition is not None and not is_fork:
-        try:
-            server = _server(out.exposition, exporters.prometheus.endpoint)
-        except OutputError as error:
-            emitters["prometheus"] = _not_started("prometheus", error)
-        else:
-            emitters["prometheus"] = Prometheus(out.exposition, server)
     handover = Handover(lambda: _is_seen_without(config, tracer_provider))
-    if exporters is None or exporters.otlp is None:
+    if config.of(OtlpExporter) is None:
         metrics = OtelMetrics(Meter(catch_up=catch_up), handover)
         sinks.append(metrics.meter)
         emitters.update(metrics=metrics, logs=LogEvents(handover=handover), handover=handover)
@@ -113,7 +106,7 @@ def process_engine(
     telemetry = Telemetry(sinks)
     # On a thread of our own no interrupt is the user's.
     pipeline = wiring.pipeline(config) if owner is None else wiring.pipeline(config, passed_on=())
-    table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
+    table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
     engine = Engine(table, pipeline, emitters, time.monotonic, replace(owner or Owner(), measure=telemetry.measure))
     telemetry.watch(engine)
     for emitter in emitters.values():
@@ -133,17 +126,7 @@ def _not_started(name: str, error: OutputError) -> NotStarted:
 
 def _is_seen_without(config: Config, tracer_provider: TracerProvider | None) -> bool:
     """Return whether scores go somewhere without the application's meter and logger providers."""
-    exporters = config.exporters
-    if exporters is not None and any((exporters.otlp, exporters.prometheus, exporters.jsonl, exporters.console)):
+    if config.exporters:
         return True
     annotated = config.annotate == "child_span" and host_providers.takes_spans(tracer_provider)
     return annotated or config.annotate == "root_event"
-
-
-def _server(exposition: Exposition, endpoint: Endpoint) -> MetricsServer:
-    try:
-        return exposition.serve_in_thread(endpoint.host, endpoint.port)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        message = f"exporters.prometheus.endpoint: cannot listen on {endpoint.host}:{endpoint.port}: {reason}"
-        raise OutputError(message) from error

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from spanscore.emitters.span_events import annotated
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook, Standby
 from spanscore.in_process.forks import in_forked_child
+from spanscore.in_process.span_events import annotated
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Self
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from spanscore.emitters.span_events import annotated
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.held_roots import HeldRoots
 from spanscore.in_process.runtime import Runtime
+from spanscore.in_process.span_events import annotated
 from spanscore.model import Report
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.spans import is_local_root, is_of_an_export

@@ -7,7 +7,7 @@ from typing import Final
 
 from spanscore.intake.admission import Admission, Held, Unavailable
 from spanscore.intake.inflate import TooLarge
-from spanscore.intake.intake import Answer, Intake, NoRoom, OtherSignal
+from spanscore.intake.intake import Answer, Intake, NoRoom, NoValidSpan, OtherSignal
 from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
@@ -67,3 +67,10 @@ class Door:
         if isinstance(why, Wrong):
             self.admission.requests.refused[why.value] += 1
         self.admission.refusal_log.refused(self._name, why)
+
+
+def what_is_wrong(error: MalformedRequest | TooLarge) -> Wrong:
+    """Return what a request is counted as that can never be taken."""
+    if isinstance(error, TooLarge):
+        return Wrong.TOO_LARGE
+    return Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED

@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from spanscore.errors import ConfigError
-from spanscore.kafka.records import Changes, Commit, KafkaSettings, PoisonRecord, Progress, Record
+from spanscore.kafka.records import Changes, Commit, PoisonRecord, Progress, Record
+from spanscore.kafka.settings import KafkaReceiver
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
@@ -41,7 +42,7 @@ class GroupMember:
         ConfigError: the library is missing, or refuses the settings.
     """
 
-    def __init__(self, settings: KafkaSettings, changes: Changes) -> None:
+    def __init__(self, settings: KafkaReceiver, changes: Changes) -> None:
         self.commit_failures: Final[Counter[str]] = Counter()
         """By the name of the error."""
         self._settings: Final = settings

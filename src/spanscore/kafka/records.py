@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -54,16 +53,3 @@ class Changes(Protocol):
     def lost(self, partitions: Sequence[int]) -> None:
         """Learn of partitions that may be somebody else's already."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSettings:
-    """Which records to read."""
-
-    brokers: tuple[str, ...]
-    topic: str
-    group_id: str
-    dead_letter_topic: str | None = None
-    """Where to put records aside that cannot be used."""
-    client: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Settings of the library, such as those of TLS and SASL."""

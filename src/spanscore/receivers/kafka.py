@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from spanscore.kafka.client import GroupMember
-from spanscore.kafka.records import Commit, KafkaSettings, PoisonRecord, Record
+from spanscore.kafka.records import Commit, PoisonRecord, Record
+from spanscore.kafka.settings import KafkaReceiver
 
 OK: Final = "ok"
 
@@ -85,7 +86,9 @@ class KafkaCounts:
 
 
 class Kafka:
-    """Reads a topic as a member of a consumer group, and commits what is finished with.
+    """A Kafka topic; needs the extra: pip install "spanscore[kafka]".
+
+    Reads as a member of a consumer group, and commits what is finished with.
 
     A thread of its own asks Kafka and hands the records to the event loop that made it, and waits until they are taken:
     while they are not, nothing more is read. Partitions come and go on that thread, too. What is read is committed only
@@ -99,7 +102,9 @@ class Kafka:
         ConfigError: the Kafka library is missing, or refuses the settings.
     """
 
-    def __init__(self, settings: KafkaSettings, owner: Owner) -> None:
+    Settings: ClassVar = KafkaReceiver
+
+    def __init__(self, settings: KafkaReceiver, owner: Owner) -> None:
         self.counts: Final = KafkaCounts()
         self._owner: Final = owner
         self._loop: Final = asyncio.get_running_loop()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from spanscore.config import Config
@@ -22,8 +23,9 @@ def restart_keys(running: Config, new: Config) -> list[str]:
 
 
 def _plain(section: Any) -> Any:
-    # Warned is of what is not kept as it was written, such as durations.
-    return None if section is None else section.model_dump(warnings=False)
+    if isinstance(section, Mapping):
+        return {name: _plain(each) for name, each in section.items()}
+    return {name.removesuffix("_s"): value for name, value in asdict(section).items()}  # as they are written
 
 
 def _changed(running: Any, new: Any, path: str) -> Iterator[str]:

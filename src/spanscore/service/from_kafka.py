@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from spanscore.config import Config
 from spanscore.instruments.own import (
     KAFKA_COMMIT_FAILURES,
     KAFKA_LAG,
@@ -16,7 +15,7 @@ from spanscore.instruments.own import (
     KAFKA_UNCOMMITTED,
 )
 from spanscore.intake.intake import Behind, Intake
-from spanscore.kafka.records import KafkaSettings
+from spanscore.kafka.settings import KafkaReceiver
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.kafka import Kafka
@@ -27,14 +26,14 @@ _ENCODINGS: Final = {"otlp_proto": Encoding.PROTOBUF, "otlp_json": Encoding.JSON
 
 
 def kafka_receiver(
-    config: Config, live: LiveEngine, intake: Callable[[Behind], Intake], telemetry: Telemetry
-) -> Kafka | None:
-    """Return what reads the topic that a configuration names, and counts; None where it names none.
+    settings: KafkaReceiver, live: LiveEngine, intake: Callable[[Behind], Intake], telemetry: Telemetry
+) -> Kafka:
+    """Return what reads a topic, and counts.
 
     To be called in the event loop that serves.
 
     Args:
-        config: what `Config.for_serve` completed.
+        settings: which records to read.
         live: what spans go to.
         intake: makes what decodes records and hands on their spans.
         telemetry: shows what became of the records.
@@ -42,17 +41,7 @@ def kafka_receiver(
     Raises:
         ConfigError: the Kafka library is missing, or refuses the settings.
     """
-    section = config.receivers.kafka if config.receivers is not None else None
-    if section is None:
-        return None
-    partitions = KafkaPartitions(live, intake, _ENCODINGS[section.encoding])
-    settings = KafkaSettings(
-        brokers=section.brokers,
-        topic=section.topic,
-        group_id=section.group_id,
-        dead_letter_topic=section.dead_letter_topic,
-        client={name: secret.reveal() for name, secret in section.settings.items()},
-    )
+    partitions = KafkaPartitions(live, intake, _ENCODINGS[settings.encoding])
     kafka = Kafka(settings, partitions)
     counts, wrong_keys = kafka.counts, partitions.wrong_keys
     telemetry.observe(KAFKA_RECORDS, lambda: {(): counts.records})

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol
 
 from spanscore.config import Config, Endpoint
+from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Intake
-from spanscore.receivers.otlp_grpc import OtlpGrpc
-from spanscore.receivers.otlp_http import HttpSettings, OtlpHttp
+from spanscore.receivers.otlp import OtlpReceiver
+from spanscore.receivers.otlp.over_grpc import OtlpGrpc
+from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
+from spanscore.service.plugged_receivers import plugged_receivers
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.listening import Address, resolved
 from spanscore.sockets.tls import Tls
@@ -42,17 +44,6 @@ class Front:
     metrics: Page | None
     """The metrics page, where one is served."""
     readiness: Readiness
-
-
-class _TlsSection(Protocol):
-    @property
-    def cert_file(self) -> Path | None: ...
-
-    @property
-    def key_file(self) -> Path | None: ...
-
-    @property
-    def client_ca_file(self) -> Path | None: ...
 
 
 class _Server(Protocol):
@@ -85,7 +76,8 @@ class Listeners:
         insecure: whether others than this machine may send without TLS and authentication.
 
     Raises:
-        ConfigError: the bearer tokens cannot be used, or others could send without TLS and authentication.
+        ConfigError: the bearer tokens cannot be used, others could send without TLS and authentication, or a receiver
+            cannot be built.
         ListenError: an address is not one of this machine.
     """
 
@@ -93,6 +85,8 @@ class Listeners:
         self.addresses: Final[dict[str, list[Address]]] = {}
         """What is listened on, by configuration key."""
         self._receivers = list(_receivers(config, front, insecure=insecure))
+        for key, receiver in plugged_receivers(config, front.intake, front.admission):
+            self._receivers.append(_Listener(key, receiver, list))
         self._pages = list(_pages(config, front))
 
     async def start(self) -> None:
@@ -106,7 +100,8 @@ class Listeners:
         async with AsyncExitStack() as stack:
             for listener in listeners:
                 stack.push_async_callback(listener.server.stop, 0)
-                self.addresses[listener.key] = listener.listen()
+                if bound := listener.listen():
+                    self.addresses[listener.key] = bound
             for listener in listeners:
                 await listener.server.start()
             stack.pop_all()
@@ -133,29 +128,30 @@ class Listeners:
 
 def largest_request(config: Config) -> int:
     """Return how many bytes the largest request may have that is taken on any listener."""
-    sizes = config.receivers.largest_requests() if config.receivers is not None else ()
+    otlp = config.of(OtlpReceiver)
+    sizes = otlp.largest_requests() if otlp is not None else ()
     return max((size for _, size in sizes), default=0)
 
 
 def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Listener]:
-    otlp = config.receivers.otlp if config.receivers is not None else None
+    otlp = config.of(OtlpReceiver)
     if otlp is None:
         return
     tokens = BearerTokens(otlp.auth.bearer_token_file) if otlp.auth is not None else None
     over_grpc, over_http = otlp.protocols.grpc, otlp.protocols.http
     if over_grpc is not None:
-        addresses, tls = _addresses(over_grpc.endpoint, GRPC), _tls(over_grpc.tls)
+        addresses, tls = _addresses(over_grpc.endpoint, GRPC), over_grpc.tls.files if over_grpc.tls else None
         _check_exposure(addresses, GRPC, tls, tokens, insecure=insecure)
         size = over_grpc.max_recv_msg_size_mib * _MIB
         grpc = OtlpGrpc(front.intake, front.admission, max_request_size=size, tokens=tokens)
         yield _Listener(GRPC, grpc, partial(grpc.listen, addresses, GRPC, tls))
     if over_http is not None:
-        addresses, tls = _addresses(over_http.endpoint, HTTP), _tls(over_http.tls)
+        addresses, tls = _addresses(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
         _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
         settings = HttpSettings(
             max_request_size=over_http.max_request_body_size,
             traces_path=over_http.traces_url_path,
-            allowed_origins=frozenset(over_http.cors.allowed_origins if over_http.cors is not None else ()),
+            allowed_origins=frozenset(over_http.cors.allowed_origins),
             names=[endpoint.host for endpoint in _listed(over_http.endpoint)],
         )
         http = OtlpHttp(front.intake, front.admission, settings, tokens)
@@ -163,7 +159,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
 
 
 def _pages(config: Config, front: Front) -> Iterator[_Listener]:
-    prometheus = config.exporters.prometheus if config.exporters is not None else None
+    prometheus = config.of(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
         addresses = _addresses(prometheus.endpoint, PAGES)
         exposed = [str(address) for address in addresses if not address.is_loopback]
@@ -180,12 +176,6 @@ def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Addre
 
 def _listed(endpoints: Endpoint | Sequence[Endpoint]) -> Sequence[Endpoint]:
     return [endpoints] if isinstance(endpoints, Endpoint) else endpoints
-
-
-def _tls(section: _TlsSection | None) -> Tls | None:
-    if section is None or section.cert_file is None or section.key_file is None:
-        return None
-    return Tls(cert_file=section.cert_file, key_file=section.key_file, client_ca_file=section.client_ca_file)
 
 
 def _check_exposure(

@@ -15,14 +15,16 @@ from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.contracts import Emitter
-from spanscore.emitters.forward import Forward
+from spanscore.emitters.otlp import OtlpExporter
+from spanscore.emitters.otlp.forward import Forward
 from spanscore.engine import Engine, Owner
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Behind, Intake
 from spanscore.intake.requests import Busy
+from spanscore.kafka.settings import KafkaReceiver
 from spanscore.metrics.telemetry import Telemetry
-from spanscore.outputs import forward, outputs
+from spanscore.outputs import outputs, serving
 from spanscore.sending.in_time import in_time
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
@@ -74,15 +76,13 @@ class Service:
         open_directory: Callable[[Path], Directory] = Directory,
     ) -> None:
         pipeline = wiring.pipeline(config)
-        out = outputs(config)
-        onward = self._onward = forward(config)
+        out = outputs(config, serving(config))
+        onward = self._onward = out.onward
         self._config = config
         self._insecure = insecure
-        table = TraceTable(wiring.trace_settings(config), wiring.root_condition(config, pipeline.reader))
+        table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         telemetry = Telemetry(out.sinks)
         sending = {**out.emitters, **(emitters or {})}
-        if onward is not None:
-            sending["forward"] = onward
         self._live = LiveEngine(
             lambda listener: Engine(
                 table, pipeline, sending, time.monotonic, Owner(listener=listener, measure=telemetry.measure)
@@ -94,11 +94,10 @@ class Service:
         self._metrics = None if out.exposition is None else out.exposition.page
         self._durability: Durability | None = None
         # Kafka itself keeps what comes from there.
-        if config.storage.durability != "none" and config.receivers is not None and config.receivers.otlp is not None:
+        if config.storage.durability != "none" and config.receivers.keys() - {"kafka"}:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             watch_storage(telemetry, lambda: durability.storage)
-        otlp = config.exporters.otlp if config.exporters is not None else None
-        spans_onward = onward if otlp is not None and "traces" in otlp.signals else None
+        spans_onward = onward if config.sends_spans else None
         wanted, refused = wiring.wanted(config), self.engine.tallies.refused
         self._intakes: list[Intake] = []
 
@@ -109,7 +108,8 @@ class Service:
 
         take = self._live.take if self._durability is None else self._durability.take
         self._intake = new_intake(Behind(take=take, has_room=self._live.has_room, keep=self._durability))
-        self._kafka = kafka_receiver(config, self._live, new_intake, telemetry)
+        kafka = config.of(KafkaReceiver)
+        self._kafka = None if kafka is None else kafka_receiver(kafka, self._live, new_intake, telemetry)
         count_requests(telemetry, self._admission.requests)
         self._health = Health(self._states())
         self._listeners: Listeners | None = None
@@ -249,8 +249,8 @@ class Service:
 
     def _check_target(self, listening: Iterable[Sequence[Address]]) -> None:
         """Raise ConfigError where what is sent on would come back."""
-        otlp = self._config.exporters.otlp if self._config.exporters is not None else None
-        target = urlsplit(otlp.endpoint) if otlp is not None else None
+        otlp = self._config.of(OtlpExporter)
+        target = urlsplit(otlp.url) if otlp is not None else None
         if target is None or target.hostname is None or target.port is None:
             return
         try:

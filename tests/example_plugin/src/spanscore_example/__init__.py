@@ -1,1 +1,1 @@
-"""A plug-in for spanscore: one evaluator and one dialect."""
+"""A plug-in for spanscore: an evaluator, a dialect, an emitter and a receiver."""

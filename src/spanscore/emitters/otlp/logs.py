@@ -8,8 +8,8 @@ from typing import Final
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from spanscore.emitters._encoded_values import any_value, own_envelope, pair
-from spanscore.emitters.log_events import sentence, severity
+from spanscore.emitters.otlp._encoded_values import any_value, own_envelope, pair
+from spanscore.emitters.otlp.log_events import sentence, severity
 from spanscore.model import Evaluation, Report
 from spanscore.reports.evaluation_event import NAME, event_attributes
 from spanscore.sending.backlog import EXPORT_FAILED, Outgoing, QueueLimits

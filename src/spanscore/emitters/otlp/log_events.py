@@ -8,12 +8,12 @@ from typing import Any, Final, assert_never
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider
 
-from spanscore.emitters._event import attributes
-from spanscore.emitters._scored_span import scored_context
 from spanscore.model import Failed, Outcome, Report, Score, Skipped
 from spanscore.reports.evaluation_event import NAME
 from spanscore.sdk import providers as host_providers
+from spanscore.sdk.evaluation_event import attributes
 from spanscore.sdk.identity import SCOPE, scope_version
+from spanscore.sdk.scored_span import scored_context
 from spanscore.sending.handover import Handover
 
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from opentelemetry.sdk.environment_variables import OTEL_METRIC_EXPORT_INTERVAL
 
-from spanscore.emitters._encoded_metrics import EncodedMetrics
-from spanscore.emitters._encoded_values import own_envelope
+from spanscore.emitters.otlp._encoded_metrics import EncodedMetrics
+from spanscore.emitters.otlp._encoded_values import own_envelope
 from spanscore.metrics.accumulation import Accumulation, Origin
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
@@ -40,9 +40,9 @@ class OtlpMetrics:
     """
 
     def __init__(self, client: Client) -> None:
-        self.sums: Final = Accumulation()
+        self.sink: Final = Accumulation()
         """Where further measurements can go along."""
-        self._encoded: Final = EncodedMetrics(self.sums, time.time_ns())
+        self._encoded: Final = EncodedMetrics(self.sink, time.time_ns())
         self._envelope: Final = own_envelope()
         self._interval_s: Final = _interval_s()
         self._due = math.inf
@@ -58,7 +58,7 @@ class OtlpMetrics:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self.sums.record_all(measurements(report), Origin.of(report.trajectory))
+        self.sink.record_all(measurements(report), Origin.of(report.trajectory))
 
     def flush(self, timeout_s: float) -> bool:
         """Send the sums now."""

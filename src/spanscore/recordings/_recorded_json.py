@@ -11,7 +11,7 @@ from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.strict_json import parse
-from spanscore.receivers._recorded import READ_ERRORS, Content, Document, unreadable
+from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
@@ -12,13 +11,13 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from spanscore.intake.admission import Admission, Held, Unavailable
-from spanscore.intake.door import Door
+from spanscore.intake.door import Door, what_is_wrong
 from spanscore.intake.inflate import TooLarge
-from spanscore.intake.intake import Intake, NoValidSpan, OtherSignal
+from spanscore.intake.intake import Intake, OtherSignal
 from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers import _responses as responses
+from spanscore.receivers.otlp import _responses as responses
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.grpc_tls import credentials
 from spanscore.sockets.listening import Address, why_no_connection, why_not
@@ -56,8 +55,6 @@ _OPTIONS: Final = (
 
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-
-_log = logging.getLogger(__name__)
 
 
 class OtlpGrpc:
@@ -223,7 +220,7 @@ class _Services(grpc.GenericRpcHandler):
                     answer = await self._door.hand_in(held, signal, body, Encoding.PROTOBUF)
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
-                self._door.refused(Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED)
+                self._door.refused(what_is_wrong(error))
                 status = (grpc.StatusCode.INVALID_ARGUMENT, str(error))
                 details = {_DETAILS: responses.status(responses.INVALID_ARGUMENT, str(error), violation=str(error))}
             except Unavailable as error:
@@ -235,7 +232,7 @@ class _Services(grpc.GenericRpcHandler):
                     _RETRY_INFO: responses.retry_info(delay_s),
                 }
             except TooLarge as error:
-                self._door.refused(Wrong.TOO_LARGE)
+                self._door.refused(what_is_wrong(error))
                 status = (grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
                 details = {}  # without RetryInfo it is not sent again
             except TimeoutError:

@@ -7,7 +7,7 @@ from typing import Final
 
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
-from spanscore.receivers._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
+from spanscore.recordings._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
 
 _WHOLE_FILE: Final = 0
 _TRACE_ID_LENGTH: Final = 16

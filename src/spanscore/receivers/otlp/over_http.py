@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +10,13 @@ from typing import Final
 from aiohttp import HttpVersion11, web
 
 from spanscore.intake.admission import Admission, Held, Unavailable
-from spanscore.intake.door import Door
+from spanscore.intake.door import Door, what_is_wrong
 from spanscore.intake.inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
-from spanscore.intake.intake import Intake, NoValidSpan, OtherSignal
+from spanscore.intake.intake import Intake, OtherSignal
 from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers import _responses as responses
+from spanscore.receivers.otlp import _responses as responses
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
@@ -54,8 +53,6 @@ _UNSUPPORTED: Final = 415
 _EXPECTATION_FAILED: Final = 417
 _MISDIRECTED: Final = 421
 _UNAVAILABLE: Final = 503
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +161,7 @@ class OtlpHttp:
                     body = await self._body(request, held)
                 answer = await self._door.hand_in(held, signal, body, encoding)
         except MalformedRequest as error:
-            wrong = Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED
-            raise _Refused.malformed(str(error), wrong) from error
+            raise _Refused.malformed(str(error), what_is_wrong(error)) from error
         except TooLarge as error:
             raise _Refused.too_large(str(error)) from error
         except Unavailable as unavailable:

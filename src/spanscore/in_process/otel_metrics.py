@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.emitters._scored_span import scored_context
 from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
+from spanscore.sdk.scored_span import scored_context
 from spanscore.sending.handover import Handover
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 from spanscore.collect.held_trace import MOST_DELAYS
-from spanscore.collect.settings import TraceSettings
-from spanscore.emitters._child_span import child_span_request
-from spanscore.emitters._encoded_events import encoded_scores
-from spanscore.emitters._held_roots import HeldRoots, HoldLimits
+from spanscore.contracts import PassingOn
+from spanscore.emitters.otlp._child_span import child_span_request
+from spanscore.emitters.otlp._encoded_events import encoded_scores
+from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.otlp.raw_requests import Roots, RootSpan, split
 from spanscore.reports.evaluation_event import event_time_ns
@@ -57,10 +57,10 @@ class ForwardSettings:
     retries: Retries = field(default_factory=Retries)
 
     @classmethod
-    def for_traces(cls, settings: TraceSettings, roots: Roots, *, child_spans: bool = False) -> Self:
-        """Return the settings for traces that are closed as these settings say."""
-        delay_s = max(settings.decision_delay_s, settings.revision_delay_s)
-        return cls(roots=roots, child_spans=child_spans, hold=HoldLimits(hold_s=MOST_DELAYS * delay_s + _SLACK_S))
+    def for_host(cls, passing: PassingOn) -> Self:
+        """Return the settings of a program that passes on."""
+        hold = HoldLimits(hold_s=MOST_DELAYS * passing.delay_s + _SLACK_S)
+        return cls(roots=passing.held_roots, child_spans=passing.child_spans, hold=hold)
 
 
 class Forward:

@@ -19,9 +19,9 @@ from typing import BinaryIO, Final, NamedTuple
 from spanscore.errors import InputError
 from spanscore.model import Span
 from spanscore.otlp.findings import Caveat, MalformedRequest, Refusal
-from spanscore.receivers._recorded import Document, Format, detect, open_file, opened
-from spanscore.receivers._recorded_json import json_documents, json_mentions
-from spanscore.receivers._recorded_protobuf import protobuf_documents, protobuf_mentions
+from spanscore.recordings._recorded import Document, Format, detect, open_file, opened
+from spanscore.recordings._recorded_json import json_documents, json_mentions
+from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
 from spanscore.wording.plural import plural
 
 STDIN: Final = "-"

@@ -1,11 +1,12 @@
-"""The evaluated span as the parent of what tells its scores."""
+"""The evaluated span as the parent of what tells its scores, and what the span of its scores is called."""
 
 from __future__ import annotations
 
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from spanscore.model import Trajectory
+from spanscore.model import Report, Trajectory
+from spanscore.wording.printable import printable
 
 
 def scored_context(trajectory: Trajectory, *, is_remote: bool = True) -> Context:
@@ -20,3 +21,9 @@ def scored_context(trajectory: Trajectory, *, is_remote: bool = True) -> Context
         trace_flags=TraceFlags(TraceFlags.SAMPLED),
     )
     return set_span_in_context(NonRecordingSpan(span_context), Context()) if span_context.is_valid else Context()
+
+
+def child_span_name(report: Report) -> str:
+    """Return what the span below the evaluated one is called."""
+    subject = report.trajectory.agent or report.trajectory.service
+    return f"evaluate {printable(subject)}" if subject else "evaluate"

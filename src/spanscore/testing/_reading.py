@@ -1,10 +1,4 @@
-"""Checks for authors of plug-ins: does an evaluator or a dialect keep its contract?
-
-Call them from a test; they raise AssertionError with what is wrong and on which input.
-
-    def test_contract():
-        check_evaluator(MyEvaluator(limit=3))
-"""
+"""Checks of what is pure: evaluators and dialects."""
 
 from __future__ import annotations
 
@@ -51,17 +45,17 @@ def check_evaluator(evaluator: Evaluator, trajectories: Iterable[Trajectory] | N
     """
     _check_shape(evaluator)
     for trajectory in (*sample_trajectories(), *(trajectories or ())):
-        where = f"{type(evaluator).__name__}.evaluate({_summary(trajectory)})"
+        where = f"{type(evaluator).__name__}.evaluate({summary(trajectory)})"
         before = _contents(trajectory)
-        outcome = _called(where, evaluator.evaluate, trajectory)
+        outcome = called(where, evaluator.evaluate, trajectory)
         if not isinstance(outcome, (Score, Skipped, Failed)):
-            _fail(where, f"must return Score, Skipped or Failed, not {outcome!r}")
+            fail(where, f"must return Score, Skipped or Failed, not {outcome!r}")
         if isinstance(outcome, Score):
             _check_score(where, outcome)
-        if outcome != _called(where, evaluator.evaluate, trajectory):
-            _fail(where, "returns another outcome when called again")
+        if outcome != called(where, evaluator.evaluate, trajectory):
+            fail(where, "returns another outcome when called again")
         if before != _contents(trajectory):
-            _fail(where, "changes the trajectory")
+            fail(where, "changes the trajectory")
 
 
 def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
@@ -80,10 +74,10 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
         AssertionError: it does not; the message says how.
     """
     if not isinstance(dialect.precedence, int):
-        _fail(type(dialect).__name__, f"precedence must be an integer, not {dialect.precedence!r}")
+        fail(type(dialect).__name__, f"precedence must be an integer, not {dialect.precedence!r}")
     examples = [*_marked(dialect.markers), *spans]
     if not any(_marked(dialect.markers)):
-        _fail(type(dialect).__name__, "needs at least one marker; without it no span is ever offered")
+        fail(type(dialect).__name__, "needs at least one marker; without it no span is ever offered")
     for example in examples:
         asked: set[str] = set()
         _check_reading(dialect, example, asked)
@@ -139,44 +133,44 @@ def sample_trajectories() -> tuple[Trajectory, ...]:
 def _check_shape(evaluator: Evaluator) -> None:
     kind = type(evaluator)
     if not dataclasses.is_dataclass(kind) or not getattr(kind, "__dataclass_params__").frozen:  # noqa: B009 - untyped
-        _fail(kind.__name__, "must be a frozen dataclass")
+        fail(kind.__name__, "must be a frozen dataclass")
     fields = {field.name for field in dataclasses.fields(kind) if field.init}
     if getattr(kind, "expectation", "") not in {None, *fields}:
-        _fail(kind.__name__, "must have a class variable 'expectation': the name of a field, or None")
+        fail(kind.__name__, "must have a class variable 'expectation': the name of a field, or None")
 
 
 def _check_score(where: str, score: Score) -> None:
     if type(score.value) not in (float, int) or not math.isfinite(score.value) or not 0 <= score.value <= 1:
-        _fail(where, f"value must be a float from 0 to 1, not {score.value!r}")
+        fail(where, f"value must be a float from 0 to 1, not {score.value!r}")
     if not isinstance(score.passed, bool):
-        _fail(where, f"passed must be True or False, not {score.passed!r}")
+        fail(where, f"passed must be True or False, not {score.passed!r}")
     if not isinstance(score.explanation, str):
-        _fail(where, f"explanation must be a text, not {score.explanation!r}")
+        fail(where, f"explanation must be a text, not {score.explanation!r}")
     try:
         json.dumps(dict(score.details), allow_nan=False)
     except (TypeError, ValueError) as error:
-        _fail(where, f"details must be JSON: {error}")
+        fail(where, f"details must be JSON: {error}")
 
 
 def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
     for method, expected in ((dialect.read, Reading), (dialect.read_model, ModelReading)):
         where = f"{type(dialect).__name__}.{method.__name__}({span!r:.500})"
         watched = _Watched(span.attributes)
-        answer = _called(where, method, span._replace(attributes=watched))
+        answer = called(where, method, span._replace(attributes=watched))
         asked |= watched.asked
         if answer is not None and not isinstance(answer, expected):
-            _fail(where, f"must return {expected.__name__} or None, not {answer!r}")
-        if _comparable(answer) != _comparable(_called(where, method, span._replace(attributes=watched))):
-            _fail(where, "answers differently when asked again")
+            fail(where, f"must return {expected.__name__} or None, not {answer!r}")
+        if _comparable(answer) != _comparable(called(where, method, span._replace(attributes=watched))):
+            fail(where, "answers differently when asked again")
         if dict(watched) != dict(span.attributes):
-            _fail(where, "changes the span's attributes")
+            fail(where, "changes the span's attributes")
 
 
 def _check_reads(dialect: Dialect, asked: set[str]) -> None:
     wanted = wanted_attributes([dialect])
     unsaid = sorted(key for key in asked if wanted[key] is None)
     if unsaid:
-        _fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
+        fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
 
 
 class _Watched(dict[str, AttributeValue]):
@@ -249,12 +243,14 @@ def _contents(trajectory: Trajectory) -> Hashable:
     return calls, definitions, tuple(map(str, trajectory.attributes.items()))
 
 
-def _summary(trajectory: Trajectory) -> str:
+def summary(trajectory: Trajectory) -> str:
+    """Return a trajectory as messages show it."""
     names = [call.name[:20] for call in trajectory.calls[:3]]
     return f"{len(trajectory.calls)} calls starting with {names}, {trajectory.completeness}"
 
 
-def _called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
+def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
+    """Return what a plug-in answers; it must not raise."""
     try:
         return function(argument)
     except Exception as error:
@@ -262,6 +258,7 @@ def _called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
         raise AssertionError(message) from error
 
 
-def _fail(where: str, what: str) -> NoReturn:
+def fail(where: str, what: str) -> NoReturn:
+    """Say what is wrong, and where."""
     message = f"{where}: {what}"
     raise AssertionError(message)

@@ -9,13 +9,13 @@ from typing import Final
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import TracerProvider, get_tracer
 
-from spanscore.emitters._event import attributes
-from spanscore.emitters._scored_span import scored_context
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, event_time_ns, span_attributes
+from spanscore.sdk.evaluation_event import attributes
 from spanscore.sdk.identity import SCOPE, scope_version
+from spanscore.sdk.scored_span import child_span_name, scored_context
 from spanscore.sdk.spans import with_more
-from spanscore.wording.printable import encodable, printable
+from spanscore.wording.printable import encodable
 
 
 class SpanEvents:
@@ -52,12 +52,6 @@ class SpanEvents:
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
         """Do nothing: the tracer provider is the host's."""
         return True
-
-
-def child_span_name(report: Report) -> str:
-    """Return what the span below the evaluated one is called."""
-    subject = report.trajectory.agent or report.trajectory.service
-    return f"evaluate {printable(subject)}" if subject else "evaluate"
 
 
 def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:

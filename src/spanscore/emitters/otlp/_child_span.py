@@ -8,11 +8,11 @@ from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spanscore.emitters._encoded_events import encoded_scores
-from spanscore.emitters._encoded_values import own_envelope
-from spanscore.emitters.span_events import child_span_name
+from spanscore.emitters.otlp._encoded_events import encoded_scores
+from spanscore.emitters.otlp._encoded_values import own_envelope
 from spanscore.model import Report
 from spanscore.otlp.raw_requests import joined
+from spanscore.sdk.scored_span import child_span_name
 from spanscore.wording.printable import encodable
 
 _SPAN_ID_BYTES: Final = 8

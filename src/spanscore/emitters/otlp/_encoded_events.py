@@ -7,7 +7,7 @@ from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spanscore.emitters._encoded_values import pair
+from spanscore.emitters.otlp._encoded_values import pair
 from spanscore.model import Report
 from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.wire import length_delimited

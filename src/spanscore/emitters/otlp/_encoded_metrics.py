@@ -19,7 +19,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 )
 from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
 
-from spanscore.emitters._encoded_values import pair
+from spanscore.emitters.otlp._encoded_values import pair
 from spanscore.instruments.instrument import Instrument, InstrumentKind
 from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
 from spanscore.metrics.series import Labels

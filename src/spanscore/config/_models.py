@@ -1,0 +1,140 @@
+"""Dataclasses as models: their fields, the annotations and the strings below them say what a configuration may hold.
+
+What is checked with such a model is built as the dataclass, which knows nothing of configurations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import AfterValidator, Field, JsonValue, create_model
+
+from spanscore.config._check import Model
+from spanscore.config._docstrings import docstring, field_docs
+from spanscore.config._plain import plain
+from spanscore.config._section import Section
+from spanscore.config._values import checked_by
+from spanscore.errors import PluginError
+from spanscore.model import NotRecorded
+from spanscore.settings import AS_DURATION, ByPlace, Example, Internal, Written
+
+UNSAID: Final[Mapping[str, Any]] = {"default_factory": object, "validate_default": False}
+"""A key that may be left out, of which the JSON Schema says no default."""
+
+
+def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
+    """Return a model with the documentation of a dataclass."""
+    return create_model(
+        documented.__name__, __base__=base, __doc__=docstring(documented), __module__=documented.__module__, **fields
+    )
+
+
+def hints_of(documented: type[Any]) -> dict[str, Any]:
+    """Return the types of a dataclass's fields."""
+    # JSON is an alias of a text that names itself, which pydantic cannot follow; it has its own name for the same.
+    names = {"JSON": JsonValue, "NotRecorded": NotRecorded}
+    return get_type_hints(documented, localns=names, include_extras=True)
+
+
+def fields_of(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the keys that stand for the fields of a dataclass, as pydantic has them."""
+    docs = field_docs(documented)
+    return {
+        key: (
+            checkable(hint | None if ByPlace() in _marks(hint) else hint),
+            Field(description=docs.get(field.name), **_default(field, hint)),
+        )
+        for key, field, hint in _configured(documented)
+    }
+
+
+def _configured(documented: type[Any]) -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
+    """Yield the key, the field and its type; a duration of so many seconds is written with its unit."""
+    hints = hints_of(documented)
+    for field in dataclasses.fields(documented):
+        marks = list(_marks(hints[field.name]))
+        if field.init and Internal() not in marks:
+            yield field.name.removesuffix("_s") if AS_DURATION in marks else field.name, field, hints[field.name]
+
+
+def checkable(hint: Any) -> Any:
+    """Replace dataclasses in a type by models of them that build them, and marks by what pydantic does about them."""
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return Annotated[model_of(hint, Section, fields_of(hint)), AfterValidator(_Builder(hint))]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal or not arguments:
+        return hint
+    if origin is Annotated:
+        return Annotated[(checkable(arguments[0]), *map(checked_by, arguments[1:]))]
+    inner = tuple(checkable(argument) for argument in arguments if argument is not NotRecorded)
+    return Union[inner] if origin in (Union, types.UnionType) else origin[inner]  # noqa: UP007 - known only here
+
+
+def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
+    """Build a dataclass of what was given for its keys."""
+    fields = {key: (field.name, ByPlace() in _marks(hint)) for key, field, hint in _configured(documented)}
+    named = {fields[key]: value for key, value in parameters.items()}
+    try:
+        return documented(
+            **{name: value for (name, by_place), value in named.items() if not by_place or value is not None}
+        )
+    except ValueError:
+        raise
+    except Exception as error:  # a plug-in's own check may raise anything
+        message = f"{documented.__name__} cannot be built: {type(error).__name__}: {error}"
+        raise PluginError(message) from error
+
+
+def given(checked: Section) -> dict[str, Any]:
+    """Return the values that were given, without those left at their defaults."""
+    return {name: getattr(checked, name) for name in checked.model_fields_set}
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Makes the dataclass that a model stands for."""
+
+    documented: type[Any]
+
+    def __call__(self, checked: Section) -> Any:
+        try:
+            return construct(self.documented, given(checked))
+        except PluginError as error:
+            raise ValueError(str(error)) from error
+
+
+def _marks(hint: Any) -> Iterator[Any]:
+    """Yield what a type is annotated with, and each type of a union."""
+    if get_origin(hint) is Annotated:
+        inner, *marks = get_args(hint)
+        yield from marks
+        yield from _marks(inner)
+    elif get_origin(hint) in (Union, types.UnionType):
+        for member in get_args(hint):
+            yield from _marks(member)
+
+
+def _default(field: dataclasses.Field[Any], hint: Any) -> Mapping[str, Any]:
+    """Return the default as the configuration would write it, only to be shown: building uses the dataclass's own."""
+    if field.default_factory is not dataclasses.MISSING:
+        value: Any = field.default_factory()
+    elif field.default is not dataclasses.MISSING:
+        value = field.default
+    else:
+        return {}
+    marks = list(_marks(hint))
+    if ByPlace() in marks or (value == {} and any(isinstance(mark, Example) for mark in marks)):
+        return UNSAID
+    data, problems = plain(_shown(value, hint))
+    return UNSAID if problems else {"default": data, "validate_default": False}
+
+
+def _shown(value: Any, hint: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {key: _shown(getattr(value, field.name), below) for key, field, below in _configured(type(value))}
+    written = next((mark for mark in _marks(hint) if isinstance(mark, Written)), None)
+    return value if value is None or written is None else written.write(value)

@@ -1,0 +1,1 @@
+"""Recorded OTLP, read back from files."""

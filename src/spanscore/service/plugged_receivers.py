@@ -1,0 +1,87 @@
+"""Receivers of plug-ins, among those that the standalone receiver has of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+from spanscore.config import Config
+from spanscore.contracts import Receiver
+from spanscore.errors import ConfigError
+from spanscore.intake.admission import Admission
+from spanscore.intake.door import Door
+from spanscore.intake.intake import Intake
+from spanscore.intake.plugged import PluggedIntake
+from spanscore.plugins import find, is_built_in
+from spanscore.sockets.listening import ListenError
+
+_LONGER_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class PluggedReceiver:
+    """Starts and stops a receiver of a plug-in, whatever it raises."""
+
+    def __init__(self, key: str, receiver: Receiver) -> None:
+        self._key: Final = key
+        self._receiver: Final = receiver
+        self._is_stopped = False
+
+    async def start(self) -> None:
+        """Begin, and log where it listens.
+
+        Raises:
+            ListenError: it cannot.
+        """
+        try:
+            where = await self._receiver.start()
+        except Exception as error:
+            message = f"{self._key}: cannot be started: {type(error).__name__}: {error}"
+            raise ListenError(message) from error
+        _log.info("receiving from %s (%s)", where, self._key)
+
+    async def trouble(self) -> str | None:
+        """Return None: it looks after itself."""
+        return None
+
+    async def tell_health(self, *, is_ready: bool) -> None:
+        """Do nothing: while nothing can be taken its intake says so."""
+
+    async def refuse(self, grace_s: float) -> None:
+        """Have it bring nothing more."""
+        await self.stop(grace_s)
+
+    async def stop(self, grace_s: float) -> None:
+        """Have it bring nothing more, and wait no longer than it is allowed to take."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        try:
+            async with asyncio.timeout(grace_s + _LONGER_S):
+                await self._receiver.stop(grace_s)
+        except Exception:  # noqa: BLE001 - a plug-in's own code runs, and the others are to be stopped too
+            _log.exception("%s: could not be stopped", self._key)
+
+
+def plugged_receivers(config: Config, intake: Intake, admission: Admission) -> Iterator[tuple[str, PluggedReceiver]]:
+    """Yield the receivers of plug-ins that a configuration lists, by their keys in it.
+
+    Raises:
+        ConfigError: one cannot be built.
+    """
+    for name, settings in config.receivers.items():
+        if not is_built_in("receivers", name):
+            key, plugin = f"receivers.{name}", _plugin(name)
+            try:
+                receiver = plugin.configured(settings, PluggedIntake(Door(key, intake, admission)))
+            except Exception as error:
+                message = f"{key}: cannot be built: {type(error).__name__}: {error}"
+                raise ConfigError(message) from error
+            yield key, PluggedReceiver(key, receiver)
+
+
+def _plugin(name: str) -> Any:
+    return find("receivers", name)
