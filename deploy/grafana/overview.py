@@ -40,7 +40,6 @@ _PAIR: Final = f"{_AGENT}, gen_ai_evaluation_name"
 
 _NO_RUNS: Final = "No run was scored in this time range. Send spans, or widen the range."
 _NO_EVALUATIONS: Final = "No evaluation of the chosen ones in this time range. Send spans, or widen the range."
-_LEADS: Final = "A point on top is one failing run: click it, and its link opens the trace in Jaeger."
 
 
 def overview() -> dashboard.Dashboard:
@@ -70,7 +69,7 @@ def _numbers(made: dashboard.Dashboard) -> None:
     made.with_panel(number(said, mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True))
     said = Says("Skipped evaluations", "Too little was recorded to evaluate.", _NO_EVALUATIONS)
     made.with_panel(number(said, share(skipped, everything), unit=SHARE))
-    said = Says("Failed evaluators", "Evaluations in which the evaluator itself went wrong.", _NO_EVALUATIONS)
+    said = Says("Evaluator errors", "Evaluations in which the evaluator itself went wrong.", _NO_EVALUATIONS)
     made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
@@ -86,7 +85,7 @@ def _runs(made: dashboard.Dashboard) -> None:
     made.with_panel(bars(Says("Runs by verdict", "none: no evaluation passed or failed.", _NO_RUNS), verdicts))
     failed = f"{RUN},{FAILED}"
     most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
-    said = Says("Failing runs", f"Of the ten agents with the most of them. {_LEADS}", "None: no run failed.")
+    said = Says("Failing runs", "Of the ten agents with the most of them.", "None: no run failed.")
     made.with_panel(failures(said, ("{{gen_ai_agent_name}}", of(step(_RUNS, failed, _AGENT), _AGENT, most))))
 
 
@@ -96,7 +95,7 @@ def _traces(made: dashboard.Dashboard) -> None:
         found_traces(
             Says(
                 "Traces of failing runs: $service",
-                "The newest traces in Jaeger whose root span says that the run failed. A trace id opens it. Needs "
+                "The newest 20 traces in Jaeger whose root span says that the run failed. A trace id opens it. Needs "
                 "spanscore in line (annotate: root_event).",
                 "Jaeger has no trace of a failing run. Runs fail all the same? Put spanscore in line.",
             ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import drawing
-from answers import Series, answered, colour
+from answers import Series, answered, colour, shown_as
 from browser import opened, shot
 from dashboards import Board, Panel, boards, jaeger_tags, resolved, text_boxes
 from drawing import Frame, Line, Scale
@@ -138,7 +138,7 @@ class _Picture:
             shades[name] = shades.get(name, 0) + 1
             painted = shade or _COLOURS.get(name) or _NAMED.get(name, name)
             notes = (f"{_LEGENDS[which]} {self._calculated(which, each)}" for which in calculations)
-            drawn.append(Line(each.name, each.points, painted, ", ".join(notes)))
+            drawn.append(Line(shown_as(self.panel, each), each.points, painted, ", ".join(notes)))
         return drawn
 
     def _calculated(self, which: str, series: Series) -> str:
