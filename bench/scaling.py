@@ -222,6 +222,7 @@ def _balancer(program: Path, backends: Sequence[int]) -> Iterator[tuple[Process,
     config["receivers"]["otlp"]["protocols"] = {"grpc": endpoint}
     hostnames = [f"127.0.0.1:{backend}" for backend in backends]
     config["exporters"]["loadbalancing"]["resolver"] = {"static": {"hostnames": hostnames}}
+    config["service"]["telemetry"] = {"metrics": {"level": "none"}}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "collector.yaml"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -82,6 +82,7 @@ def _start_collector(stack: Stack, replicas: list[_Replica]) -> None:
     moved = {
         "0.0.0.0:4317": stack.at["grpc"],
         "0.0.0.0:4318": stack.at["http"],
+        "host: 0.0.0.0, port: 8888": f"host: {HOST}, port: {free_ports(1)[0]}",
         'dns: {hostname: spanscore, port: "4317", interval: 5s}': f"static: {{hostnames: [{addresses}]}}",
     }
     stack.start_collector("kubernetes/gateway/collector-config.yaml", moved, {"SPANSCORE_TOKEN": _TOKEN})

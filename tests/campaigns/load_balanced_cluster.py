@@ -145,6 +145,7 @@ class Balancer:
 
     def _moved(self, config: dict[str, Any]) -> dict[str, Any]:
         config["receivers"]["otlp"]["protocols"] = {"http": {"endpoint": f"127.0.0.1:{self.port}"}}
+        config["service"]["telemetry"] = {"metrics": {"level": "none"}}
         dns = {"hostname": _NAME, "port": str(self._replica_port), "interval": "1s"}
         config["exporters"]["loadbalancing"]["resolver"] = {"dns": dns}
         return config

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from deploy.manifests import built
 
@@ -61,9 +62,45 @@ def test_what_a_pod_names_is_there(form: str) -> None:
             assert any(wanted.items() <= labels.items() for labels in pods), manifest["metadata"]["name"]
 
 
+def monitors_of_spanscore() -> list[dict[str, Any]]:
+    """Return what has spanscore itself scraped, without the Collector's."""
+    found = (each for each in built("monitoring") if each["kind"].endswith("Monitor"))
+    return [each for each in found if each["metadata"]["name"] != "spanscore-collector"]
+
+
+@pytest.mark.parametrize("form", ["gateway", "kafka"])
+def test_what_the_collector_drops_is_seen(form: str) -> None:
+    """Its metrics are on, at the port that its service, its policy and the operator's monitor name."""
+    (monitor,) = (each["spec"] for each in built("monitoring") if each["metadata"]["name"] == "spanscore-collector")
+    ours = {each["kind"]: each for each in built(form) if each["metadata"]["name"] == "collector"}
+    (config,) = (each for each in built(form) if each["metadata"]["name"].startswith("collector-config"))
+    metrics = yaml.safe_load(config["data"]["collector-config.yaml"])["service"]["telemetry"]["metrics"]
+    (container,) = ours["Deployment"]["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+
+    assert [ports["metrics"]] == [each["pull"]["exporter"]["prometheus"]["port"] for each in metrics["readers"]]
+    assert monitor["selector"]["matchLabels"].items() <= ours["Service"]["metadata"]["labels"].items()
+    assert ["metrics"] == [each["port"] for each in monitor["endpoints"]]
+    assert {"port": "metrics"} in [port for rule in ours["NetworkPolicy"]["spec"]["ingress"] for port in rule["ports"]]
+
+
+@pytest.mark.parametrize("form", ["gateway", "kafka"])
+def test_the_collector_takes_spans_of_labelled_namespaces_alone(form: str) -> None:
+    """Who may send is said by a label of the namespace, for both ports of OTLP."""
+    (policy,) = (
+        each["spec"]
+        for each in built(form)
+        if (each["kind"], each["metadata"]["name"]) == ("NetworkPolicy", "collector")
+    )
+    senders = [rule for rule in policy["ingress"] if {"port": "metrics"} not in rule["ports"]]
+
+    assert [[{"namespaceSelector": {"matchLabels": {"spanscore": "agents"}}}]] == [rule["from"] for rule in senders]
+    assert [{"port": "otlp-grpc"}, {"port": "otlp-http"}] == senders[0]["ports"]
+
+
 def test_operator_scrapes_ports_that_are_there() -> None:
     """The monitors select the service and the pods that the other forms make, by labels that they have."""
-    monitors = {each["kind"]: each["spec"] for each in built("monitoring") if each["kind"].endswith("Monitor")}
+    monitors = {each["kind"]: each["spec"] for each in monitors_of_spanscore()}
     (service,) = (each for each in built("base") if each["kind"] == "Service")
     (agent,) = (each["spec"]["template"] for each in built("sidecar") if each["kind"] == "Deployment")
     named = {port["name"] for each in agent["spec"]["initContainers"] for port in each["ports"]}
@@ -77,7 +114,7 @@ def test_operator_scrapes_ports_that_are_there() -> None:
 
 def test_alerts_know_what_is_scraped() -> None:
     """Replicas and sidecars have the job for which alerts look: the first by their service's name."""
-    monitors = {each["kind"]: each["spec"] for each in built("monitoring") if each["kind"].endswith("Monitor")}
+    monitors = {each["kind"]: each["spec"] for each in monitors_of_spanscore()}
     (service,) = (each for each in built("base") if each["kind"] == "Service")
     (rule,) = (each["spec"] for each in built("monitoring") if each["kind"] == "PrometheusRule")
     (down,) = (each["expr"] for group in rule["groups"] for each in group["rules"] if "SpanscoreDown" in each.values())
@@ -100,7 +137,7 @@ def test_prometheus_of_the_chart_selects_what_it_is_to_read() -> None:
 
 def test_operator_finds_sidecars_wherever_they_are() -> None:
     """Sidecars are in the namespaces of their agents; the replicas are in the monitor's own."""
-    monitors = {each["kind"]: each for each in built("monitoring") if each["kind"].endswith("Monitor")}
+    monitors = {each["kind"]: each for each in monitors_of_spanscore()}
 
     assert {"any": True} == monitors["PodMonitor"]["spec"]["namespaceSelector"]
     assert "namespaceSelector" not in monitors["ServiceMonitor"]["spec"]
