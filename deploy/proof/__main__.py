@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--build", action="store_true", help="put into DIR first what the parts need and is not there")
     parser.add_argument("--minutes", type=float, metavar="N", help="with --build: how long it may take (default: ever)")
     parser.add_argument("--phoenix", type=Path, metavar="PYTHON", help="an environment of yours with arize-phoenix")
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="take pictures of the pages with Chromium, too")
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="take pictures of the boards with Chromium, too")
     return parser
 
 

@@ -49,7 +49,7 @@ class Part:
 
 
 def _compose(asked: Asked) -> None:
-    compose_proof.prove(asked.results, asked.programs, asked.directory, asked.pictures)
+    compose_proof.prove(asked.results, asked.programs, asked.directory)
     if asked.pictures is not None:
         directory = asked.directory / "boards"
         directory.mkdir()
