@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import drawing
+import pictured
 from answers import Series, answered, colour, shown_as
 from browser import opened, shot
 from dashboards import Board, Panel, boards, jaeger_tags, resolved, text_boxes
@@ -46,9 +47,13 @@ def take(results: Results, programs: Programs, running_in: Path, directory: Path
         if shown is None:
             return
         prometheus = serve(History(), programs, running, running_in)
+        taken = []
         for board in boards():
             html = partial(_page, prometheus, board)
-            results.check(f"picture of {board['uid']}", partial(shot, shown, html, directory / f"{board['uid']}.png"))
+            path = directory / f"{board['uid']}.png"
+            taken.append(results.check(f"picture of {board['uid']}", partial(shot, shown, html, path)))
+        if all(taken):
+            pictured.note(directory)
 
 
 def _page(prometheus: Prometheus, board: Board) -> str:
