@@ -62,6 +62,11 @@ class Results:
         """Say what no machine could show with this script; it does not count."""
         print(f"  {claim}: {reason}", flush=True)
 
+    @property
+    def failed(self) -> bool:
+        """Whether any claim was false."""
+        return any(outcome is Outcome.FAILED for outcome, _, _ in self._outcomes)
+
     def status(self) -> int:
         """Print a summary and return the exit status: 1 if anything failed, else 3 if anything is not proven."""
         counts = {outcome: sum(each == outcome for each, _, _ in self._outcomes) for outcome in Outcome}
