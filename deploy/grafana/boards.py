@@ -17,11 +17,6 @@ FIRING: Final = 'ALERTS{alertstate="firing",alertname=~"Agent.*|Tool.*|Spanscore
 JAEGER_PAGE: Final = "http://localhost:16686"
 """Where a viewer's browser finds Jaeger, unless the board is told otherwise."""
 
-LEADS: Final = (
-    "A point is one failing run: click it, and its link opens the trace in Jaeger. Prometheus keeps one point for each "
-    "series and scrape; the table of traces has the newest runs, too."
-)
-FIRST_BAR: Final = "The first bar is of the minute before the time range."
 NONE_FAILED: Final = "None: of the runs that were scored, none failed."
 
 _TAG: Final = "spanscore"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, statushistory, timeseries
@@ -21,6 +22,12 @@ LETTERS: Final = "ABCDEFGH"
 
 _STEP: Final = "1m"
 """No step of a graph is shorter: most agents have few runs in a minute."""
+_WHOLE_STEPS: Final = "Bars are whole steps: the first begins before the time range, so totals can exceed the numbers."
+"""Grafana asks for both ends of the range, moved to a step; what is drawn at the start has happened before it."""
+_LEADS: Final = (
+    "A point on top is a failing run: click it, then Trace in Jaeger. Not every one has a point, as Prometheus keeps "
+    "one of a series in each scrape; the table of traces below is fuller. Click an agent's name to see it alone."
+)
 
 
 def number(says: Says, query: str, *, unit: str = COUNT, judged: bool = False) -> stat.Panel:
@@ -41,13 +48,14 @@ def lines(says: Says, *queries: Query, unit: str = COUNT, shade: str = "") -> ti
 
 def bars(says: Says, *queries: Query, shade: str = BLUE) -> timeseries.Panel:
     """Make a panel of bars over time that add up; each stands for the time since the one before."""
-    return _bars(_graph(says, tuple(map(_visible, queries)), COUNT, shade))
+    return _bars(_graph(_of_steps(says), tuple(map(_visible, queries)), COUNT, shade))
 
 
 def failures(says: Says, query: Query) -> timeseries.Panel:
-    """Make a panel of red bars over time, with a point for each failing run that leads to its trace."""
+    """Make a panel of red bars over time, with points that lead to the traces of failing runs."""
+    said = replace(says, description=f"{says.description} {_LEADS}")
     name, text = _visible(query)
-    panel = _bars(_graph(says, ((name, text),), COUNT, RED)).span(24)
+    panel = _bars(_graph(_of_steps(said), ((name, text),), COUNT, RED)).span(24)
     return panel.targets([asked(text, name).range().exemplar(exemplar=True)])
 
 
@@ -84,6 +92,10 @@ def _graph(says: Says, queries: tuple[Query, ...], unit: str, shade: str) -> tim
         panel.override_by_regexp("/.*/", [model.DynamicConfigValue(id_val="noValue", value="")])
     panel.tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     return panel.min(0).span(12).height(9)
+
+
+def _of_steps(says: Says) -> Says:
+    return replace(says, description=f"{says.description} {_WHOLE_STEPS}")
 
 
 def _visible(query: Query) -> Query:
