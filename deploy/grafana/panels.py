@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, statushistory, timeseries
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
-from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from looks import BLUE, COUNT, RED, SHARE, Says, coloured, coloured_series, dressed, legend
+from looks import BLUE, COUNT, NEUTRAL, RED, SHARE, Says, coloured, coloured_series, dressed, legend
 
 PROMETHEUS: Final = model.DataSourceRef(type_val="prometheus", uid="${prometheus}")
 
@@ -34,6 +34,10 @@ def number(says: Says, query: str, *, unit: str = COUNT, judged: bool = False) -
     """Make a panel that shows one number, of the whole time range; judged, it is red or green."""
     panel = dressed(stat.Panel(), says, unit, judged=judged).datasource(PROMETHEUS).span(4).height(4)
     panel.with_target(asked(query).instant()).graph_mode(looks.BigValueGraphMode.NONE)
+    # The words for an empty panel would stand here five pixels high, and in red where numbers are judged.
+    empty = model.ValueMappingResult(text="no data", color=NEUTRAL)
+    null = model.DashboardSpecialValueMapOptions(match=model.SpecialValueMatch.NULL_AND_NAN, result=empty)
+    panel.mappings([model.SpecialValueMap(options=null)])
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
     return coloured(panel, judged=judged)
 
@@ -64,7 +68,9 @@ def distribution(says: Says, buckets: str, *, unit: str = COUNT) -> heatmap.Pane
     panel = dressed(heatmap.Panel(), says, COUNT).datasource(PROMETHEUS).span(12).height(9).interval(_STEP)
     panel.with_target(asked(buckets, "{{le}}").range().exemplar(exemplar=False).format(PromQueryFormat.HEATMAP))
     panel.calculate(calculate=False).y_axis(heatmap.YAxisConfig().unit(unit))
-    return panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Blues").steps(32))
+    # From 0 and by a power below 1: one run with a low score is to be seen beside a hundred good ones.
+    shades = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).fill("dark-blue").min(0).steps(64)
+    return panel.color(shades.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.4))
 
 
 def history(says: Says, *queries: Query) -> statushistory.Panel:
