@@ -2,11 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.matching import member_keys
 from spanscore.compare.similarity import SimilarArguments
 
@@ -46,15 +44,6 @@ class TestSimilarArguments:
         open_references = SimilarArguments([member_keys(reference) for reference in references], least).untaken()
 
         assert one_by_one(calls, references, least) == [open_references.take(member_keys(call)) for call in calls]
-
-    def test_gives_up_in_time(self) -> None:
-        """References that share everything but little are not compared with every call when there are too many."""
-        alike = [{f"bit_{bit}": number >> bit & 1 for bit in range(10)} for number in range(1_024)]
-        open_references = SimilarArguments([member_keys(each) for each in alike], 1.0).untaken()
-
-        calls = (member_keys({**each, "by": "me"}) for each in reversed(alike))
-        with pytest.raises(TooMuchWorkError):
-            list(map(open_references.take, calls))
 
     def test_thousands_that_share_most(self) -> None:
         """References that share all members but one are still told apart, in any order."""
