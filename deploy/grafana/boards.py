@@ -17,11 +17,6 @@ FIRING: Final = 'ALERTS{alertstate="firing",alertname=~"Agent.*|Tool.*|Spanscore
 JAEGER_PAGE: Final = "http://localhost:16686"
 """Where a viewer's browser finds Jaeger, unless the board is told otherwise."""
 
-LEADS: Final = (
-    "A point is one failing run: click it, and its link opens the trace in Jaeger. Prometheus keeps one point for each "
-    "series and scrape; the table of traces has the newest runs, too."
-)
-FIRST_BAR: Final = "The first bar is of the minute before the time range."
 NONE_FAILED: Final = "None: of the runs that were scored, none failed."
 
 _TAG: Final = "spanscore"
@@ -34,7 +29,10 @@ def board(uid: str, title: str, description: str, *, one_evaluator: bool = False
     """Return an empty board with its variables."""
     made = dashboard.Dashboard(title).uid(uid).description(description).tags([_TAG]).timezone("browser")
     made.time("now-1h", "now").refresh("30s").tooltip(model.DashboardCursorSync.CROSSHAIR).editable()
-    made.with_variable(dashboard.DatasourceVariable("prometheus").label("Prometheus").type("prometheus"))
+    default = model.VariableOption(selected=True, text="default", value="default")  # else the first by its name
+    made.with_variable(
+        dashboard.DatasourceVariable("prometheus").label("Prometheus").type("prometheus").current(default)
+    )
     made.with_variable(dashboard.DatasourceVariable("jaeger").label("Jaeger").type("jaeger"))
     made.with_variable(_choice("service", "Service", "label_values(spanscore_evaluations_total, service_name)"))
     agents = 'label_values(spanscore_evaluations_total{service_name=~"$service"}, gen_ai_agent_name)'

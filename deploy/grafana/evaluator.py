@@ -6,7 +6,7 @@ from typing import Final
 
 from grafana_foundation_sdk.builders import dashboard
 
-from boards import EVALUATOR, FIRST_BAR, LEADS, NONE_FAILED, OVERVIEW, board, link
+from boards import EVALUATOR, NONE_FAILED, OVERVIEW, board, link
 from looks import ALL, OUTCOME, SHARE, Says
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
@@ -69,7 +69,7 @@ def _numbers(made: dashboard.Dashboard) -> None:
     made.with_panel(number(Says("Mean score", "", _NOTHING), average, unit=SHARE, judged=True))
     said = Says("Skipped", "Too little was recorded to evaluate.", _NOTHING)
     made.with_panel(number(said, share(skipped, everything), unit=SHARE))
-    said = Says("Evaluator errors", "Evaluations in which it went wrong itself: outcome failed.", _NOTHING)
+    said = Says("Evaluator errors", "Evaluations in which it went wrong itself.", _NOTHING)
     made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
@@ -80,10 +80,10 @@ def _outcomes(made: dashboard.Dashboard) -> None:
     said = Says("Pass rate", "Of all agents, and of the four worst of the time range.", _NOTHING)
     made.with_panel(lines(said, (ALL, _passing("", MOVING)), *worst, unit=SHARE))
     outcomes: Query = (OUTCOME, step(_COUNT, EVALUATION, "spanscore_outcome"))
-    said = Says("Outcomes", f"skipped: too little was recorded. failed: evaluator errors. {FIRST_BAR}", _NOTHING)
+    said = Says("Outcomes", "skipped: too little was recorded. evaluator error: it went wrong itself.", _NOTHING)
     made.with_panel(bars(said, outcomes))
     most = f"topk(10, {increase(_COUNT, _FAILED, _AGENT, RANKED)} > 0)"
-    said = Says("Failing runs", f"Of the ten agents with the most of them. {LEADS}", NONE_FAILED)
+    said = Says("Failing runs", "Of the ten agents with the most of them.", NONE_FAILED)
     made.with_panel(failures(said, (_LEGEND, of(step(_COUNT, _FAILED, _AGENT), _AGENT, most))))
 
 
@@ -93,8 +93,8 @@ def _traces(made: dashboard.Dashboard) -> None:
         found_traces(
             Says(
                 "Traces of failing runs: $service",
-                "The newest traces in Jaeger with a score of this evaluator and a failing one, which may be another's. "
-                "A trace id opens the trace. Needs spanscore in line (annotate: root_event).",
+                "The newest 20 traces in Jaeger with a score of this evaluator and a failing one, which may be "
+                "another's. A trace id opens the trace. Needs spanscore in line (annotate: root_event).",
                 "Jaeger has no such trace. Runs fail all the same? Put spanscore in line.",
             ),
             "gen_ai.evaluation.score.label=fail gen_ai.evaluation.name=$evaluator",
@@ -127,5 +127,5 @@ def _scores(made: dashboard.Dashboard) -> None:
     low, middle = (quantile(which, _SCORE, EVALUATION) for which in (0.1, 0.5))
     made.with_panel(lines(said, ("p10", low), ("p50", middle), unit=SHARE))
     errors = increase("spanscore_evaluation_errors_total", 'gen_ai_evaluation_name=~"$evaluator"', "error_type")
-    said = Says("Evaluator errors by type", "", "None: this evaluator did not go wrong.")
+    said = Says("Evaluator errors by type", "It went wrong itself.", "None: this evaluator did not go wrong.")
     made.with_panel(ranking(said, ("errors", f"topk(10, round({errors}) > 0)")).span(24).height(6))

@@ -83,9 +83,9 @@ def _losses(made: dashboard.Dashboard) -> None:
     made.with_panel(
         bars(
             Says(
-                "Failures of exporters and evaluators",
-                "What an exporter missed, and evaluations in which the evaluator went wrong.",
-                "None: no exporter and no evaluator failed.",
+                "Failures of exporters, evaluator errors",
+                "What an exporter missed, and evaluations in which the evaluator itself went wrong.",
+                "None: no exporter failed, and no evaluator went wrong.",
             ),
             *_most(export, failures, f"spanscore_emitter, {reason}", 6),
             *_most(evaluator, errors, "gen_ai_evaluation_name, error_type", 6),

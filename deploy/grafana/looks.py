@@ -26,6 +26,8 @@ BLUE: Final = "blue"
 MEANING: Final = {"pass": "green", "fail": RED, "skipped": "#8e8e8e", "none": "#8e8e8e", "failed": "orange"}
 """Colours mean the same on every panel; nothing else is red, green, grey or orange."""
 OUTCOME: Final = "{{spanscore_outcome}}"
+SHOWN_AS: Final = {"failed": "evaluator error"}
+"""What the metrics call failed is not what failed an evaluation, and beside `fail` it reads like that."""
 ALL: Final = "all"
 """What the series of everybody together is called."""
 
@@ -73,7 +75,8 @@ def coloured_series(panel: timeseries.Panel, legends: dict[str, str], shade: str
     for letter, name in legends.items():
         if name == OUTCOME:
             for word, colour in MEANING.items():
-                panel.override_by_name(word, [_colour("fixed", colour)])
+                shown = model.DynamicConfigValue(id_val="displayName", value=SHOWN_AS.get(word, word))
+                panel.override_by_name(word, [_colour("fixed", colour), shown])
         elif name == ALL:
             wide = model.DynamicConfigValue(id_val="custom.lineWidth", value=3)
             panel.override_by_query(letter, [_colour("fixed", NEUTRAL), wide])

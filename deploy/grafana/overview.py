@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 
 import itself
 import tools
-from boards import EVALUATOR, FIRING, FIRST_BAR, LEADS, NONE_FAILED, OVERVIEW, board, link
+from boards import EVALUATOR, FIRING, NONE_FAILED, OVERVIEW, board, link
 from looks import ALL, OUTCOME, RED, SHARE, Says
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
@@ -69,9 +69,7 @@ def _numbers(made: dashboard.Dashboard) -> None:
     made.with_panel(number(said, mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True))
     said = Says("Skipped evaluations", "Too little was recorded to evaluate.", _NO_EVALUATIONS)
     made.with_panel(number(said, share(skipped, everything), unit=SHARE))
-    said = Says(
-        "Evaluator errors", "Evaluations in which the evaluator itself went wrong: outcome failed.", _NO_EVALUATIONS
-    )
+    said = Says("Evaluator errors", "Evaluations in which the evaluator itself went wrong.", _NO_EVALUATIONS)
     made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
@@ -83,16 +81,12 @@ def _runs(made: dashboard.Dashboard) -> None:
     together = share(increase(_RUNS, passed, window="$window"), increase(_RUNS, decided, window="$window"))
     said = Says("Run pass rate", "Of all agents, and of the four worst of the time range.", _NO_RUNS)
     made.with_panel(lines(said, (ALL, together), *worst, unit=SHARE))
-    said = Says(
-        "Runs by verdict",
-        f"none: no evaluation passed or failed. {FIRST_BAR}",
-        _NO_RUNS,
-    )
+    said = Says("Runs by verdict", "none: no evaluation passed or failed.", _NO_RUNS)
     verdicts: Query = (OUTCOME, step(_RUNS, RUN, "spanscore_outcome"))
     made.with_panel(bars(said, verdicts))
     failed = f"{RUN},{FAILED}"
     most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
-    said = Says("Failing runs", f"Of the ten agents with the most of them. {LEADS}", NONE_FAILED)
+    said = Says("Failing runs", "Of the ten agents with the most of them.", NONE_FAILED)
     made.with_panel(failures(said, ("{{gen_ai_agent_name}}", of(step(_RUNS, failed, _AGENT), _AGENT, most))))
 
 
@@ -102,7 +96,7 @@ def _traces(made: dashboard.Dashboard) -> None:
         found_traces(
             Says(
                 "Traces of failing runs: $service",
-                "The newest traces in Jaeger whose root span says that the run failed. A trace id opens it. Needs "
+                "The newest 20 traces in Jaeger whose root span says that the run failed. A trace id opens it. Needs "
                 "spanscore in line (annotate: root_event).",
                 "Jaeger has no trace of a failing run. Runs fail all the same? Put spanscore in line.",
             ),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, statushistory, timeseries
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
-from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from looks import BLUE, COUNT, RED, SHARE, Says, coloured, coloured_series, dressed, legend
+from looks import BLUE, COUNT, NEUTRAL, RED, SHARE, Says, coloured, coloured_series, dressed, legend
 
 PROMETHEUS: Final = model.DataSourceRef(type_val="prometheus", uid="${prometheus}")
 
@@ -21,12 +22,22 @@ LETTERS: Final = "ABCDEFGH"
 
 _STEP: Final = "1m"
 """No step of a graph is shorter: most agents have few runs in a minute."""
+_WHOLE_STEPS: Final = "Bars are whole steps: the first begins before the time range, so totals can exceed the numbers."
+"""Grafana asks for both ends of the range, moved to a step; what is drawn at the start has happened before it."""
+_LEADS: Final = (
+    "A point on top is a failing run: click it, then Trace in Jaeger. Not every one has a point, as Prometheus keeps "
+    "one of a series in each scrape; the table of traces below is fuller. Click an agent's name to see it alone."
+)
 
 
 def number(says: Says, query: str, *, unit: str = COUNT, judged: bool = False) -> stat.Panel:
     """Make a panel that shows one number, of the whole time range; judged, it is red or green."""
     panel = dressed(stat.Panel(), says, unit, judged=judged).datasource(PROMETHEUS).span(4).height(4)
     panel.with_target(asked(query).instant()).graph_mode(looks.BigValueGraphMode.NONE)
+    # The words for an empty panel would stand here five pixels high, and in red where numbers are judged.
+    empty = model.ValueMappingResult(text="no data", color=NEUTRAL)
+    null = model.DashboardSpecialValueMapOptions(match=model.SpecialValueMatch.NULL_AND_NAN, result=empty)
+    panel.mappings([model.SpecialValueMap(options=null)])
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
     return coloured(panel, judged=judged)
 
@@ -41,13 +52,14 @@ def lines(says: Says, *queries: Query, unit: str = COUNT, shade: str = "") -> ti
 
 def bars(says: Says, *queries: Query, shade: str = BLUE) -> timeseries.Panel:
     """Make a panel of bars over time that add up; each stands for the time since the one before."""
-    return _bars(_graph(says, tuple(map(_visible, queries)), COUNT, shade))
+    return _bars(_graph(_of_steps(says), tuple(map(_visible, queries)), COUNT, shade))
 
 
 def failures(says: Says, query: Query) -> timeseries.Panel:
-    """Make a panel of red bars over time, with a point for each failing run that leads to its trace."""
+    """Make a panel of red bars over time, with points that lead to the traces of failing runs."""
+    said = replace(says, description=f"{says.description} {_LEADS}")
     name, text = _visible(query)
-    panel = _bars(_graph(says, ((name, text),), COUNT, RED)).span(24)
+    panel = _bars(_graph(_of_steps(said), ((name, text),), COUNT, RED)).span(24)
     return panel.targets([asked(text, name).range().exemplar(exemplar=True)])
 
 
@@ -56,7 +68,9 @@ def distribution(says: Says, buckets: str, *, unit: str = COUNT) -> heatmap.Pane
     panel = dressed(heatmap.Panel(), says, COUNT).datasource(PROMETHEUS).span(12).height(9).interval(_STEP)
     panel.with_target(asked(buckets, "{{le}}").range().exemplar(exemplar=False).format(PromQueryFormat.HEATMAP))
     panel.calculate(calculate=False).y_axis(heatmap.YAxisConfig().unit(unit))
-    return panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Blues").steps(32))
+    # From 0 and by a power below 1: one run with a low score is to be seen beside a hundred good ones.
+    shades = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).fill("dark-blue").min(0).steps(64)
+    return panel.color(shades.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.4))
 
 
 def history(says: Says, *queries: Query) -> statushistory.Panel:
@@ -84,6 +98,10 @@ def _graph(says: Says, queries: tuple[Query, ...], unit: str, shade: str) -> tim
         panel.override_by_regexp("/.*/", [model.DynamicConfigValue(id_val="noValue", value="")])
     panel.tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     return panel.min(0).span(12).height(9)
+
+
+def _of_steps(says: Says) -> Says:
+    return replace(says, description=f"{says.description} {_WHOLE_STEPS}")
 
 
 def _visible(query: Query) -> Query:

@@ -28,6 +28,7 @@ _RENAMED: Final = {
 }
 _NARROW: Final = 80
 """Pixels: with Grafana's own 150 the last columns of a table in half a row are out of sight."""
+_LONG_NAME: Final = 220
 _HIDDEN: Final = ("Time", "__name__", "alertstate", "job", "instance")
 
 
@@ -41,6 +42,7 @@ def ranking(says: Says, *columns: Query, links: Sequence[dashboard.DashboardLink
         if name.endswith(("rate", "score")):
             unit = model.DynamicConfigValue(id_val="unit", value=SHARE)
             panel.override_by_name(name, [unit, model.DynamicConfigValue(id_val="decimals", value=1)])
+    panel.override_by_name("alert", [model.DynamicConfigValue(id_val="custom.width", value=_LONG_NAME)])
     panel.with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
     organized = {"excludeByName": dict.fromkeys(_HIDDEN, True), "renameByName": renamed}
     panel.with_transformation(model.DataTransformerConfig(id_val="organize", options=organized))

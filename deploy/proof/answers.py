@@ -43,6 +43,14 @@ def colour(panel: Panel, series: Series) -> tuple[str, str] | None:
     return (found["mode"], found["fixedColor"]) if found and "fixedColor" in found else None
 
 
+def shown_as(panel: Panel, series: Series) -> str:
+    """Return what a series is called where it is drawn."""
+    for override in panel.overrides:
+        if override["matcher"] == {"id": "byName", "options": series.name}:
+            return next((each["value"] for each in override["properties"] if each["id"] == "displayName"), series.name)
+    return series.name
+
+
 def _answers(
     prometheus: Prometheus, target: Mapping[str, Any], view: View, step_s: int, values: Mapping[str, str]
 ) -> Iterator[Series]:

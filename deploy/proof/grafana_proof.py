@@ -11,6 +11,7 @@ from browser import opened
 from dashboards import boards, text_boxes
 from history import END_S, History
 from past import serve
+from pictured import note
 from processes import HOST, Running, free_ports, get, get_json
 from programs import COLLECTOR, GRAFANA, JAEGER, PROMETHEUS, PROMTOOL, Programs
 from results import Results
@@ -45,6 +46,8 @@ def prove(results: Results, programs: Programs, directory: Path, pictures: Path 
                     claim = f"every panel of the board {board['title']!r} is drawn without an error"
                     results.check(claim, partial(drawn.board, board))
                 results.check("a point and a row of the table lead to the trace in Jaeger", drawn.links)
+                if pictures is not None:
+                    note(pictures)
 
 
 def _start(stack: Stack, programs: Programs) -> str:

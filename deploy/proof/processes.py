@@ -32,13 +32,13 @@ class Running:
 
     def __init__(self, directory: Path) -> None:
         self._directory: Final = directory
-        self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._processes: list[tuple[str, str, subprocess.Popen[bytes]]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _name, process in reversed(self._processes):
+        for _, _, process in reversed(self._processes):
             process.terminate()
             try:
                 process.wait(_GRACE_S)
@@ -57,7 +57,7 @@ class Running:
                 cwd=self._directory,
                 env={**os.environ, **(environment or {})},
             )
-        self._processes.append((name, process))
+        self._processes.append((name, str(command[0]), process))
         return process.pid
 
     def said(self, name: str) -> str:
@@ -72,9 +72,10 @@ class Running:
         """
         deadline = time.monotonic() + timeout_s
         while not _answer(ready):
-            for name, process in self._processes:
+            for name, program, process in self._processes:
                 if process.poll() not in {None, 0}:
-                    message = f"{name} ended with {process.returncode}: {self._last_lines(name)}"
+                    said = self._last_lines(name) or "it said nothing"
+                    message = f"{name} ({program}) ended with {process.returncode}: {said} [{self._log(name)}]"
                     raise AssertionError(message)
             if time.monotonic() > deadline:
                 message = f"{what}: not within {timeout_s:.0f} s"

@@ -52,6 +52,7 @@ class Programs:
     def __init__(
         self, kept: Path | None = None, phoenix: Path | None = None, without: frozenset[str] = frozenset()
     ) -> None:
+        self._kept: Final = kept
         self._path: Final = os.pathsep.join([*([str(kept)] if kept else []), os.environ.get("PATH", "")])
         self._phoenix: Final = phoenix or (kept / PHOENIX / "bin" / "python" if kept else None)
         self._without: Final = without
@@ -99,6 +100,18 @@ class Programs:
             if self.find(name) is None
         ]
         return "; ".join(absent) or None
+
+    def looked(self) -> str:
+        """Say where programs are looked for: a directory that is not there may be a slip of the pen."""
+        kept = f"in {self._kept}{'' if self._kept.is_dir() else ' (no such directory)'} and " if self._kept else ""
+        return f"looked {kept}on the PATH"
+
+    def found(self, name: str) -> str:
+        """Say where something is, or that it is missing; a right has no place."""
+        place = self.find(name)
+        if place is None:
+            return "missing"
+        return "found" if name == ROOT else f"found: {place}"
 
     def given_up(self, *names: str) -> list[str]:
         """Return what of this is not to be used."""

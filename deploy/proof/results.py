@@ -32,13 +32,16 @@ class Results:
         """Begin a part of the table."""
         print(f"\n{title}", flush=True)
 
-    def check(self, claim: str, proof: Callable[[], str]) -> None:
+    def check(self, claim: str, proof: Callable[[], str]) -> bool:
         """Run a proof: what it returns is the evidence, and what it raises says why the claim is false."""
         try:
             evidence, outcome = proof(), Outcome.PROVEN
+        except AssertionError as error:
+            evidence, outcome = str(error), Outcome.FAILED
         except Exception as error:  # noqa: BLE001 - the other claims are to be looked at too
             evidence, outcome = f"{type(error).__name__}: {error}", Outcome.FAILED
         self._add(outcome, claim, evidence)
+        return outcome is Outcome.PROVEN
 
     def lacks(self, programs: Programs, claim: str, *names: str) -> bool:
         """Say whether a claim cannot be looked at for want of a program, and if so, note it."""
@@ -58,6 +61,11 @@ class Results:
     def beyond(self, claim: str, reason: str) -> None:
         """Say what no machine could show with this script; it does not count."""
         print(f"  {claim}: {reason}", flush=True)
+
+    @property
+    def failed(self) -> bool:
+        """Whether any claim was false."""
+        return any(outcome is Outcome.FAILED for outcome, _, _ in self._outcomes)
 
     def status(self) -> int:
         """Print a summary and return the exit status: 1 if anything failed, else 3 if anything is not proven."""

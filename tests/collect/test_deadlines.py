@@ -11,7 +11,7 @@ from spanscore.collect.held_trace import HeldTrace
 
 def held(number: int) -> HeldTrace:
     """A trace that was opened as the n-th."""
-    return HeldTrace(number.to_bytes(16), number, 0, 0)
+    return HeldTrace(number.to_bytes(16), number, 0, 0, {})
 
 
 def test_the_earliest_comes_first() -> None:

@@ -349,6 +349,17 @@ class TestEviction:
 
         assert [B] == [trace.trace_id for trace in traces.add([child(C, 1)], now=3)]
 
+    def test_a_trace_opened_again_is_younger_than_those_opened_meanwhile(self) -> None:
+        """The one that gives way is the one that was opened first, a new trace or again."""
+        traces = table(num_traces=4, decision_delay_s=0)
+        traces.add([child(A, 1), root(A)], now=0)
+        traces.add([child(B, 1)], now=1)
+        traces.add([child(A, 2)], now=1)
+        for name in (C, trace_id(4)):
+            traces.add([child(name, 1), child(name, 2)], now=1)
+
+        assert [closed(CloseReason.EVICTED, child(B, 1))] == traces.add([child(trace_id(5), 1)], now=1)
+
     def test_repeated_span_is_no_growth(self) -> None:
         """Sending a single span twice does not protect its trace."""
         traces = table(num_traces=4)

@@ -28,6 +28,8 @@ class TestComparison:
             (Comparison(mode="subset"), {"a": 1}, {"a": 1, "b": 2}, True),
             (Comparison(mode="subset"), {"a": 1, "b": 2}, {"a": 1}, False),
             (Comparison(mode="superset"), {"a": 1, "b": 2}, {"a": 1}, True),
+            (Comparison(mode="subset"), {"a": 1}, {"a": 1.0}, True),
+            (Comparison(mode="superset"), {"a": 1}, {"a": 1.0}, True),
             (Comparison(mode="superset"), {"a": [1]}, {"a": []}, False),
             (Comparison(mode="superset"), [1, 2], {}, True),
             (Comparison(ignored=(("a", "b"),)), VALUE, {"a": {"d": 3}, "e": 4}, True),

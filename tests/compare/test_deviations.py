@@ -99,6 +99,12 @@ def test_rows() -> None:
     assert {} == rows([])
 
 
+def test_a_row_says_in_whose_place() -> None:
+    """Of a call of another tool, the one expected; of others nothing."""
+    assert "lookup" == at("wrong_tool", expected="lookup").as_json()["expected"]
+    assert "expected" not in at("unexpected").as_json()
+
+
 def test_long_values_and_lists_are_bounded() -> None:
     """However long the values and the list, a row stays short, and there are so many rows."""
     found = rows([at("arguments", Difference((), "x" * 9_999, [1] * 9_999))] * (LIMIT + 1))["deviations"]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanscore.compare.globs import glob_matcher, is_glob
+from spanscore.compare.globs import glob_matcher, is_glob, value_matches
 
 PATTERNS = st.text("ab*?[", max_size=8)
 NAMES = st.text("ab[\n", max_size=10)
@@ -46,6 +47,30 @@ class TestGlobMatcher:
     def test_a_megabyte_made_to_be_slow(self) -> None:
         """A name that would take a backtracking matcher for ever is answered at once."""
         assert not glob_matcher("*a*a*a*a*a?a?a*b")("a" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "expected"),
+    [
+        ("shop-*", "shop-eu", True),
+        ("shop-*", "eu", False),
+        ("true", True, True),
+        ("True", True, False),
+        ("false", False, True),
+        ("5", 5, True),
+        ("0.5", 0.5, True),
+        ("5", 6, False),
+        ("eu", ["us", "eu"], True),
+        ("eu", ["us", ["eu"]], False),
+        ("*", [], False),
+        ("*", None, False),
+        ("*", {"a": "b"}, False),
+        ("*", b"eu", False),
+    ],
+)
+def test_values_of_attributes(pattern: str, value: Any, *, expected: bool) -> None:
+    """Booleans and numbers match as JSON writes them, and a list where one of its items does."""
+    assert expected == value_matches(glob_matcher(pattern), value)
 
 
 class TestIsGlob:

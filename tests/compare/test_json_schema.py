@@ -124,6 +124,21 @@ class TestRefusals:
         with pytest.raises(ValueError, match="nested more than 64 levels"):
             Schema(schema)
 
+    def test_lists_are_levels_too(self) -> None:
+        """32 keywords with a list each are 64 levels."""
+        schema: dict[str, Any] = {}
+        for _ in range(32):
+            schema = {"allOf": [schema]}
+
+        assert [] == problems(schema, {})
+        with pytest.raises(ValueError, match="nested more than 64 levels"):
+            Schema({"allOf": [schema]})
+
+    def test_says_what_is_wrong_with_a_pattern(self) -> None:
+        """In the words of RE2, which it gives as bytes."""
+        with pytest.raises(ValueError, match=r"the pattern '\(' is not one of RE2: missing \)"):
+            Schema({"pattern": "("})
+
     def test_a_schema_too_deep_for_the_stack_that_is_left(self) -> None:
         """A deeply nested schema is refused where the caller has used up the stack, and nothing else happens."""
         schema: dict[str, Any] = {}

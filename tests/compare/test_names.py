@@ -65,6 +65,11 @@ class TestCanonical:
             ("Travel::HotelSearch", "hotel_search", "travel.hotel_search"),
             ("tools.web.search", "search", "web.search"),
             ("mcp__search", "mcp_search", "mcp_search"),
+            ("mcp.search", "search", "search"),
+            ("mcp.travel.search", "search", "search"),
+            ("functions.tools.search", "search", "search"),
+            ("functions.tools", "tools", "tools"),
+            ("tools", "tools", "tools"),
             ("mcp__srv__get__item", "get_item", "get_item"),
         ],
     )

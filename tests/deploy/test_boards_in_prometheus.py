@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from answers import Series, answered, colour
+from answers import Series, answered, colour, shown_as
 from dashboards import Panel, boards, panels, resolved, text_boxes
 from deadline import DEADLINE_S
 from history import AGENTS, END_S, EVALUATORS, TOOLS, History
@@ -180,6 +180,31 @@ def test_colours_mean_the_same(hour: Hour, uid: str, panel: Panel) -> None:
         else:
             assert fails == (painted[1] in MEANINGS.values())
             assert not fails or painted == ("shades", "red")
+
+
+@needs_prometheus
+@of_every(of_kind("timeseries"))
+def test_an_evaluator_that_goes_wrong_is_no_failing_run(hour: Hour, uid: str, panel: Panel) -> None:
+    """Nothing is called failed beside what is called fail: the outcome of that name is an evaluator error."""
+    shown = {each.name: shown_as(panel, each) for each in hour.series(uid, panel)}
+
+    assert {"failed": "evaluator error"}.items() >= {each: shown[each] for each in shown if each != shown[each]}.items()
+    assert "failed" not in shown.values()
+
+
+@needs_prometheus
+def test_bars_begin_a_step_before_the_numbers(hour: Hour) -> None:
+    """Without the first bar, of the step before the time range, runs by verdict add up to the number of runs."""
+    found = {
+        (panel.kind, panel.title): hour.series(uid, panel)
+        for uid, panel in of_kind("stat", "timeseries")
+        if uid == "spanscore-overview"
+    }
+    ((_, runs),) = found["stat", "Runs"][0].points
+    points = [point for each in found["timeseries", "Runs by verdict"] for point in each.points]
+
+    assert runs == sum(value for at_s, value in points if at_s > LAST_HOUR.start_s)
+    assert runs < sum(value for _, value in points)
 
 
 @of_every(MEASURED)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import pictured
 from deadline import DEADLINE_S
 from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument, InstrumentKind
 from spanscore.instruments.own import OWN_INSTRUMENTS
@@ -71,6 +72,14 @@ def test_boards_are_what_their_source_makes() -> None:
     )
 
     assert (0, "") == (done.returncode, done.stdout.strip())
+
+
+def test_pictures_are_of_the_boards_as_they_are() -> None:
+    """After a change of a board, take its pictures again: `deploy/prove compose --pictures deploy/pictures`.
+
+    Or take them in another way, and say so with `python deploy/proof/pictured.py`.
+    """
+    assert pictured.now() == pictured.noted()
 
 
 @pytest.mark.parametrize("expression", sorted(set(expressions())))

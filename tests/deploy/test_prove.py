@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def prove(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the proof with nothing but the programs of a directory."""
     return subprocess.run(
         [sys.executable, PROOF, *arguments],
-        env={"PATH": str(path)},
+        env={"PATH": str(path), "TMPDIR": str(path)},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
@@ -106,8 +107,45 @@ def test_what_is_broken_fails(tmp_path: Path) -> None:
     done = prove(programs(tmp_path, {"promtool": "echo unhappy >&2; exit 1"}))
 
     assert 1 == done.returncode
-    assert "  FAILED   promtool: rules\n           AssertionError: unhappy" in done.stdout
+    assert "  FAILED   promtool: rules\n           unhappy" in done.stdout
     assert claims(done.stdout, "not run")
+
+
+def test_what_dies_is_named_with_its_log(tmp_path: Path) -> None:
+    """Which program it was, what it ended with, and where its log is: that is there, and has what it said."""
+    kept = programs(tmp_path, {"otelcol": "exit 0", "jaeger": "echo why; echo because; exit 7"})
+    done = prove(kept, "sidecar")
+    told = re.search(r"jaeger \((\S+)\) ended with 7: why \| because \[(\S+)\]", done.stdout)
+
+    assert 1 == done.returncode
+    assert told is not None, done.stdout
+    assert (str(kept / "jaeger"), "why\nbecause\n") == (told[1], Path(told[2]).read_text(encoding="utf-8"))
+    assert "AssertionError" not in done.stdout
+    assert Path(done.stdout.partition("are kept in ")[2].partition("\n")[0]) in Path(told[2]).parents
+
+
+def test_a_wrong_place_is_told_first(tmp_path: Path) -> None:
+    """Before anything is built or proven: where programs were looked for, and that this is no directory."""
+    done = prove(programs(tmp_path, {}), "files", "--programs", str(tmp_path / "nowhere"))
+    listed = prove(programs(tmp_path, FINE), "--list", "--programs", str(tmp_path / "nowhere"))
+    looked = f"looked in {tmp_path / 'nowhere'} (no such directory) and on the PATH"
+
+    assert f"not there: otelcol, compose-go, promtool; {looked}" == done.stdout.partition("\n")[0]
+    assert looked in listed.stdout
+    assert f"otelcol    found: {tmp_path / 'otelcol'}" in listed.stdout
+    assert "jaeger     missing" in listed.stdout
+
+
+@pytest.mark.parametrize("name", ["scripts/prove", "deploy/prove"])
+def test_help_is_of_the_command_that_was_typed(name: str, tmp_path: Path) -> None:
+    """It names the options that there are, and the variable that says where programs are."""
+    environment = {"PATH": str(tmp_path), "SPANSCORE_PROVE": name}
+    command = [sys.executable, PROOF, "--help"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+    assert done.stdout.startswith(f"usage: {name} ")
+    assert f"SPANSCORE_PROVE={name} " in (ROOT / name).read_text(encoding="utf-8") or name == "deploy/prove"
+    assert {"--where", "SPANSCORE_PROGRAMS", "--build"} <= set(re.findall(r"--\w+|SPANSCORE_\w+", done.stdout))
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,11 @@ def test_a_dialect_is_not_offered_what_has_the_marker_of_another() -> None:
 
 def test_an_interruption_by_the_user_is_no_fault_of_a_dialect() -> None:
     """It goes through, where it is not said that none can come."""
-    reader = DialectReader([Interrupted(None), Saying(Reading(agent="planner"))])
+    dialects = [Interrupted(None), Saying(Reading(agent="planner"))]
     with pytest.raises(KeyboardInterrupt):
-        reader.read(MARKED)
+        DialectReader(dialects).read(MARKED)
 
-    reader.passed_on = ()
+    reader = DialectReader(dialects, passed_on=())
     assert Reading(agent="planner") == reader.read(MARKED)
     assert {("Interrupted", "KeyboardInterrupt"): 1} == dict(reader.failures)
 
