@@ -17,9 +17,9 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.contracts import Emitter, Host
 from spanscore.emitters.otlp import OtlpExporter
-from spanscore.emitters.otlp.log_events import LogEvents
 from spanscore.engine import Engine, Owner
 from spanscore.errors import OutputError
+from spanscore.in_process.log_events import LogEvents
 from spanscore.in_process.not_started import NotStarted
 from spanscore.in_process.otel_metrics import OtelMetrics
 from spanscore.in_process.span_events import SpanEvents

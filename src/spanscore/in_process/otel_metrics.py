@@ -8,7 +8,7 @@ from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
-from spanscore.sdk.scored_span import scored_context
+from spanscore.sdk.spans import scored_context
 from spanscore.sending.handover import Handover
 
 

@@ -10,12 +10,9 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import TracerProvider, get_tracer
 
 from spanscore.model import Report
-from spanscore.reports.evaluation_event import NAME, event_time_ns, span_attributes
-from spanscore.sdk.evaluation_event import attributes
+from spanscore.reports.evaluation_event import NAME, child_span_name, event_attributes, event_time_ns, span_attributes
 from spanscore.sdk.identity import SCOPE, scope_version
-from spanscore.sdk.scored_span import child_span_name, scored_context
-from spanscore.sdk.spans import with_more
-from spanscore.wording.printable import encodable
+from spanscore.sdk.spans import scored_context, with_more
 
 
 class SpanEvents:
@@ -40,7 +37,8 @@ class SpanEvents:
         if not report.evaluations or not context:
             return
         now_ns = self._clock()
-        span = self._tracer.start_span(child_span_name(report), context, attributes=verdict(report), start_time=now_ns)
+        said = span_attributes(report)
+        span = self._tracer.start_span(child_span_name(report), context, attributes=said, start_time=now_ns)
         for event in span_events(report, now_ns):
             span.add_event(event.name, event.attributes, event.timestamp)
         span.end(now_ns)
@@ -56,12 +54,7 @@ class SpanEvents:
 
 def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:
     """Return an event for each evaluation, for whoever can add them to the evaluated span itself."""
-    return tuple(Event(NAME, attributes(report, evaluation), time_ns) for evaluation in report.evaluations)
-
-
-def verdict(report: Report) -> dict[str, str]:
-    """Return the attributes that tell the verdict, as the SDK's exporters can encode them."""
-    return {key: encodable(value) for key, value in span_attributes(report).items()}
+    return tuple(Event(NAME, event_attributes(report, evaluation), time_ns) for evaluation in report.evaluations)
 
 
 def annotated(span: ReadableSpan, reports: Iterable[Report]) -> ReadableSpan:
@@ -72,6 +65,6 @@ def annotated(span: ReadableSpan, reports: Iterable[Report]) -> ReadableSpan:
     events: list[Event] = []
     for report in reports:
         if report.evaluations and report.trajectory.root_span_id == span_id:
-            attributes |= verdict(report)
+            attributes |= span_attributes(report)
             events += span_events(report, time_ns)
     return with_more(span, attributes, events) if events else span

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Any, Final, Literal, assert_never
 
-from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped
 from spanscore.reports.serialization import tool_calls_text
+from spanscore.wording.printable import encodable, printable
 
 NAME: Final = "gen_ai.evaluation.result"
 SCHEMA_VERSION: Final = "1"
@@ -29,7 +30,7 @@ def evaluation_id(report: Report, evaluation: Evaluation) -> str:
 
 
 def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
-    """Return the attributes of the event.
+    """Return the attributes of the event, as UTF-8 can encode them.
 
     First what a person looks for: viewers show them in order. They hold names, ids and numbers. A tool's arguments
     and results are among them only where the report says that they may be, and so is the message of an evaluator that
@@ -56,7 +57,7 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     attributes.update((key, value) for key, value in optional.items() if value is not None)
     if report.tool_content:
         attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
-    return attributes
+    return {key: encodable(value) if isinstance(value, str) else value for key, value in attributes.items()}
 
 
 def span_attributes(report: Report) -> dict[str, str]:
@@ -65,7 +66,7 @@ def span_attributes(report: Report) -> dict[str, str]:
     `spanscore.verdict` is `fail`, and `spanscore.failing` has the names of what failed, with commas between them:
     viewers search for a text, and not in lists.
     """
-    failing = ",".join(report.failing)
+    failing = encodable(",".join(report.failing))
     return {"spanscore.verdict": report.verdict, "spanscore.failing": failing} if failing else {}
 
 
@@ -77,6 +78,32 @@ def event_time_ns(start_ns: int, end_ns: int) -> int:
     if end_ns < start_ns:
         return start_ns
     return max(start_ns, (start_ns // _MICROSECOND + (end_ns - start_ns) // _MICROSECOND) * _MICROSECOND)
+
+
+def child_span_name(report: Report) -> str:
+    """Return what the span below the evaluated one is called that carries the events."""
+    subject = report.trajectory.agent or report.trajectory.service
+    return f"evaluate {printable(subject)}" if subject else "evaluate"
+
+
+def severity(outcome: Outcome) -> Literal["INFO", "WARN", "ERROR"]:
+    """Return how grave an outcome is."""
+    match outcome:
+        case Score(_, passed):
+            return "INFO" if passed else "WARN"
+        case Skipped():
+            return "INFO"
+        case Failed():
+            return "ERROR"
+        case _:
+            assert_never(outcome)
+
+
+def sentence(told: Mapping[str, Any]) -> str:
+    """Return what a viewer of logs shows for the event: most show nothing but the body."""
+    verdict = f"{told['gen_ai.evaluation.name']}: {told['gen_ai.evaluation.score.label']}"
+    explanation = told["gen_ai.evaluation.explanation"]
+    return f"{verdict}. {explanation}" if explanation else verdict
 
 
 def label(evaluation: Evaluation) -> str:

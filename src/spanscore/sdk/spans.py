@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, get_value
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent
+from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent, Trajectory
 
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
@@ -25,6 +26,20 @@ def is_local_root(span: ReadableSpan) -> bool:
 def is_of_an_export() -> bool:
     """Return whether a root span comes from an export of ours: on threads that are not ours it has no parent."""
     return bool(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+
+
+def scored_context(trajectory: Trajectory, *, is_remote: bool = True) -> Context:
+    """Return a context in which the evaluated span is the current one; an empty one where its ids are not known.
+
+    The sampled flag is set: the span has reached us, and without it the SDK would take no exemplar.
+    """
+    span_context = SpanContext(
+        int.from_bytes(trajectory.trace_id, "big"),
+        int.from_bytes(trajectory.root_span_id, "big"),
+        is_remote=is_remote,
+        trace_flags=TraceFlags(TraceFlags.SAMPLED),
+    )
+    return set_span_in_context(NonRecordingSpan(span_context), Context()) if span_context.is_valid else Context()
 
 
 class Converter:

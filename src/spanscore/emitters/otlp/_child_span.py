@@ -12,8 +12,7 @@ from spanscore.emitters.otlp._encoded_events import encoded_scores
 from spanscore.emitters.otlp._encoded_values import own_envelope
 from spanscore.model import Report
 from spanscore.otlp.raw_requests import joined
-from spanscore.sdk.scored_span import child_span_name
-from spanscore.wording.printable import encodable
+from spanscore.reports.evaluation_event import child_span_name
 
 _SPAN_ID_BYTES: Final = 8
 
@@ -31,7 +30,7 @@ def child_span_request(report: Report, time_ns: int) -> bytes:
         trace_id=trajectory.trace_id,
         span_id=hashlib.blake2b(identity, digest_size=_SPAN_ID_BYTES).digest(),
         parent_span_id=trajectory.root_span_id,
-        name=encodable(child_span_name(report)),
+        name=child_span_name(report),
         kind=Span.SPAN_KIND_INTERNAL,
         start_time_unix_nano=time_ns,
         end_time_unix_nano=time_ns,

@@ -9,9 +9,8 @@ from typing import Final
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from spanscore.emitters.otlp._encoded_values import any_value, own_envelope, pair
-from spanscore.emitters.otlp.log_events import sentence, severity
 from spanscore.model import Evaluation, Report
-from spanscore.reports.evaluation_event import NAME, event_attributes
+from spanscore.reports.evaluation_event import NAME, event_attributes, sentence, severity
 from spanscore.sending.backlog import EXPORT_FAILED, Outgoing, QueueLimits
 from spanscore.sending.client import Client
 from spanscore.sending.send_queue import SendQueue, SendSettings
@@ -21,7 +20,9 @@ _SAMPLED: Final = 1
 
 
 class OtlpLogs:
-    """Sends the log events of `LogEvents` to an OTLP receiver, within a second.
+    """Sends a log event `gen_ai.evaluation.result` for each evaluation to an OTLP receiver, within a second.
+
+    It says the same as the one that an application's own logger provider is given.
 
     Args:
         client: sends; the emitter's alone.
@@ -58,7 +59,7 @@ class OtlpLogs:
 
 def _record(report: Report, evaluation: Evaluation, now_ns: int) -> LogRecord:
     told = event_attributes(report, evaluation)
-    grave = severity(evaluation.outcome).name
+    grave = severity(evaluation.outcome)
     record = LogRecord(
         time_unix_nano=now_ns,
         observed_time_unix_nano=now_ns,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, assert_never
+from collections.abc import Callable
+from typing import Final
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider
 
-from spanscore.model import Failed, Outcome, Report, Score, Skipped
-from spanscore.reports.evaluation_event import NAME
+from spanscore.model import Report
+from spanscore.reports.evaluation_event import NAME, event_attributes, sentence, severity
 from spanscore.sdk import providers as host_providers
-from spanscore.sdk.evaluation_event import attributes
 from spanscore.sdk.identity import SCOPE, scope_version
-from spanscore.sdk.scored_span import scored_context
+from spanscore.sdk.spans import scored_context
 from spanscore.sending.handover import Handover
 
 
@@ -46,14 +45,14 @@ class LogEvents:
         now_ns = self._clock()
         context = scored_context(report.trajectory)
         for evaluation in report.evaluations:
-            number = severity(evaluation.outcome)
-            told = attributes(report, evaluation)
+            grave = severity(evaluation.outcome)
+            told = event_attributes(report, evaluation)
             record = LogRecord(
                 timestamp=now_ns,
                 observed_timestamp=now_ns,
                 context=context,
-                severity_number=number,
-                severity_text=number.name,
+                severity_number=SeverityNumber[grave],
+                severity_text=grave,
                 body=sentence(told),
                 attributes=told,
                 event_name=NAME,
@@ -67,23 +66,3 @@ class LogEvents:
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
         """Do nothing: the logger provider is the application's."""
         return True
-
-
-def severity(outcome: Outcome) -> SeverityNumber:
-    """Return how grave an outcome is."""
-    match outcome:
-        case Score(_, passed):
-            return SeverityNumber.INFO if passed else SeverityNumber.WARN
-        case Skipped():
-            return SeverityNumber.INFO
-        case Failed():
-            return SeverityNumber.ERROR
-        case _:
-            assert_never(outcome)
-
-
-def sentence(told: Mapping[str, Any]) -> str:
-    """Return what a viewer of logs shows for the event: most show nothing but the body."""
-    verdict = f"{told['gen_ai.evaluation.name']}: {told['gen_ai.evaluation.score.label']}"
-    explanation = told["gen_ai.evaluation.explanation"]
-    return f"{verdict}. {explanation}" if explanation else verdict
