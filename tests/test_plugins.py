@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import spanscore
-from serving import Reports, serving
+from serving import Reports, eventually, serving
 from spanscore import plugins, wiring
 from spanscore.cli import main
 from spanscore.config import describe, json_schema, loads, reference
@@ -368,9 +368,9 @@ def test_one_of_each_kind_serves(tmp_path: Path) -> None:
         put(tmp_path / "broken.pb", b"not OTLP")
         put(tmp_path / "request.json", json.dumps(REQUEST).encode())
         reports.wait_for(1)
+        eventually(lambda: not (tmp_path / "request.json").exists())
 
     assert "11" * 16 + ",fast,0.000\n" == (tmp_path / "scores.csv").read_text()
-    assert not (tmp_path / "request.json").exists()
     assert (tmp_path / "broken.refused").exists()
 
 

@@ -3,7 +3,10 @@
 SpanscoreError
 ├── ConfigError        a configuration or an evaluator's parameters are wrong
 │   └── PluginError    a plug-in cannot be loaded, or two claim one name
-└── InputError         recorded telemetry cannot be read
+├── InputError         recorded telemetry cannot be read
+├── OutputError        an exporter cannot be started
+├── RefusedError       a request cannot be used
+└── TryAgainError      a request cannot be taken now
 """
 
 from __future__ import annotations

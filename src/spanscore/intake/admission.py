@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
+from spanscore.errors import TryAgainError
 from spanscore.intake.reading import GaveWay, Reader, Readers
 from spanscore.intake.refusal_log import RefusalLog
 from spanscore.intake.requests import Busy, RequestCounts
@@ -17,7 +18,7 @@ _MAX_BYTES: Final = 256 * 2**20
 _WAIT_S: Final = 5.0
 
 
-class Unavailable(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+class Unavailable(TryAgainError):  # noqa: N818 - what the sender is told, and not an error of ours
     """A request cannot be taken now; the sender should send it again.
 
     Args:
@@ -27,9 +28,8 @@ class Unavailable(Exception):  # noqa: N818 - what the sender is told, and not a
     """
 
     def __init__(self, why: Busy, told: str, retry_after_s: float) -> None:
-        super().__init__(told)
+        super().__init__(told, retry_after_s)
         self.why = why
-        self.retry_after_s = retry_after_s
 
 
 class Held:

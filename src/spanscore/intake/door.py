@@ -29,6 +29,24 @@ class Door:
         self._name: Final = name
         self._intake: Final = intake
 
+    async def take(self, request: bytes, *, is_json: bool = False) -> None:
+        """Take a request that a receiver of a plug-in has brought.
+
+        Raises:
+            RefusedError: it cannot be used.
+            TryAgainError: it cannot be taken now.
+        """
+        try:
+            async with self.admission.request() as held:
+                await held.add(len(request))
+                await self.hand_in(held, None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
+        except (MalformedRequest, TooLarge) as error:
+            self.refused(what_is_wrong(error))
+            raise
+        except Unavailable as error:
+            self.refused(error.why)
+            raise
+
     async def hand_in(self, held: Held, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
         """Wait for the request's turn, and take it; it may be acknowledged.
 

@@ -7,11 +7,13 @@ from typing import Final, Protocol
 
 from zlib_ng import zlib_ng
 
+from spanscore.errors import RefusedError
+
 _GZIP: Final = 16 + zlib_ng.MAX_WBITS
 _STEP: Final = 256 * 1024
 
 
-class TooLarge(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+class TooLarge(RefusedError):  # noqa: N818 - what the sender is told, and not an error of ours
     """A body is larger than allowed."""
 
 

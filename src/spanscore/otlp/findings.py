@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
-from spanscore.errors import SpanscoreError
+from spanscore.errors import RefusedError
 from spanscore.model import Span
 from spanscore.otlp.kept_size import SPAN_SIZE, VALUE_SIZE
 
@@ -109,7 +109,7 @@ class Decoded:
         return sum(refused.spans for refused in self.refused)
 
 
-class MalformedRequest(SpanscoreError):  # noqa: N818 - it is the request that is malformed, as OTLP says
+class MalformedRequest(RefusedError):  # noqa: N818 - it is the request that is malformed, as OTLP says
     """A request cannot be decoded at all.
 
     Args:

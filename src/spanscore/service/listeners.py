@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -49,22 +49,22 @@ class Front:
 class _Server(Protocol):
     async def start(self) -> None: ...
 
-    async def trouble(self) -> str | None: ...
-
-    async def tell_health(self, *, is_ready: bool) -> None: ...
-
-    async def refuse(self, grace_s: float) -> None: ...
-
     async def stop(self, grace_s: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """One server and where it is to listen."""
+    """One server, where it is to listen, and what else it can do."""
 
     key: str
     server: _Server
-    listen: Callable[[], list[Address]]
+    listen: Callable[[], list[Address]] = list
+    trouble: Callable[[], Awaitable[str | None]] | None = None
+    """Finds out why not everybody can connect."""
+    tell_health: Callable[..., Awaitable[None]] | None = None
+    """Tells those who watch."""
+    refuse: Callable[[float], Awaitable[None]] | None = None
+    """Refuses connections, and goes on to answer those who are connected; without it, it is stopped."""
 
 
 class Listeners:
@@ -86,7 +86,7 @@ class Listeners:
         """What is listened on, by configuration key."""
         self._receivers = list(_receivers(config, front, insecure=insecure))
         for key, receiver in plugged_receivers(config, front.intake, front.admission):
-            self._receivers.append(_Listener(key, receiver, list))
+            self._receivers.append(_Listener(key, receiver))
         self._pages = list(_pages(config, front))
 
     async def start(self) -> None:
@@ -108,17 +108,17 @@ class Listeners:
 
     async def troubles(self) -> dict[str, str]:
         """Return what cannot be connected to and why, by configuration key; empty where all is well."""
-        listeners = [*self._receivers, *self._pages]
-        found = await asyncio.gather(*(listener.server.trouble() for listener in listeners))
-        return {listener.key: why for listener, why in zip(listeners, found, strict=True) if why is not None}
+        asked = {each.key: each.trouble() for each in (*self._receivers, *self._pages) if each.trouble is not None}
+        found = await asyncio.gather(*asked.values())
+        return {key: why for key, why in zip(asked, found, strict=True) if why is not None}
 
     async def tell_health(self, *, is_ready: bool) -> None:
         """Tell those who watch whether requests are taken."""
-        await asyncio.gather(*(listener.server.tell_health(is_ready=is_ready) for listener in self._receivers))
+        await asyncio.gather(*(each.tell_health(is_ready=is_ready) for each in self._receivers if each.tell_health))
 
     async def stop_receiving(self, grace_s: float) -> None:
         """Refuse connections at once, and let the requests under way finish. Those connected can hear why."""
-        await asyncio.gather(*(listener.server.refuse(grace_s) for listener in self._receivers))
+        await asyncio.gather(*((each.refuse or each.server.stop)(grace_s) for each in self._receivers))
 
     async def stop(self) -> None:
         """Close all connections, and stop serving the pages too."""
@@ -144,7 +144,8 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
         _check_exposure(addresses, GRPC, tls, tokens, insecure=insecure)
         size = over_grpc.max_recv_msg_size_mib * _MIB
         grpc = OtlpGrpc(front.intake, front.admission, max_request_size=size, tokens=tokens)
-        yield _Listener(GRPC, grpc, partial(grpc.listen, addresses, GRPC, tls))
+        listen = partial(grpc.listen, addresses, GRPC, tls)
+        yield _Listener(GRPC, grpc, listen, grpc.trouble, grpc.tell_health)
     if over_http is not None:
         addresses, tls = _addresses(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
         _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
@@ -155,7 +156,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
             names=[endpoint.host for endpoint in _listed(over_http.endpoint)],
         )
         http = OtlpHttp(front.intake, front.admission, settings, tokens)
-        yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls))
+        yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls), http.trouble, refuse=http.refuse)
 
 
 def _pages(config: Config, front: Front) -> Iterator[_Listener]:
@@ -166,7 +167,7 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
         if exposed:
             _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
         pages = Pages(front.metrics, front.readiness, names=[prometheus.endpoint.host])
-        yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES))
+        yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES), pages.trouble)
 
 
 def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:

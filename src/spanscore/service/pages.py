@@ -89,12 +89,6 @@ class Pages:
         """Return why not everybody can connect; None where all is well."""
         return self._server.trouble()
 
-    async def tell_health(self, *, is_ready: bool) -> None:
-        """Do nothing: whoever wants to know asks for the page."""
-
-    async def refuse(self, grace_s: float) -> None:
-        """Do nothing: the pages are served to the end."""
-
     async def stop(self, grace_s: float) -> None:
         """Stop serving."""
         await self._server.stop(grace_s)

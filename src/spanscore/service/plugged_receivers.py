@@ -13,7 +13,6 @@ from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.door import Door
 from spanscore.intake.intake import Intake
-from spanscore.intake.plugged import PluggedIntake
 from spanscore.plugins import find, is_built_in
 from spanscore.sockets.listening import ListenError
 
@@ -43,17 +42,6 @@ class PluggedReceiver:
             raise ListenError(message) from error
         _log.info("receiving from %s (%s)", where, self._key)
 
-    async def trouble(self) -> str | None:
-        """Return None: it looks after itself."""
-        return None
-
-    async def tell_health(self, *, is_ready: bool) -> None:
-        """Do nothing: while nothing can be taken its intake says so."""
-
-    async def refuse(self, grace_s: float) -> None:
-        """Have it bring nothing more."""
-        await self.stop(grace_s)
-
     async def stop(self, grace_s: float) -> None:
         """Have it bring nothing more, and wait no longer than it is allowed to take."""
         if self._is_stopped:
@@ -76,7 +64,7 @@ def plugged_receivers(config: Config, intake: Intake, admission: Admission) -> I
         if not is_built_in("receivers", name):
             key, plugin = f"receivers.{name}", _plugin(name)
             try:
-                receiver = plugin.configured(settings, PluggedIntake(Door(key, intake, admission)))
+                receiver = plugin.configured(settings, Door(key, intake, admission))
             except Exception as error:
                 message = f"{key}: cannot be built: {type(error).__name__}: {error}"
                 raise ConfigError(message) from error

@@ -14,9 +14,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.contracts import Emitter, Receiver
-from spanscore.errors import RefusedError, TryAgainError
+from spanscore.errors import TryAgainError
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Score, Skipped
-from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.slices import in_slices
@@ -115,11 +114,7 @@ class SampleIntake:
             self.is_busy = False
             message = "busy"
             raise TryAgainError(message, _RETRY_S)
-        decoding = decoding_json if is_json else decoding_protobuf
-        try:
-            await in_slices(decoding(request))
-        except MalformedRequest as error:
-            raise RefusedError(str(error)) from error
+        await in_slices((decoding_json if is_json else decoding_protobuf)(request))
         self.taken.set()
 
 

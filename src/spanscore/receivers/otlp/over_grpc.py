@@ -134,10 +134,6 @@ class OtlpGrpc:
         for service in ("", *self._services.names):
             await self._health.set(service, status)
 
-    async def refuse(self, grace_s: float) -> None:
-        """Refuse connections at once, let the requests under way finish, and close."""
-        await self.stop(grace_s)
-
     async def stop(self, grace_s: float) -> None:
         """Refuse connections at once, let the requests under way finish, and close. May be called twice."""
         if self._is_stopped:

@@ -114,9 +114,6 @@ class OtlpHttp:
         """Return why not everybody can connect; None where all is well."""
         return self._server.trouble()
 
-    async def tell_health(self, *, is_ready: bool) -> None:
-        """Do nothing: over HTTP nobody watches."""
-
     async def refuse(self, grace_s: float) -> None:
         """Refuse connections at once, and let the requests under way finish. Those connected can hear why."""
         await self._server.refuse(grace_s)
