@@ -42,7 +42,7 @@ def told_status(reply: Reply) -> tuple[int, str | None, int]:
 def test_043_traces_go_to_their_path() -> None:
     """POST /v1/traces is served, or whatever other path is configured, and then that alone."""
     for path, other in (("/v1/traces", "/otlp"), ("/otlp", "/v1/traces")):
-        with HTTP.run(traces_path=path) as receiver:
+        with HTTP.run(traces_url_path=path) as receiver:
             body = BODIES[PROTOBUF]
             assert [200, 404] == [receiver.post(body, path=where).status for where in (path, other)]
 

@@ -16,6 +16,7 @@ from receivers.receiving import JSON, PROTOBUF, Receiver, answered, is_closed, r
 from serving import eventually
 from spanscore import config
 from spanscore.errors import ConfigError
+from spanscore.receivers.otlp import Cors
 from spanscore.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1)).SerializeToString()
@@ -136,7 +137,7 @@ def test_066_web_pages_send_only_where_they_are_named(receiver: Receiver) -> Non
         assert [] == [name for name in asked.headers if name.startswith("Access-Control")]
     with pytest.raises(ConfigError, match=r"allowed_origins.*'\*'"):
         config.loads('receivers: {otlp: {protocols: {http: {cors: {allowed_origins: ["*"]}}}}}', "", Path())
-    with HTTP.run(allowed_origins=frozenset({ORIGIN})) as named:
+    with HTTP.run(cors=Cors(allowed_origins=(ORIGIN,))) as named:
         assert 204 == named.request("OPTIONS", "/v1/traces", headers=preflight).status
         sent = named.post(b"", JSON, Origin=ORIGIN)
         assert (200, ORIGIN) == (sent.status, sent.headers["Access-Control-Allow-Origin"])

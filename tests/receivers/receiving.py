@@ -19,8 +19,9 @@ from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Behind, Intake, OtherSignal
 from spanscore.model import Span
+from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
-from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
+from spanscore.receivers.otlp.over_http import OtlpHttp
 from spanscore.sockets.listening import Address
 from spanscore.sockets.tls import Tls
 
@@ -243,9 +244,10 @@ def over_http(
     **settings: Any,
 ) -> Any:
     """Run an HTTP receiver."""
-    made = HttpSettings(**{"max_request_size": 2**20} | settings)
+    limits = settings.pop("limits", None)
+    made = HttpServer(**{"max_request_body_size": 2**20} | settings)
     return _running(
-        lambda intake, gate: OtlpHttp(intake, gate, made, tokens),
+        lambda intake, gate: OtlpHttp(intake, gate, made, tokens, limits),
         others=others,
         spans_onward=spans_onward,
         tls=tls,

@@ -20,6 +20,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
 from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, busy, is_closed, over_http, reply, violations
 from serving import DEADLINE_S, eventually
+from spanscore.receivers.otlp import Cors
+from spanscore.settings import Endpoint
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.http_connection import HttpLimits
 
@@ -207,14 +209,14 @@ def test_other_paths_are_not_found(receiver: Receiver, path: str, content_type: 
 
 def test_the_path_can_be_another_one() -> None:
     """Traces go where the settings say, and nowhere else."""
-    with over_http(traces_path="/otlp") as receiver:
+    with over_http(traces_url_path="/otlp") as receiver:
         assert [200, 404] == [receiver.post(BODIES[PROTOBUF], path=path).status for path in ("/otlp", "/v1/traces")]
 
 
 def test_a_body_may_have_the_largest_size_and_no_more() -> None:
     """The limit holds for the body as it is sent, and says so before the body is sent."""
     body = request_of(simple_span(1, name="n" * 1000)).SerializeToString()
-    with over_http(max_request_size=len(body)) as receiver:
+    with over_http(max_request_body_size=len(body)) as receiver:
         assert 200 == receiver.post(body).status
         with receiver.raw(head(len(body) + 1)) as connection:
             reply = answered(connection)
@@ -224,7 +226,7 @@ def test_a_body_may_have_the_largest_size_and_no_more() -> None:
 def test_a_chunked_body_may_have_the_largest_size_and_no_more() -> None:
     """The limit holds for bodies that do not say how long they are; the rest of them is not waited for."""
     body = request_of(simple_span(1, name="n" * 1000)).SerializeToString()
-    with over_http(max_request_size=len(body)) as receiver:
+    with over_http(max_request_body_size=len(body)) as receiver:
         chunk = b"%x\r\n%s\r\n" % (len(body), body)
         start = head(None, PROTOBUF, "Transfer-Encoding: chunked")
         with receiver.raw(start, chunk, b"0\r\n\r\n") as connection:
@@ -237,7 +239,7 @@ def test_a_chunked_body_may_have_the_largest_size_and_no_more() -> None:
 def test_a_body_may_have_the_largest_size_after_decompression_and_no_more() -> None:
     """The limit holds for what gzip inflates to."""
     body = request_of(simple_span(1, name="n" * 1000)).SerializeToString()
-    with over_http(max_request_size=len(body)) as receiver:
+    with over_http(max_request_body_size=len(body)) as receiver:
         assert 200 == receiver.post(gzip.compress(body), Content_Encoding="gzip").status
         assert 413 == receiver.post(gzip.compress(body + b"x"), Content_Encoding="gzip").status
 
@@ -496,7 +498,7 @@ def test_web_pages_cannot_send_by_default(receiver: Receiver) -> None:
 
 def test_named_web_pages_can_send() -> None:
     """Pages of allowed origins can send, other pages cannot; there is no wildcard and no credentials."""
-    with over_http(allowed_origins=frozenset({ORIGIN})) as receiver:
+    with over_http(cors=Cors(allowed_origins=(ORIGIN,))) as receiver:
         preflight = receiver.request("OPTIONS", "/v1/traces", headers={"Origin": ORIGIN})
         assert (204, ORIGIN, "POST") == (
             preflight.status,
@@ -526,7 +528,7 @@ def test_named_web_pages_can_send() -> None:
 )
 def test_a_web_page_that_leads_its_name_here_cannot_send(host: str, status: int) -> None:
     """Its browser takes us for its own server; other web pages, which are asked for first, and programs can."""
-    with over_http(names=["otel.example"]) as receiver:
+    with over_http(endpoint=Endpoint("otel.example", 4318)) as receiver:
         answer = receiver.post(BODIES[JSON], JSON, Origin="http://evil.example", Host=host)
         assert status == answer.status
         assert status == 200 or ("the Host must be localhost" in answer.error[1] and not receiver.core.spans)
@@ -537,7 +539,7 @@ def test_a_web_page_that_leads_its_name_here_cannot_send(host: str, status: int)
 def test_who_has_a_token_may_lead_any_name_here(tmp_path: Path) -> None:
     """A web page that was given a token, or whose origin is allowed, is no stranger."""
     foreign = {"Origin": ORIGIN, "Host": "otel.example"}
-    with over_http(allowed_origins=frozenset({ORIGIN})) as receiver:
+    with over_http(cors=Cors(allowed_origins=(ORIGIN,))) as receiver:
         assert 200 == receiver.post(BODIES[JSON], JSON, **foreign).status
     file = tmp_path / "tokens"
     file.write_text("a-token")

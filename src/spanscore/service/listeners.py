@@ -15,9 +15,9 @@ from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Intake
-from spanscore.receivers.otlp import OtlpReceiver
+from spanscore.receivers.otlp import OtlpReceiver, listed
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
-from spanscore.receivers.otlp.over_http import HttpSettings, OtlpHttp
+from spanscore.receivers.otlp.over_http import OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
 from spanscore.service.plugged_receivers import plugged_receivers
 from spanscore.sockets.bearer import BearerTokens
@@ -149,13 +149,7 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
     if over_http is not None:
         addresses, tls = _addresses(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
         _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
-        settings = HttpSettings(
-            max_request_size=over_http.max_request_body_size,
-            traces_path=over_http.traces_url_path,
-            allowed_origins=frozenset(over_http.cors.allowed_origins),
-            names=[endpoint.host for endpoint in _listed(over_http.endpoint)],
-        )
-        http = OtlpHttp(front.intake, front.admission, settings, tokens)
+        http = OtlpHttp(front.intake, front.admission, over_http, tokens)
         yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls), http.trouble, refuse=http.refuse)
 
 
@@ -171,12 +165,8 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
 
 
 def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:
-    found = [address for endpoint in _listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
+    found = [address for endpoint in listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
     return list(dict.fromkeys(found))
-
-
-def _listed(endpoints: Endpoint | Sequence[Endpoint]) -> Sequence[Endpoint]:
-    return [endpoints] if isinstance(endpoints, Endpoint) else endpoints
 
 
 def _check_exposure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
@@ -127,6 +127,11 @@ class OtlpReceiver:
             yield ("protocols", "grpc", "max_recv_msg_size_mib"), self.protocols.grpc.max_recv_msg_size_mib * 2**20
         if self.protocols.http is not None:
             yield ("protocols", "http", "max_request_body_size"), self.protocols.http.max_request_body_size
+
+
+def listed(endpoints: Endpoint | Sequence[Endpoint]) -> Sequence[Endpoint]:
+    """Return all endpoints, of which there may be a list or one."""
+    return [endpoints] if isinstance(endpoints, Endpoint) else endpoints
 
 
 class Otlp:

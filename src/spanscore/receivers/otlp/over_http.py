@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +16,9 @@ from spanscore.intake.intake import Intake, OtherSignal
 from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
+from spanscore.receivers.otlp import HttpServer as HttpSettings
 from spanscore.receivers.otlp import _responses as responses
+from spanscore.receivers.otlp import listed
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
@@ -55,21 +57,6 @@ _MISDIRECTED: Final = 421
 _UNAVAILABLE: Final = 503
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpSettings:
-    """How OTLP over HTTP is served."""
-
-    max_request_size: int
-    """The largest body, in bytes, after decompression."""
-    traces_path: str = "/v1/traces"
-    """The path that takes traces."""
-    allowed_origins: frozenset[str] = frozenset()
-    """The web pages that may send; others cannot, because a browser asks first."""
-    names: Collection[str] = ()
-    """Further names of this machine, by which other web pages on it may send."""
-    limits: HttpLimits = field(default_factory=HttpLimits)
-
-
 class OtlpHttp:
     """Receives OTLP over HTTP/1.1.
 
@@ -80,20 +67,29 @@ class OtlpHttp:
         admission: says whether there is room for it.
         settings: how it is served.
         tokens: the bearer tokens of those who may send; None lets everybody send.
+        limits: what clients may do.
     """
 
     def __init__(
-        self, intake: Intake, admission: Admission, settings: HttpSettings, tokens: BearerTokens | None = None
+        self,
+        intake: Intake,
+        admission: Admission,
+        settings: HttpSettings,
+        tokens: BearerTokens | None = None,
+        limits: HttpLimits | None = None,
     ) -> None:
         self._door = Door(_DOOR, intake, admission)
-        self._settings = settings
+        self._max_size = settings.max_request_body_size
+        self._traces_path = settings.traces_url_path
+        self._allowed_origins = frozenset(settings.cors.allowed_origins)
         self._tokens = tokens
-        self._too_large = f"the request is larger than {settings.max_request_size} bytes"
-        self._names = HostNames(settings.names)
+        self._too_large = f"the request is larger than {self._max_size} bytes"
+        # By these names of this machine other web pages on it may send.
+        self._names = HostNames([endpoint.host for endpoint in listed(settings.endpoint)])
         self._is_for_this_machine = False
-        self._server = HttpServer(self._answer, settings.limits)
+        self._server = HttpServer(self._answer, limits)
         self._signals: dict[str, OtherSignal | None] = dict(_OTHER_PATHS) if intake.takes_others else {}
-        self._signals[settings.traces_path] = None
+        self._signals[self._traces_path] = None
 
     def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
         """Bind the addresses and return them, with the port that the system chose where it is 0.
@@ -131,13 +127,13 @@ class OtlpHttp:
             if refused.wrong is not None:
                 self._door.refused(refused.wrong)
             answer = refused.response(encoding)
-        if origin is not None and origin in self._settings.allowed_origins:
+        if origin is not None and origin in self._allowed_origins:
             answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
         return answer
 
     async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response:
         if request.path not in self._signals:
-            message = f"there is nothing here; traces go to {self._settings.traces_path}"
+            message = f"there is nothing here; traces go to {self._traces_path}"
             raise _Refused(_NOT_FOUND, responses.NOT_FOUND, message, wrong=Wrong.NOT_FOUND)
         signal = self._signals[request.path]
         if request.method != "POST":
@@ -172,7 +168,7 @@ class OtlpHttp:
         Only browsers say an origin. A token they do not have, and where others can send too there must be one.
         """
         origin = request.headers.get("Origin")
-        if origin is None or origin in self._settings.allowed_origins:
+        if origin is None or origin in self._allowed_origins:
             return False
         if self._tokens is not None or not self._is_for_this_machine:
             return False
@@ -180,7 +176,7 @@ class OtlpHttp:
 
     def _other_method(self, request: web.BaseRequest) -> web.Response:
         origin = request.headers.get("Origin")
-        if request.method == "OPTIONS" and origin in self._settings.allowed_origins:
+        if request.method == "OPTIONS" and origin in self._allowed_origins:
             headers = {
                 "Access-Control-Allow-Methods": "POST",
                 "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
@@ -192,14 +188,14 @@ class OtlpHttp:
         raise _Refused(_METHOD_NOT_ALLOWED, responses.UNIMPLEMENTED, message, headers, wrong=Wrong.METHOD_NOT_ALLOWED)
 
     async def _body(self, request: web.BaseRequest, held: Held) -> bytes:
-        if (request.content_length or 0) > self._settings.max_request_size:
+        if (request.content_length or 0) > self._max_size:
             raise _Refused.too_large(self._too_large)
         content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if content_encoding not in _BODIES:
             message = "the Content-Encoding must be gzip or identity"
             raise _Refused.unsupported(message, _ACCEPTED)
         await _expected(request)
-        body: Body = _BODIES[content_encoding](self._settings.max_request_size)
+        body: Body = _BODIES[content_encoding](self._max_size)
         try:
             while chunk := await request.content.readany():
                 for grown in body.feed(chunk):
