@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanscore.config import Config, Endpoint, Secret, default, loads
+from spanscore.storage.settings import StorageSettings
 
 Problems = Callable[..., list[str]]
 Read = Callable[..., Config]
@@ -98,11 +99,8 @@ def test_every_section(read: Read, tmp_path: Path) -> None:
         "late_spans": "rescore",
         "remember_traces": 1_000_000,
     }.items() <= traces.items()
-    assert {
-        "durability": "crash",
-        "directory": Path("/var/lib/spanscore"),
-        "max_size": 2**30,
-    } == dataclasses.asdict(config.storage)
+    stored = StorageSettings(durability="crash", directory=Path("/var/lib/spanscore"), max_size=2**30)
+    assert stored == config.storage
     assert {
         "otlp": {
             "protocol": "http/protobuf",

@@ -10,10 +10,11 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._check import check
-from spanscore.config._dialects import build_dialects
+from spanscore.config._dialects import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
+from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
-from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Storage, Telemetry
+from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Telemetry
 from spanscore.config._server_files import is_readable_by_all, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
@@ -26,11 +27,12 @@ from spanscore.pipeline import EvaluatorEntry
 from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.settings import Secret
 from spanscore.storage.room import Room
+from spanscore.storage.settings import StorageSettings
 
 Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 
 Settings = TypeVar("Settings")
-Filled = TypeVar("Filled", TraceSettings, Storage)
+Filled = TypeVar("Filled", TraceSettings, StorageSettings)
 
 _MOST_SHOWN: Final = 100
 
@@ -48,7 +50,7 @@ class Config:
     receivers: Mapping[str, Any]
     """The settings of those that are listed, by name."""
     traces: TraceSettings
-    storage: Storage
+    storage: StorageSettings
     exporters: Mapping[str, Any]
     """The settings of those that are listed, by name, in the order of the file."""
     annotate: Annotate
@@ -112,7 +114,7 @@ class Config:
             receivers={},
             exporters={},
             traces=self._in_section("traces", self.traces, decision_delay_s=0.0),
-            storage=Storage(durability="none"),
+            storage=StorageSettings(durability="none"),
             annotate="none",
         )
 
@@ -199,8 +201,8 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     document = check(model, root, directory=directory)
     if isinstance(document, list):
         problems += document
-    section = check(Dialects, root, at=("dialects",), directory=directory) if root.has("dialects") else Dialects()
-    dialects = [] if isinstance(section, list) else list(build_dialects(section, root))
+    section = check(DIALECTS, root, at=("dialects",), directory=directory) if root.has("dialects") else DIALECTS()
+    dialects = [] if isinstance(section, list) else list(build_dialects(construct(Dialects, given(section)), root))
     entries = list(build_entries(root, directory))
     problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
     problems = list(_first_causes(problems, unread, root))

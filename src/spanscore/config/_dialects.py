@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from spanscore.config._check import without_values
+from spanscore.config._models import fields_of, model_of
+from spanscore.config._section import Section
 from spanscore.config._sections import Dialects
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.contracts import Dialect
@@ -12,20 +15,23 @@ from spanscore.errors import ConfigError
 from spanscore.plugins import find, names
 from spanscore.wording.nearest import suggestion
 
-CUSTOM = "custom"  # the one dialect that is nothing without the user's names for its attributes
+DIALECTS: Final = model_of(Dialects, Section, fields_of(Dialects))
+"""What the section may hold."""
+CUSTOM: Final = "custom"  # the one dialect that is nothing without the user's names for its attributes
 
 
 def build_dialects(section: Dialects, root: Node) -> Iterator[Dialect | Problem]:
     """Yield the dialects in use, the user's own first, and what is wrong."""
     installed = [name for name in names("dialects") if name != CUSTOM]
     own: set[str] = set()
+    custom: Any  # a frozen dataclass, which mypy takes for no dialect
     for index, custom in enumerate(section.custom):
         path: Path = ("dialects", "custom", index, "name")
         if custom.name in own or custom.name in installed:
             yield Problem(root.find(path).place, path, f"there is already a dialect {custom.name!r}")
             continue
         own.add(custom.name)
-        yield find("dialects", CUSTOM)(**custom.model_dump())
+        yield custom
     for index, name in enumerate(section.disabled):
         if name not in installed:
             path = ("dialects", "disabled", index)

@@ -14,15 +14,20 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._models import checkable
 from spanscore.config._section import Section
-from spanscore.config._sections import Document, Storage
+from spanscore.config._sections import Dialects, Document
 from spanscore.config._tree import Node, Problem
 from spanscore.errors import ConfigError, PluginError
 from spanscore.plugins import Kind, find, is_built_in, names
+from spanscore.storage.settings import StorageSettings
 
 KINDS: Final[Mapping[str, Kind]] = {"receivers": "receivers", "exporters": "emitters"}
 """What kind of plug-in the keys of a section name."""
 
-_SETTINGS: Final = {"traces": checkable(TraceSettings), "storage": checkable(Storage)}
+_SETTINGS: Final = {
+    "traces": checkable(TraceSettings),
+    "storage": checkable(StorageSettings),
+    "dialects": checkable(Dialects),
+}
 _ABOUT: Final = {
     "receivers": "Where spans come from; a receiver runs when it is listed.",
     "exporters": "Where scores go; an exporter runs when it is listed.",

@@ -8,56 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Le
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._section import Section
 from spanscore.config._values import ConfiguredFile, TimeLimit
-from spanscore.settings import ByPlace, Example, FilePath, Size, Text
+from spanscore.dialects.custom import Custom
+from spanscore.settings import Text
+from spanscore.storage.settings import StorageSettings
 
 DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_trajectory"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
-    """What survives an end of the process."""
-
-    durability: Annotated[Literal["none", "crash", "power"], ByPlace()] = "crash"
-    """What accepted spans survive: nothing (default inside a process), the death of the process (default of the
-    receivers), or the loss of power too."""
-    directory: Annotated[FilePath | None, Example("/var/lib/spanscore")] = None
-    """Where spans are kept until they are scored; the XDG state directory by default."""
-    max_size: Annotated[Size, Gt(0)] = 2**30
-    """Refuse spans, with a request to retry, when this much is kept."""
-
-
-Match = Mapping[Text, str]
-
-
-class CustomDialect(Section):
-    """Reads tool calls from spans of an instrumentation of your own."""
-
-    name: Text = Field(examples=["my_framework"])
-    """The dialect's name."""
-    match: Annotated[Match, MinLen(1)] = Field(examples=[{"span.name": "run tool *"}])
-    """A span is a tool call when each of these attributes matches its glob. `span.name` and `scope.name` count too."""
-    tool_name: Text = Field(examples=["my_framework.tool"])
-    """The attribute that holds the tool's name; may be `span.name`."""
-    arguments: Text | None = Field(default=None, examples=["my_framework.input"])
-    """The attribute that holds the arguments."""
-    result: Text | None = Field(default=None, examples=["my_framework.output"])
-    """The attribute that holds the result."""
-    call_id: Text | None = Field(default=None, examples=["my_framework.call_id"])
-    """The attribute that holds the id the model gave the call."""
-    error: Text | None = Field(default=None, examples=["my_framework.error"])
-    """The attribute that, when present, says how the call failed."""
-
-
-class Dialects(Section):
+class Dialects:
     """How tool calls are read from spans. All dialects that are installed are in use."""
 
-    custom: tuple[CustomDialect, ...] = ()
+    custom: tuple[Custom, ...] = ()
     """Dialects of your own."""
     disabled: tuple[Text, ...] = ()
     """Dialects not to use."""
@@ -88,7 +56,7 @@ class EvaluatorKeys(Section):
 
     type: str
     """What to run; `spanscore list evaluators` lists them."""
-    match: Match = Field(default_factory=dict, examples=[{"service.name": "shop-*"}])
+    match: Mapping[Text, str] = Field(default_factory=dict, examples=[{"service.name": "shop-*"}])
     """Evaluate only when each of these resource or root-span attributes, or `span.name`, matches its glob."""
     sample_ratio: Annotated[float, Ge(0), Le(1)] = 1.0
     """The share of traces to evaluate, chosen by trace id."""
@@ -116,13 +84,13 @@ class Document(Section):
     """Where spans come from. Standalone: OTLP on localhost when left out."""
     traces: Any = Field(default_factory=TraceSettings)
     """When a trace is complete, and what is held until then."""
-    storage: Any = Field(default_factory=Storage)
+    storage: Any = Field(default_factory=StorageSettings)
     """What survives an end of the process."""
     evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(
         default_factory=DEFAULT_EVALUATORS.copy, json_schema_extra={"minProperties": 1}
     )
     """What to score: a name of your own for each evaluator, which becomes gen_ai.evaluation.name."""
-    dialects: Dialects = Field(default_factory=Dialects)
+    dialects: Any = Field(default_factory=Dialects)
     """How tool calls are read from spans."""
     exporters: Any = Field(default_factory=dict)
     """Where scores go. Standalone: Prometheus on localhost and the console when left out."""

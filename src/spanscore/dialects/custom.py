@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
+
+from annotated_types import MinLen
 
 from spanscore.compare.globs import glob_matcher
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.model import AttributeValue, Span
+from spanscore.settings import Example, Text
 
 SPAN_NAME: Final = "span.name"
 SCOPE_NAME: Final = "scope.name"
@@ -17,25 +20,22 @@ SCOPE_NAME: Final = "scope.name"
 
 @dataclass(frozen=True, kw_only=True)
 class Custom:
-    """Any instrumentation of one's own, described by the names of its attributes (`dialects: custom`).
+    """Any instrumentation of one's own, described by the names of its attributes (`dialects: custom`)."""
 
-    Args:
-        name: what to call the dialect.
-        match: which spans are tool calls: attributes, `span.name` or `scope.name`, each with a glob. All must match.
-        tool_name: the attribute with the tool's name, or `span.name`.
-        arguments: the attribute with the arguments, as JSON text or structured.
-        result: the attribute with the result.
-        call_id: the attribute with the model's id of the call.
-        error: the attribute that is there, and neither false nor empty, when the call failed.
-    """
-
-    name: str
-    match: Mapping[str, str]
-    tool_name: str
-    arguments: str | None = None
-    result: str | None = None
-    call_id: str | None = None
-    error: str | None = None
+    name: Annotated[Text, Example("my_framework")]
+    """The dialect's name."""
+    match: Annotated[Mapping[Text, str], MinLen(1), Example({"span.name": "run tool *"})]
+    """A span is a tool call when each of these attributes matches its glob. `span.name` and `scope.name` count too."""
+    tool_name: Annotated[Text, Example("my_framework.tool")]
+    """The attribute that holds the tool's name; may be `span.name`."""
+    arguments: Annotated[Text | None, Example("my_framework.input")] = None
+    """The attribute that holds the arguments."""
+    result: Annotated[Text | None, Example("my_framework.output")] = None
+    """The attribute that holds the result."""
+    call_id: Annotated[Text | None, Example("my_framework.call_id")] = None
+    """The attribute that holds the id the model gave the call."""
+    error: Annotated[Text | None, Example("my_framework.error")] = None
+    """The attribute that, when present, says how the call failed."""
     precedence: int = field(default=Precedence.CUSTOM, init=False)
     markers: Markers = field(init=False)
     reads: frozenset[str] = field(init=False)

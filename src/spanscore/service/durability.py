@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -26,11 +27,9 @@ from spanscore.service.replay import KINDS, Replay
 from spanscore.service.upkeep import Upkeep
 from spanscore.storage.files import Directory
 from spanscore.storage.request_log import Place, Segment
-from spanscore.storage.settings import StorageSettings
 from spanscore.storage.storage import NeverKept, NotKept, Storage
 from spanscore.storage.syncer import Synced
 
-_SYNC_INTERVAL_S: Final = 0.1
 _END_S: Final = 5.0
 _NOT_SYNCED: Final = "what was sent could not be stored"
 _REPLAYING: Final = "replaying what an earlier process kept"
@@ -60,11 +59,8 @@ class Durability:
     ) -> None:
         self._open_directory: Final = open_directory
         self._path: Final = config.storage.directory or default_directory(os.environ)
-        self._settings: Final = StorageSettings(
-            max_size=config.storage.max_size,
-            remember=config.traces.remember_traces,
-            sync_interval_s=0.0 if config.storage.durability == "power" else _SYNC_INTERVAL_S,
-        )
+        stored = replace(config.storage, remember=config.traces.remember_traces)
+        self._settings: Final = replace(stored, sync_interval_s=0.0) if stored.durability == "power" else stored
         self._live: Final = live
         self._admission: Final = admission
         self._loop: Final = asyncio.get_running_loop()
