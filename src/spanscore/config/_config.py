@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -15,7 +15,7 @@ from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
 from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Telemetry
-from spanscore.config._server_files import is_readable_by_all, secret_files, unusable_files
+from spanscore.config._server_files import is_readable_by_all, parts, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
 from spanscore.config._yaml import MAX_BYTES, place_in, read
@@ -231,24 +231,14 @@ def default() -> Config:
 
 
 def _inline_secrets(config: Config, root: Node) -> Iterator[str]:
-    for at in (*_secrets(config.receivers, ("receivers",)), *_secrets(config.exporters, ("exporters",))):
+    for at, part in (*parts(config.receivers, ("receivers",)), *parts(config.exporters, ("exporters",))):
+        if not isinstance(part, Secret):
+            continue
         node = root.find(at)
         # Of the settings of librdkafka only some are secret.
         is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
         if node.written is None and node.value and is_secret:
             yield dotted(at)
-
-
-def _secrets(value: Any, at: KeyPath) -> Iterator[KeyPath]:
-    """Yield where in settings secrets stand."""
-    if isinstance(value, Secret):
-        yield at
-    elif isinstance(value, Mapping):
-        for name, below in value.items():
-            yield from _secrets(below, (*at, name))
-    elif is_dataclass(value):
-        for each in fields(value):
-            yield from _secrets(getattr(value, each.name), (*at, each.name))
 
 
 def _places(node: Node, at: KeyPath) -> Iterator[tuple[KeyPath, Place]]:

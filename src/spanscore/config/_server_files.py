@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path as FilePath
+from typing import Any, Final
 
 from spanscore.config._tree import Path
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.sockets.bearer import BearerTokens
 
-_OTLP: Path = ("receivers", "otlp")
+_OTLP: Final[Path] = ("receivers", "otlp")
+_TOKENS: Final = "bearer_token_file"
+
+
+def parts(settings: Any, at: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield where settings stand and they themselves, and so each part of them."""
+    yield at, settings
+    below = settings if isinstance(settings, Mapping) else {}
+    if is_dataclass(settings):
+        below = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    for key, part in below.items():
+        yield from parts(part, (*at, key))
 
 
 def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
     """Yield the keys whose files cannot be used, and why."""
-    for at, tls in _tls_sections(otlp):
-        unreadable = [(key, why) for key, file in _files(tls) if (why := _unreadable(file))]
-        yield from (((*at, key), why) for key, why in unreadable)
-        if not unreadable and tls.files is not None:
-            try:
-                tls.files.context()
-            except ConfigError as error:
-                yield at, str(error)
-    for at, tokens in _token_files(otlp):
+    for at, part in parts(otlp, _OTLP):
         try:
-            BearerTokens(tokens)
+            if isinstance(part, ServerTls):
+                files = [(key, file) for key, file in parts(part, at) if isinstance(file, FilePath)]
+                unreadable = [(key, why) for key, file in files if (why := _unreadable(file))]
+                yield from unreadable
+                if not unreadable and part.files is not None:
+                    part.files.context()
+            elif at[-1] == _TOKENS:
+                BearerTokens(part)
         except ConfigError as error:
             yield at, str(error)
 
 
 def secret_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
     """Yield the keys that name files which nobody else should read, and the files."""
-    for at, tls in _tls_sections(otlp):
-        if tls.key_file is not None:
-            yield (*at, "key_file"), tls.key_file
-    yield from _token_files(otlp)
+    return ((at, part) for at, part in parts(otlp, _OTLP) if part is not None and at[-1] in ("key_file", _TOKENS))
 
 
 def is_readable_by_all(file: FilePath) -> bool:
@@ -45,24 +54,6 @@ def is_readable_by_all(file: FilePath) -> bool:
         return bool(file.stat().st_mode & stat.S_IROTH)
     except OSError:
         return False
-
-
-def _tls_sections(otlp: OtlpReceiver) -> Iterator[tuple[Path, ServerTls]]:
-    for name, server in (("grpc", otlp.protocols.grpc), ("http", otlp.protocols.http)):
-        if server is not None and server.tls is not None:
-            yield (*_OTLP, "protocols", name, "tls"), server.tls
-
-
-def _files(tls: ServerTls) -> Iterator[tuple[str, FilePath]]:
-    for key in ("cert_file", "key_file", "client_ca_file"):
-        file = getattr(tls, key)
-        if file is not None:
-            yield key, file
-
-
-def _token_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
-    if otlp.auth is not None:
-        yield (*_OTLP, "auth", "bearer_token_file"), otlp.auth.bearer_token_file
 
 
 def _unreadable(file: FilePath) -> str:

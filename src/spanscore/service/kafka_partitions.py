@@ -14,7 +14,8 @@ from typing import Final
 from spanscore.collect.held_offsets import HeldOffsets
 from spanscore.collect.scored_traces import ScoredTraces
 from spanscore.contracts import HoldsSpansBack
-from spanscore.intake.intake import Behind, Intake, NoRoom, NoValidSpan
+from spanscore.intake.door import what_is_wrong
+from spanscore.intake.intake import Behind, Intake, NoRoom
 from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
@@ -24,8 +25,6 @@ from spanscore.service.live_engine import LiveEngine
 from spanscore.wording.faults import contained
 
 EMPTY: Final = "empty"
-MALFORMED: Final = "malformed"
-NO_VALID_SPAN: Final = "no_valid_span"
 FAULT: Final = "internal_error"
 
 NO_KEY: Final = "no_key"
@@ -149,7 +148,7 @@ class KafkaPartitions:
         except NoRoom:
             raise
         except MalformedRequest as error:
-            reason = NO_VALID_SPAN if isinstance(error, NoValidSpan) else MALFORMED
+            reason = what_is_wrong(error).value
         except Exception:  # noqa: BLE001 - one record must not stop all others, again and again
             _log.exception("kafka: a record could not be taken")
             reason = FAULT
