@@ -1,11 +1,11 @@
-"""Receivers of plug-ins, among those that the standalone receiver has of its own."""
+"""Receivers that bring spans to an intake they are given, as those of plug-ins do."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from spanscore.config import Config
 from spanscore.contracts import Receiver
@@ -13,7 +13,7 @@ from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
 from spanscore.intake.door import Door
 from spanscore.intake.intake import Intake
-from spanscore.plugins import find, is_built_in
+from spanscore.plugins import find
 from spanscore.sockets.listening import ListenError
 
 _LONGER_S: Final = 1.0
@@ -55,21 +55,17 @@ class PluggedReceiver:
 
 
 def plugged_receivers(config: Config, intake: Intake, admission: Admission) -> Iterator[tuple[str, PluggedReceiver]]:
-    """Yield the receivers of plug-ins that a configuration lists, by their keys in it.
+    """Yield the receivers that a configuration lists, by their keys in it; the service builds the others.
 
     Raises:
         ConfigError: one cannot be built.
     """
     for name, settings in config.receivers.items():
-        if not is_built_in("receivers", name):
-            key, plugin = f"receivers.{name}", _plugin(name)
+        key, configured = f"receivers.{name}", getattr(find("receivers", name), "configured", None)
+        if configured is not None:
             try:
-                receiver = plugin.configured(settings, Door(key, intake, admission))
+                receiver = configured(settings, Door(key, intake, admission))
             except Exception as error:
                 message = f"{key}: cannot be built: {type(error).__name__}: {error}"
                 raise ConfigError(message) from error
             yield key, PluggedReceiver(key, receiver)
-
-
-def _plugin(name: str) -> Any:
-    return find("receivers", name)
