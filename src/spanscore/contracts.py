@@ -9,12 +9,13 @@ contract.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, runtime_checkable
 
 from annotated_types import Ge, Le
 
+from spanscore.instruments.instrument import Instrument
 from spanscore.model import (
     JSON,
     NOT_RECORDED,
@@ -191,8 +192,8 @@ class Emitter(Protocol):
     All methods are called from one thread. An exception is contained and counted, and stops no other emitter.
 
     An emitter that queues, or that must not see a report again after a crash, says so by having what one of the
-    protocols below asks for: `AtMostOnce`, `SendsInBackground`, `SendsInOrder`, `KnowsWhatItWrote`, `HoldsSpansBack`.
-    None of them needs to be inherited from.
+    protocols below asks for: `AtMostOnce`, `SendsInBackground`, `SendsInOrder`, `KnowsWhatItWrote`, `HoldsSpansBack`,
+    `SendsMetrics`. None of them needs to be inherited from.
     """
 
     def emit(self, report: Report) -> None:
@@ -282,6 +283,25 @@ class HoldsSpansBack(Protocol):
         ...
 
 
+class Sink(Protocol):
+    """Where metrics go: a meter of OpenTelemetry, or a page for Prometheus."""
+
+    def record(self, instrument: Instrument, value: float) -> None:
+        """Add a measurement to a histogram."""
+        ...
+
+    def observe(self, instrument: Instrument, read: Callable[[], Mapping[tuple[str | None, ...], float]]) -> None:
+        """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
+        ...
+
+
+@runtime_checkable
+class SendsMetrics(Protocol):
+    """An emitter of metrics: our own go there too."""
+
+    sink: Sink
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassingOn:
     """How a program passes on the spans that it receives."""
@@ -311,8 +331,7 @@ class EmitterPlugin(Protocol):
 
     `Settings` is a frozen dataclass, whose fields are documented and checked as an evaluator's parameters are.
     `spanscore.settings` has types for durations, sizes, addresses, files and secrets. The first sentence of the class
-    docstring says where scores go. An emitter may have a `sink` (`spanscore.metrics.telemetry.Sink`): our own metrics
-    go there too.
+    docstring says where scores go.
     """
 
     Settings: ClassVar[type]

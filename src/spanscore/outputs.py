@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 from spanscore.config import Config
-from spanscore.contracts import Emitter, Host, PassingOn
+from spanscore.contracts import Emitter, Host, PassingOn, SendsMetrics, Sink
 from spanscore.emitters.otlp.forward import Forward
 from spanscore.errors import ConfigError, OutputError
 from spanscore.metrics.exposition import Exposition
-from spanscore.metrics.telemetry import Sink
 from spanscore.otlp.raw_requests import Roots
 from spanscore.plugins import find
 
@@ -37,7 +36,7 @@ class Outputs:
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """Where measurements of our own work go."""
-        return tuple(each.sink for each in self.emitters.values() if hasattr(each, "sink"))
+        return tuple(each.sink for each in self.emitters.values() if isinstance(each, SendsMetrics))
 
     @property
     def exposition(self) -> Exposition | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
-from spanscore.contracts import Outgoing, SendsInBackground
+from spanscore.contracts import Outgoing, SendsInBackground, Sink
 from spanscore.engine import Engine
 from spanscore.instruments.instrument import Instrument, InstrumentKind
 from spanscore.instruments.own import (
@@ -37,18 +37,6 @@ from spanscore.metrics.series import Read, Values
 from spanscore.model import CloseReason
 
 Numbers: TypeAlias = Mapping[Values, float]
-
-
-class Sink(Protocol):
-    """Where metrics go: a meter of OpenTelemetry, or a page for Prometheus."""
-
-    def record(self, instrument: Instrument, value: float) -> None:
-        """Add a measurement to a histogram."""
-        ...
-
-    def observe(self, instrument: Instrument, read: Read) -> None:
-        """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
-        ...
 
 
 class Telemetry:
