@@ -167,7 +167,7 @@ def test_bad_references(problems: Problems, text: str, expected: str) -> None:
         ),
         (
             "exporters: {otlp: {endpoint: 'http://me:${env:A}@host'}}",
-            "c.yaml:1:30 exporters.otlp.endpoint: must not hold a user name or a password; send them in 'headers'",
+            "c.yaml:1:30 exporters.otlp.endpoint: must not hold a user name or a password; send them in a header",
         ),
         (
             "evaluators: {a: {type: tool_call_count, tool_calls_count: {search: '${env:A} 1'}}}",

@@ -299,7 +299,7 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
         ),
         (
             "exporters: {otlp: {endpoint: 'http://me:hunter2@localhost'}}",
-            "c.yaml:1:30 exporters.otlp.endpoint: must not hold a user name or a password; send them in 'headers'",
+            "c.yaml:1:30 exporters.otlp.endpoint: must not hold a user name or a password; send them in a header",
         ),
         (
             "exporters: {otlp: {signals: [metrics, trace]}}",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from annotated_types import MinLen
 
@@ -34,6 +35,7 @@ _BYTES: Final = {
     "TiB": 2**40,
 }
 _SIZE: Final = rf"(\d{{1,12}}(?:\.\d{{1,9}})?)\s?({'|'.join(_BYTES)})"
+_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _PORT: Final = r"\d{1,5}"
 _ENDPOINT: Final = rf"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):({_PORT})"
@@ -134,19 +136,26 @@ def _endpoint_hint(text: str) -> str:
     return ""
 
 
-def _url(text: str) -> str:
+def parsed_url(text: str) -> SplitResult:
+    """Return the parts of a URL of http or https.
+
+    Raises:
+        ValueError: the text is none.
+    """
     if re.match(r"[^/?#]*//[^/?#]*@", text):
         # The message must not show the password, and whoever logs the URL would.
-        message = "must not hold a user name or a password; send them in 'headers'"
+        message = "must not hold a user name or a password; send them in a header"
         raise ValueError(message)
-    try:
+    with suppress(ValueError):
         parts = urlsplit(text)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) <= _HIGHEST_PORT
-    except ValueError:
-        fine = False
-    if not fine or any(character.isspace() for character in text):
-        message = f"must be {URL}, not {text!r}"
-        raise ValueError(message)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and _PRINTABLE.fullmatch(text):
+            return parts
+    message = f"must be {URL}, not {text!r}"
+    raise ValueError(message)
+
+
+def _url(text: str) -> str:
+    parsed_url(text)
     return text
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
-from urllib.parse import SplitResult, urlsplit
 
 from spanscore.errors import ConfigError
 from spanscore.sending.client._answer import Client
 from spanscore.sending.client._tls import TrustFiles, tls_context
+from spanscore.settings import parsed_url
 
 Protocol: TypeAlias = Literal["http/protobuf", "grpc"]
 
 TIMEOUT_S: Final = 10.0
 """For one request, as OTLP's exporters have it."""
 
-_CREDENTIALS: Final = re.compile(r"[^/?#]*//[^/?#]*@")
-_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _HEADER_NAME: Final = re.compile(r"[a-z0-9_.-]+")
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 _OURS: Final = frozenset(
@@ -44,7 +42,11 @@ def connect(
     Raises:
         ConfigError: the URL is none, a header cannot be sent, or a file cannot be used.
     """
-    url = _url(endpoint)
+    try:
+        url = parsed_url(endpoint)
+    except ValueError as error:
+        message = f"the endpoint {error}"
+        raise ConfigError(message) from None
     sent = {name.lower(): value for name, value in (headers or {}).items()}
     for name, value in sent.items():
         _check_header(name, value)
@@ -60,21 +62,6 @@ def connect(
     from spanscore.sending.client._http import HttpClient  # noqa: PLC0415
 
     return HttpClient(url, sent, timeout_s, tls)
-
-
-def _url(endpoint: str) -> SplitResult:
-    if _CREDENTIALS.match(endpoint):  # no message may show them
-        message = "the endpoint's URL must not hold a user name or a password; send them in a header"
-        raise ConfigError(message)
-    message = f"the endpoint must be a URL such as 'http://localhost:4318', not {endpoint!r}"
-    try:
-        url = urlsplit(endpoint)
-        port = url.port
-    except ValueError:
-        raise ConfigError(message) from None
-    if url.scheme not in {"http", "https"} or not url.hostname or port == 0 or not _PRINTABLE.fullmatch(endpoint):
-        raise ConfigError(message)
-    return url
 
 
 def _check_header(name: str, value: str) -> None:
