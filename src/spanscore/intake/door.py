@@ -77,7 +77,9 @@ class Door:
             _log.exception("a request could not be taken")
             raise self.admission.refusal(Busy.FAULT) from error
         await self._intake.stored()
-        self.admission.requests.accept(is_empty=answer.is_empty)
+        counts = self.admission.requests
+        counts.accepted += 1
+        counts.empty += answer.is_empty
         return answer
 
     def refused(self, why: Wrong | Busy) -> None:

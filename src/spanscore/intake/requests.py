@@ -58,8 +58,3 @@ class RequestCounts:
     """Of those, the ones without any span."""
     refused: Counter[str] = field(default_factory=Counter)
     """By why."""
-
-    def accept(self, *, is_empty: bool) -> None:
-        """Count a request that was taken."""
-        self.accepted += 1
-        self.empty += is_empty
