@@ -10,8 +10,8 @@ files that have its name in their id. The exit status is 1 where fewer than 90 o
 where nothing can be said of one, where a change that is held to be equivalent is not there or is noticed, and where no
 mutants were made; the tests have to pass without a change.
 
-mutmut was tried: it runs the tests several times in one process, which Hypothesis refuses. Here time is the processor's,
-not the clock's, so that a busy machine changes no verdict.
+mutmut was tried: it runs the tests several times in one process, which Hypothesis refuses. Here time is the
+processor's, not the clock's, so that a busy machine changes no verdict.
 """
 
 from __future__ import annotations
