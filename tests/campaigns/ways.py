@@ -4,7 +4,8 @@ python tests/campaigns/ways.py [--show]
 
 A trace of two spans is sent to a service in this process, and every function of ours that is called until its scores
 are emitted, and what was stored of it is let go, is counted once. Comprehensions belong to the function that they are
-in. What is called while nothing comes, too, is on nobody's way.
+in. What is called while nothing comes, too, is on nobody's way. The exit status is 1 where there are more than there
+were; on a busy machine a few more or less are seen, which is why no test asks for the number.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from typing import Any, Final
 import grpc
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
+
 import spanscore
 from receivers.otlp_requests import request_of, simple_span, span_id
 from serving import serving
 
-MOST: Final = 208
+MOST: Final = 209
 """More make the way of a span longer than it was."""
 
 _EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -101,16 +104,17 @@ def functions_on_the_way() -> frozenset[str]:
             sys.setprofile(None)
 
 
-def main() -> None:
-    """Print how many there are."""
+def main() -> int:
+    """Print how many there are, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", action="store_true", help="print each of them, too")
     shown = parser.parse_args().show
     found = functions_on_the_way()
     if shown:
         print(*sorted(found), sep="\n")
-    print(f"{len(found)} functions")
+    print(f"{len(found)} functions, at most {MOST}")
+    return int(len(found) > MOST)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

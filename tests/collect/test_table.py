@@ -80,6 +80,7 @@ class TestSlices:
         traces = table(decision_delay_s=0, keep_closed_s=5)
         traces.add([root(trace_id(number)) for number in range(1, 6)], now=1)
         held = []
+        assert not traces.is_due(5)
         while traces.is_due(6):
             traces.expire(6, most=2)
             held.append(traces.counts().held_spans)

@@ -37,6 +37,7 @@ class TestComparison:
             (Comparison(only=(("a", "d"), ("e",))), VALUE, {"a": {"d": 3}, "e": 4.0}, True),
             (Comparison(only=(("x",),)), {}, {"a": 1}, True),
             (Comparison(only=(("x",),)), {"x": None}, {}, False),
+            (Comparison(only=(("x",),)), {"x": [True]}, {"x": [1]}, False),
             (Comparison(only=()), {"x": 1}, {"y": 2}, True),
         ],
     )

@@ -150,6 +150,7 @@ class TestJsonEquality:
         assert not json_equal(nested(depth, {"a": 1}), nested(depth, {"a": True}))
         assert not json_equal(nested(depth, [[], 1]), nested(depth, [[1]]))
         assert not json_equal(nested(depth, {"a": {"b": 1}, "c": 1}), nested(depth, {"a": {"b": 1, "c": 1}}))
+        assert not json_equal(nested(depth, {"b": {"c": 1}, "a": 1}), nested(depth, {"b": {"c": 1, "a": 1}}))
         assert not json_equal(nested(depth, {"a": [1], "b": 1}), nested(depth, {"a": [1, "b", 1]}))
         assert not json_equal(nested(depth, {"a": []}), nested(depth, {"a": {}}))
         assert not json_equal(nested(depth, [1, []]), nested(depth, [[1]]))
