@@ -31,6 +31,8 @@ from spanscore.model import (
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
+Roots = Literal["none", "parentless", "remote_parent"]
+"""Which spans to hold back: none, those without a parent, or also those whose parent is remote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +308,7 @@ class SendsMetrics(Protocol):
 class PassingOn:
     """How a program passes on the spans that it receives."""
 
-    held_roots: Literal["none", "parentless", "remote_parent"] = "none"
+    held_roots: Roots = "none"
     """The spans to hold back until their trace is scored, to put the scores on them."""
     child_spans: bool = False
     """Whether scores go out as a span of their own below the evaluated one."""

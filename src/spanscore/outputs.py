@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 from spanscore.config import Config
-from spanscore.contracts import Emitter, Host, PassingOn, SendsMetrics, Sink
+from spanscore.contracts import Emitter, Host, PassingOn, Roots, SendsMetrics, Sink
 from spanscore.emitters.otlp.forward import Forward
 from spanscore.errors import ConfigError, OutputError
 from spanscore.metrics.exposition import Exposition
-from spanscore.otlp.raw_requests import Roots
 from spanscore.plugins import find
 
 _log = logging.getLogger(__name__)

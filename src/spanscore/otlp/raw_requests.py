@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
+from spanscore.contracts import Roots
 from spanscore.otlp.field_numbers import FLAGS, PARENT_SPAN_ID, RESOURCE_SPANS, SCOPE_SPANS, SPAN_ID, SPANS, TRACE_ID
 from spanscore.otlp.wire import FIXED32, Place, encoded_tag, field_at, fields, length_delimited, length_prefix
-
-Roots: TypeAlias = Literal["none", "parentless", "remote_parent"]
-"""Which spans to take out of a request: none, those without a parent, or also those whose parent is remote."""
 
 _SPANS_TAG: Final = encoded_tag(SPANS)[0]
 _MORE: Final = 0x80  # set on each byte of a varint but its last

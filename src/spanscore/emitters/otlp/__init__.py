@@ -12,6 +12,7 @@ from spanscore.contracts import Emitter, Host
 from spanscore.emitters.otlp.forward import Forward, ForwardSettings
 from spanscore.emitters.otlp.logs import OtlpLogs
 from spanscore.emitters.otlp.metrics import OtlpMetrics
+from spanscore.sending.client import Protocol
 from spanscore.sending.destination import Destination
 from spanscore.settings import Example, SecretText, Text, Url
 
@@ -20,7 +21,7 @@ from spanscore.settings import Example, SecretText, Text, Url
 class OtlpExporter:
     """Sends scores, and spans where asked to, by OTLP."""
 
-    protocol: Literal["http/protobuf", "grpc"] = "http/protobuf"
+    protocol: Protocol = "http/protobuf"
     """How to send."""
     endpoint: Annotated[Url | None, Example("http://localhost:4318")] = None
     """The receiver's base URL: http://localhost:4318, or http://localhost:4317 with grpc. With https:// over TLS."""

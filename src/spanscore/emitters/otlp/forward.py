@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 from spanscore.collect.held_trace import MOST_DELAYS
-from spanscore.contracts import PassingOn
+from spanscore.contracts import PassingOn, Roots
 from spanscore.emitters.otlp._child_span import child_span_request
 from spanscore.emitters.otlp._encoded_events import encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
 from spanscore.model import CloseReason, Report, Unit
-from spanscore.otlp.raw_requests import Roots, RootSpan, split
+from spanscore.otlp.raw_requests import RootSpan, split
 from spanscore.reports.evaluation_event import event_time_ns
 from spanscore.sending.backlog import Outgoing, QueueLimits
 from spanscore.sending.client import Client, Retries
