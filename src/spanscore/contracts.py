@@ -80,6 +80,9 @@ class Markers:
     """The span's instrumentation scope has one of these names."""
     span_names: tuple[str, ...] = ()
     """The span's name starts with one of these."""
+    log_names: tuple[str, ...] = ()
+    """The span is a log record (`Span.is_log`), and the name of its event starts with one of these. Nothing else marks
+    a log record."""
 
 
 class Precedence:

@@ -30,6 +30,12 @@ NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
 
 Recorded: TypeAlias = "JSON | NotRecorded"
 
+LOG_RECORD: Final = -1
+"""The kind of a span that is a log record: what emitters tell in logs is read as what they tell in spans."""
+
+NO_SPAN: Final = bytes(8)
+"""What stands for the parent of a log record that was written in no span: it is no root."""
+
 PARENT_IS_REMOTE: Final = 0x300
 """The bits of a span's flags that are both set where the parent is remote: one says that the other is meant."""
 
@@ -68,7 +74,10 @@ class SpanEvent(NamedTuple):
 
 
 class Span(NamedTuple):
-    """One finished OpenTelemetry span, as far as scoring needs it.
+    """One finished OpenTelemetry span, or one log record, as far as scoring needs it.
+
+    A log record has the kind `LOG_RECORD`, its event's name, its time as start and end, and the span that it was
+    written in as its parent. Its id is made of what it says, so that one that is sent again is recognised.
 
     A named tuple and not a dataclass: spans are made on the hot path, and a frozen dataclass costs five times as much.
     """
@@ -92,6 +101,11 @@ class Span(NamedTuple):
     flags: int = 0
     """The W3C trace flags, and in bits 8 and 9 whether the parent is remote (OTLP)."""
     dropped_attributes: int = 0
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a log record."""
+        return self.kind == LOG_RECORD
 
     @property
     def parent_is_remote(self) -> bool:
@@ -175,6 +189,8 @@ class Completeness:
     """
 
     root_seen: bool = True
+    from_logs: bool = False
+    """Only log records tell of the run: there is no root to wait for."""
     parents_missing: int = 0
     """Spans whose parent was not received."""
     truncated: bool = False
@@ -342,7 +358,8 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether the whole run was seen."""
-        return self.trajectory.completeness.complete and self.close_reason is CloseReason.ROOT_ENDED
+        completeness = self.trajectory.completeness
+        return completeness.complete and (completeness.from_logs or self.close_reason is CloseReason.ROOT_ENDED)
 
     def told(self, score: Score) -> str:
         """Return the explanation of a score of this report, with arguments and results only where they may go."""

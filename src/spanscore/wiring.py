@@ -10,7 +10,7 @@ from spanscore.config import Config
 from spanscore.model import Span, Unit
 from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.read.reader import DialectReader
-from spanscore.read.wanted import WantedAttributes, wanted_attributes
+from spanscore.read.wanted import Wanted, log_names, wanted_attributes
 
 
 def pipeline(config: Config, passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)) -> Pipeline:
@@ -32,9 +32,10 @@ def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
     return replace(entry, elsewhere=time_limited(entry.time_limit_s))
 
 
-def wanted(config: Config) -> WantedAttributes:
-    """Return which attributes of a span below a root anything looks at."""
-    return wanted_attributes(config.dialects, (key for entry in config.evaluators for key in entry.reads))
+def wanted(config: Config) -> Wanted:
+    """Return what anything looks at of what is received."""
+    attributes = wanted_attributes(config.dialects, (key for entry in config.evaluators for key in entry.reads))
+    return Wanted(attributes, log_names(config.dialects))
 
 
 def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:

@@ -179,9 +179,9 @@ def test_a_call_that_is_given_up_is_not_taken(receiver: Receiver) -> None:
     assert [] == receiver.core.spans
 
 
-@pytest.mark.parametrize("method", [METRICS, LOGS, "/other.Service/Export", EXPORT.replace("Export", "Import")])
+@pytest.mark.parametrize("method", [METRICS, "/other.Service/Export", EXPORT.replace("Export", "Import")])
 def test_other_methods_are_not_implemented(receiver: Receiver, method: str) -> None:
-    """Metrics and logs are not taken where they are not sent on, like every other method."""
+    """Metrics are not taken where they are not sent on, like every other method."""
     assert grpc.StatusCode.UNIMPLEMENTED == failure(receiver, b"", method)[0]
 
 
@@ -289,12 +289,13 @@ def health(channel: grpc.Channel, service: str) -> int:
 
 
 def test_health_is_served(receiver: Receiver) -> None:
-    """The health service knows the server as a whole and the service that is served, and no other."""
+    """The health service knows the server as a whole and the services that are served, and no other."""
     with channel_to(receiver) as channel:
-        services = ("", "opentelemetry.proto.collector.trace.v1.TraceService")
-        assert [health_pb2.HealthCheckResponse.SERVING] * 2 == [health(channel, service) for service in services]
+        collector = "opentelemetry.proto.collector"
+        services = ("", f"{collector}.trace.v1.TraceService", f"{collector}.logs.v1.LogsService")
+        assert [health_pb2.HealthCheckResponse.SERVING] * 3 == [health(channel, service) for service in services]
         with pytest.raises(grpc.RpcError) as raised:
-            health(channel, "opentelemetry.proto.collector.logs.v1.LogsService")
+            health(channel, f"{collector}.metrics.v1.MetricsService")
         assert grpc.StatusCode.NOT_FOUND == raised.value.code()
 
 

@@ -196,12 +196,10 @@ def test_other_methods_are_refused(receiver: Receiver, method: str) -> None:
     assert (405, "POST", 12) == (reply.status, reply.headers["Allow"], reply.error[0])
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/v1/trace", "/v1/traces/", "/v1/metrics", "/v1/logs", "/v1development/profiles"]
-)
+@pytest.mark.parametrize("path", ["/", "/v1/trace", "/v1/traces/", "/v1/metrics", "/v1development/profiles"])
 @ENCODINGS
 def test_other_paths_are_not_found(receiver: Receiver, path: str, content_type: str) -> None:
-    """Metrics and logs are not taken where they are not sent on, like every other path."""
+    """Metrics are not taken where they are not sent on, like every other path."""
     reply = receiver.post(b"", content_type, path)
 
     assert (404, content_type, 5) == (reply.status, reply.content_type, reply.error[0])

@@ -71,7 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     selection = Selection(arguments, asked_key)
     summary = Summary(pipeline.entries, is_part=selection.is_set, fail_under=arguments.fail_under)
     with progress("reading") as shown, ExitStack() as stack:
-        recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
+        recording = Recording(
+            arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
+        )
         outputs = opened_outputs(arguments, stack)
         for report in offline.score(recording, config, pipeline, selection.wanted):
             summary.add(report)

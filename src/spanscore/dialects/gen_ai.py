@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -58,16 +58,20 @@ class GenAi:
     """
 
     precedence = Precedence.CONVENTION
-    markers = Markers(attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION}), span_names=(_TOOL_SPAN,))
+    markers = Markers(
+        attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION}),
+        span_names=(_TOOL_SPAN,),
+        log_names=(_CONTENT_EVENT, *_ROLES),
+    )
     reads = READS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         operation = content.text(attributes.get(OPERATION))
         return Reading(
-            call=_call(span) if operation == EXECUTE_TOOL or _is_bare(span) else None,
-            is_model=operation in _MODEL_OPERATIONS,
-            is_agent=True if operation == "invoke_agent" else None,
+            call=_call(span) if not span.is_log and (operation == EXECUTE_TOOL or _is_bare(span)) else None,
+            is_model=operation in _MODEL_OPERATIONS or span.is_log,
+            is_agent=True if operation == "invoke_agent" and not span.is_log else None,
             agent=content.text(attributes.get(AGENT)),
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
@@ -115,7 +119,8 @@ def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
     if value is not NOT_RECORDED:
         return value
     found: list[Recorded] = []
-    for event in span.events:
+    events = (SpanEvent(span.name, span.start_ns, span.attributes),) if span.is_log else span.events
+    for event in events:
         held = event.attributes
         if event.name == _CONTENT_EVENT and attribute in held:
             found.append(content.decoded(held[attribute]))

@@ -64,10 +64,11 @@ class Door:
         await held.turn()
         try:
             answer = Answer()
-            if signal is None:
-                answer = await self._intake.traces(body, encoding)
+            if signal == "metrics":
+                await self._intake.metrics(body, encoding)
             else:
-                await self._intake.other(signal, body, encoding)
+                take = self._intake.traces if signal is None else self._intake.logs
+                answer = await take(body, encoding)
         except NoRoom as error:
             raise self.admission.refusal(error.why) from error
         except (MalformedRequest, TooLarge, Unavailable):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -18,16 +18,20 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.otlp.from_json import decoding_json
+from spanscore.otlp.from_logs import decoding_logs
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Lanes, Steps, in_slices, in_thread
 from spanscore.otlp.strict_json import parse
-from spanscore.read.wanted import WantedAttributes
+from spanscore.read.wanted import Wanted
 
 OtherSignal: TypeAlias = Literal["metrics", "logs"]
 
 Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
 """Takes the spans of one request, and how many bytes of memory each keeps; all of them, or raises."""
+
+EVERYTHING: Final = Wanted()
+"""All attributes, but no logs."""
 
 _IN_THREAD: Final = 256 * 1024
 """Bytes. To write JSON as protobuf takes many times as long as to decode it, and has no steps."""
@@ -50,6 +54,8 @@ class Answer(NamedTuple):
     message: str = ""
     is_empty: bool = False
     """The request had no span."""
+    of_logs: bool = False
+    """The request had log records; `rejected_spans` are such, then."""
 
 
 class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
@@ -65,7 +71,7 @@ class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an err
 
 
 class Request(NamedTuple):
-    """A decoded trace request, of which nothing is taken yet."""
+    """A decoded request with spans or logs, of which nothing is taken yet."""
 
     body: bytes
     encoding: Encoding
@@ -130,9 +136,9 @@ class Intake:
     Args:
         behind: takes the spans.
         refused: where refused spans are counted, by reason.
-        wanted: the attributes to keep of spans that have a parent in their process; None keeps all.
+        wanted: what to keep of what is received.
         spans_onward: sends the received spans on.
-        others_onward: sends received metrics and logs on; without it they are not taken.
+        others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
     """
 
     def __init__(
@@ -140,7 +146,7 @@ class Intake:
         behind: Behind,
         refused: Counter[str] | None = None,
         *,
-        wanted: WantedAttributes | None = None,
+        wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
         others_onward: Onward | None = None,
     ) -> None:
@@ -155,12 +161,12 @@ class Intake:
         self._lanes: Final = Lanes()
 
     @property
-    def takes_others(self) -> bool:
-        """Whether metrics and logs are taken too."""
-        return self._others_onward is not None
+    def others(self) -> Sequence[OtherSignal]:
+        """What is taken besides spans."""
+        return ("logs",) if self._others_onward is None else ("metrics", "logs")
 
-    def reload(self, wanted: WantedAttributes) -> None:
-        """Keep other attributes from now on; what was decoded stays as it is."""
+    def reload(self, wanted: Wanted) -> None:
+        """Keep something else from now on; what was decoded stays as it is."""
         self._wanted = wanted
 
     async def traces(self, body: bytes, encoding: Encoding) -> Answer:
@@ -184,13 +190,35 @@ class Intake:
         if self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
             raise NoRoom(Busy.REQUESTS)  # before what may take long, and for nothing
         async with self._lanes.of(len(body)):
-            decoded = await in_slices(_decoding(body, encoding, self._wanted))
+            decoded = await in_slices(self._decoding(body, encoding))
             onward = b""
             if decoded.spans and self._spans_onward is not None:
                 if not self._spans_onward.has_room(len(body)):  # as above
                     raise NoRoom
                 onward = await _written(lambda: _forwardable(body, encoding, decoded), body)
         return Request(body, encoding, decoded, onward)
+
+    async def logs(self, body: bytes, encoding: Encoding) -> Answer:
+        """Take a request with logs: those that tell of an agent's work are read as spans are, and all are sent on.
+
+        Raises:
+            As `traces`.
+        """
+        request = await self.decode_logs(body, encoding)
+        return self.accept(request)
+
+    async def decode_logs(self, body: bytes, encoding: Encoding) -> Request:
+        """Decode a request with logs, and take nothing of it yet.
+
+        Raises:
+            As `decode`.
+        """
+        if self._others_onward is not None and not self._others_onward.has_room(len(body)):
+            raise NoRoom
+        async with self._lanes.of(len(body)):
+            written = await _in_protobuf(body, encoding, ExportLogsServiceRequest)
+            decoded = await in_slices(self._decoding(written, Encoding.LOGS))
+        return Request(written, Encoding.LOGS, decoded, b"" if self._others_onward is None else written)
 
     def accept(self, request: Request) -> Answer:
         """Take a decoded request, in one step; it may be acknowledged when `stored` has returned.
@@ -202,22 +230,26 @@ class Intake:
             TooLarge: it can never be kept.
         """
         body, encoding, decoded, onward = request
+        if decoded.spans and self._has_room is not None and not self._has_room(len(decoded.spans)):
+            raise NoRoom(Busy.REQUESTS)
+        to = self._others_onward if encoding is Encoding.LOGS else self._spans_onward
+        if onward and to is not None and not to.has_room(len(body)):
+            raise NoRoom
+        if decoded.spans and self._keep is not None:
+            self._keep.put(body, encoding)
+        if onward and to is not None:
+            if encoding is Encoding.LOGS:
+                to.take_other("logs", onward)
+            else:
+                to.take(onward)
         if decoded.spans:
-            if self._has_room is not None and not self._has_room(len(decoded.spans)):
-                raise NoRoom(Busy.REQUESTS)
-            if self._spans_onward is not None and not self._spans_onward.has_room(len(body)):
-                raise NoRoom
-            if self._keep is not None:
-                self._keep.put(body, encoding)
-            if self._spans_onward is not None:
-                self._spans_onward.take(onward)
             self._take(decoded.spans, decoded.sizes)
         if not decoded.refused and not decoded.caveats:
             return Answer(is_empty=not decoded.spans)
-        message = self._tell(decoded)
-        if decoded.refused and not decoded.spans:
+        message = self._tell(decoded, "log records" if encoding is Encoding.LOGS else "spans")
+        if decoded.refused and not decoded.spans and encoding is not Encoding.LOGS:  # of a log, most is nobody's
             raise NoValidSpan(message)
-        return Answer(decoded.refused_spans, message, is_empty=not decoded.spans)
+        return Answer(decoded.refused_spans, message, not decoded.spans, encoding is Encoding.LOGS)
 
     async def stored(self) -> None:
         """Return when what was taken is safe enough to be acknowledged.
@@ -231,6 +263,8 @@ class Intake:
     async def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> TakenAgain:
         """Send on the wanted spans of a request that was taken before a restart, and return them.
 
+        Logs are not sent on again: of those that nobody reads, which are not kept, that could not be done either.
+
         Args:
             body: the request.
             encoding: how it is written.
@@ -239,58 +273,57 @@ class Intake:
         Raises:
             MalformedRequest: it cannot be decoded.
         """
-        decoded = await in_slices(_decoding(body, encoding, self._wanted))
+        decoded = await in_slices(self._decoding(body, encoding))
         wanted = [each for each in zip(decoded.spans, decoded.sizes, strict=True) if is_wanted(each[0].trace_id)]
         spans = [span for span, _ in wanted]
-        if spans and self._spans_onward is not None:
+        if spans and self._spans_onward is not None and encoding is not Encoding.LOGS:
             only = accepted_only_from_json if encoding is Encoding.JSON else accepted_only
             self._spans_onward.take(await _written(lambda: only(body, spans), body))
         return TakenAgain(spans, [size for _, size in wanted], sum(decoded.sizes))
 
-    async def other(self, signal: OtherSignal, body: bytes, encoding: Encoding) -> None:
-        """Take a request with metrics or logs; only where `takes_others`.
+    async def metrics(self, body: bytes, encoding: Encoding) -> None:
+        """Send a request with metrics on; only where they are taken.
 
         Raises:
             MalformedRequest: it cannot be decoded.
             NoRoom: it cannot be sent on now.
         """
-        message_type, onward = _REQUESTS[signal], self._others_onward
+        onward = self._others_onward
         if not body or onward is None:
             return
         if not onward.has_room(len(body)):  # before what may take long, and for nothing
             raise NoRoom
         async with self._lanes.of(len(body)):
-            if encoding is Encoding.JSON:
-                document = body
-                body = await _written(lambda: from_json(parse(document), message_type).SerializeToString(), body)
-            else:
-                await in_slices(checking(body, message_type))
-        if not body:
+            written = await _in_protobuf(body, encoding, ExportMetricsServiceRequest)
+        if not written:
             return
-        if not onward.has_room(len(body)):
+        if not onward.has_room(len(written)):
             raise NoRoom
-        onward.take_other(signal, body)
+        onward.take_other("metrics", written)
 
-    def _tell(self, decoded: Decoded) -> str:
+    def _decoding(self, body: bytes, encoding: Encoding) -> Steps[Decoded]:
+        if encoding is Encoding.LOGS:
+            return decoding_logs(body, self._wanted.log_names)
+        decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
+        return decoding(body, wanted=self._wanted.attributes)
+
+    def _tell(self, decoded: Decoded, items: str) -> str:
         """Count what is wrong with a request and return it; log it where it is something new."""
         for refused in decoded.refused:
             self._refused[refused.reason.value] += refused.spans
-        message = _told_refusals(decoded) if decoded.refused else _told_caveats(decoded)
+        message = _told_refusals(decoded, items) if decoded.refused else _told_caveats(decoded, items)
         kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
         _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
         self._logged |= kinds
         return message
 
 
-_REQUESTS: Final[Mapping[OtherSignal, type[Message]]] = {
-    "metrics": ExportMetricsServiceRequest,
-    "logs": ExportLogsServiceRequest,
-}
-
-
-def _decoding(body: bytes, encoding: Encoding, wanted: WantedAttributes | None) -> Steps[Decoded]:
-    decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
-    return decoding(body, wanted=wanted)
+async def _in_protobuf(body: bytes, encoding: Encoding, message_type: type[Message]) -> bytes:
+    """Return a request that is no trace request in protobuf, once it is sure that it is one."""
+    if encoding is Encoding.JSON:
+        return await _written(lambda: from_json(parse(body), message_type).SerializeToString(), body)
+    await in_slices(checking(body, message_type))
+    return body
 
 
 async def _written(write: Callable[[], bytes], body: bytes) -> bytes:
@@ -305,18 +338,18 @@ def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
     return accepted_only(body, decoded.spans) if is_broken else body
 
 
-def _told_refusals(decoded: Decoded) -> str:
+def _told_refusals(decoded: Decoded, items: str) -> str:
     total = decoded.refused_spans + len(decoded.spans)
     reasons = [
         f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
         for refused in decoded.refused
     ]
-    return _shortened(f"{decoded.refused_spans} of {total} spans refused: {'; '.join(reasons)}", _MESSAGE_CHARS)
+    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {'; '.join(reasons)}", _MESSAGE_CHARS)
 
 
-def _told_caveats(decoded: Decoded) -> str:
+def _told_caveats(decoded: Decoded, items: str) -> str:
     caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
-    return f"all spans accepted, but not as they were sent: {caveats}"
+    return f"all {items} accepted, but not as they were sent: {caveats}"
 
 
 def _shortened(text: str, length: int) -> str:

@@ -80,6 +80,8 @@ class Caveat(enum.StrEnum):
     """A value nested too deeply was replaced by an empty one."""
     INVALID_SCHEMA_URL = "invalid_schema_url"
     """A schema URL that is not UTF-8, which nobody could read the request with, was left out."""
+    NO_RUN = "no_run"
+    """A log record that could hold a call was left out: it has no trace id, and tells of no session."""
     PROFILING_FIELD = "profiling_field"
     """A field that belongs to the profiling signal was taken as absent."""
 

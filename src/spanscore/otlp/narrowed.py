@@ -9,6 +9,7 @@ from typing import Any
 
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.forwardable import accepted_only
+from spanscore.otlp.from_logs import narrowed_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.strict_json import parse
 
@@ -19,6 +20,8 @@ def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> b
     Raises:
         MalformedRequest: it cannot be decoded.
     """
+    if encoding is Encoding.LOGS:
+        return narrowed_logs(body, trace_ids)
     if encoding is Encoding.JSON:
         document = parse(body)
         _narrow(document, {hexlify(trace_id).decode() for trace_id in trace_ids})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
 
 _T = TypeVar("_T")
 _NOTHING: Final = ModelReading()
@@ -68,6 +68,8 @@ class DialectReader:
         self._by_span_name.extend((prefix, bit) for prefix in markers.span_names)
 
     def _offered(self, span: Span) -> tuple[Dialect, ...]:
+        if span.kind == LOG_RECORD:
+            return tuple(each for each in self._dialects if span.name.startswith(each.markers.log_names))
         offered = self._by_scope.get(span.scope, 0)
         for key in self._attributes.intersection(span.attributes):
             offered |= self._by_attribute[key]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from spanscore.compare.matching import json_equal
@@ -41,7 +43,8 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
     owner: dict[int, int] = {}
     by_call_id: dict[str, int] = {}
     beside = _Beside(tree)
-    for index in sorted(tree.calls, key=tree.by_start):
+    spans = [index for index in tree.calls if not tree.spans[index].is_log]
+    for index in sorted(spans, key=tree.by_start):
         call_id = tree.call(index).call_id
         twin = by_call_id.get(call_id, NONE) if call_id else NONE
         if above[index] != NONE and _is_same_call(tree, above[index], index):
@@ -52,7 +55,54 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
             owner[index] = beside.seen_before(index)
         if call_id and owner[index] == index:
             by_call_id[call_id] = index
+    if len(spans) < len(tree.calls):
+        logged = _Logged(tree, owner)
+        for index in sorted((index for index in tree.calls if tree.spans[index].is_log), key=tree.by_start):
+            is_inside = above[index] != NONE and _is_same_call(tree, above[index], index)
+            owner[index] = logged.seen(index, owner[above[index]] if is_inside else NONE)
     return owner
+
+
+class _Logged:
+    """Finds the calls that log records tell of among those that are known.
+
+    Records come when a call has ended, and name no span, or one around the call. So times say little: the call has the
+    id that the record has, or is the one of its name that ended nearest to it and has no record of its kind yet.
+    """
+
+    def __init__(self, tree: SpanTree, owner: Mapping[int, int]) -> None:
+        self._tree = tree
+        self._told: set[tuple[int, str, str]] = set()
+        tops = [index for index, top in owner.items() if index == top]
+        self._by_call_id = {call_id: index for index in tops if (call_id := tree.call(index).call_id)}
+        self._by_end = sorted((tree.spans[index].end_ns, index) for index in tops)
+
+    def seen(self, index: int, known: int) -> int:
+        """Return what stands for the call of a record: this, if known, or another, or the record itself."""
+        record, call_id = self._tree.spans[index], self._tree.call(index).call_id
+        if known == NONE and call_id:
+            known = self._by_call_id.get(call_id, NONE)
+            if known != NONE and not _is_same_call(self._tree, known, index):
+                known = NONE
+        if known == NONE:
+            known = next((other for other in self._nearest(record.start_ns) if self._fits(other, index)), index)
+        self._told.add((known, record.scope, record.name))
+        if known == index:
+            insort(self._by_end, (record.end_ns, index))
+        if call_id:
+            self._by_call_id.setdefault(call_id, known)
+        return known
+
+    def _fits(self, other: int, index: int) -> bool:
+        record = self._tree.spans[index]
+        return (other, record.scope, record.name) not in self._told and _is_same_call(self._tree, other, index)
+
+    def _nearest(self, time_ns: int) -> Iterator[int]:
+        """Yield the calls that ended nearest to a time, of those before and behind it so many each."""
+        place = bisect_left(self._by_end, (time_ns, NONE))
+        around = self._by_end[max(0, place - MAX_SIDE_BY_SIDE) : place + MAX_SIDE_BY_SIDE]
+        for _, index in sorted(around, key=lambda end: (abs(end[0] - time_ns), end[1])):
+            yield index
 
 
 class _Beside:

@@ -15,6 +15,7 @@ from spanscore.compare.names import listed
 from spanscore.contracts import CallReading
 from spanscore.model import (
     JSON,
+    NO_SPAN,
     NOT_RECORDED,
     Attributes,
     CloseReason,
@@ -101,13 +102,20 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
     return Trajectory(
         calls=(),
         trace_id=span.trace_id,
-        root_span_id=span.span_id,
+        root_span_id=_span_of(span),
         service=service if isinstance(service, str) else None,
         agent=agent,
         conversation_id=conversation_id,
         attributes=_attributes(root, span, agent, conversation_id),
         tool_definitions=ToolDefinitions(tree),
     )
+
+
+def _span_of(span: Span) -> bytes:
+    """Return the id of a span; of a log record, that of the span in which it was written, if any."""
+    if not span.is_log:
+        return span.span_id
+    return b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
 
 
 def _attributes(root: Span, span: Span, agent: str | None, conversation_id: str | None) -> Attributes:
@@ -121,10 +129,12 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
     orphans = [
         span
         for span, parent in zip(tree.spans, tree.parents, strict=True)
-        if parent == NONE and span.parent_span_id and not span.parent_is_remote
+        if parent == NONE and span.parent_span_id and not span.parent_is_remote and not span.is_log
     ]
-    rootless = all(span.parent_span_id for span in tree.spans)
+    from_logs = tree.spans[tree.root].is_log
+    rootless = not from_logs and all(span.parent_span_id for span in tree.spans)
     return Completeness(
+        from_logs=from_logs,
         root_seen=not rootless or trace.close_reason is CloseReason.ROOT_ENDED,
         parents_missing=len(orphans),
         truncated=trace.close_reason in _LIMITS,
@@ -213,14 +223,14 @@ def _requests(tree: SpanTree) -> Requested:
 def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
 
-    A trace of nothing but model spans, and of what the model's client does below them, does not say that anything was
-    executed: it is one step of a run whose other steps are traces of their own.
+    A trace of nothing but model spans, and of what the model's client does below them, is one step of a run whose other
+    steps are traces of their own: only of what a model was told the result it says that it was executed.
     """
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
         return []
     models = set(tree.models)
-    if not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(tree.nearest(models))):
-        return []
+    above = tree.nearest(models)
+    is_step = not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
     return [
         (
             index,
@@ -235,6 +245,7 @@ def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
             ),
         )
         for index, request, result in _requests(tree).calls()
+        if result is not NOT_RECORDED or not is_step
     ]
 
 
@@ -248,7 +259,7 @@ def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
         error=reading.error,
         error_type=None if reading.error is None else reading.error_type,
         call_id=reading.call_id,
-        span_id=span.span_id,
+        span_id=None if span.is_log else span.span_id,
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         agent=reading.agent or tree.agent_of(call.index),

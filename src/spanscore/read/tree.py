@@ -129,8 +129,12 @@ class SpanTree:
         return None if first is None else self.readings[first].conversation_id
 
     def _root(self) -> int:
-        """Return the earliest span without a parent; where none came, the earliest whose parent is missing."""
+        """Return the earliest span without a parent; where none came, the earliest whose parent is missing.
+
+        A log record only where there are no spans.
+        """
         order = sorted(self.latest)
+        order = [index for index in order if not self.spans[index].is_log] or order
         roots = [index for index in order if not self.spans[index].parent_span_id]
         tops = roots or [index for index in order if self.parents[index] == NONE] or order
         return min(tops, key=self.by_start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from spanscore.contracts import Dialect
 
@@ -33,7 +33,21 @@ class WantedAttributes(dict[str, str | None]):
         return answer
 
 
+class Wanted(NamedTuple):
+    """What anything looks at of what is received."""
+
+    attributes: WantedAttributes | None = None
+    """Of spans that have a parent in their process; None is all."""
+    log_names: tuple[str, ...] = ()
+    """What the names of the log records begin with that are read."""
+
+
 def wanted_attributes(dialects: Iterable[Dialect], others: Iterable[str] = ()) -> WantedAttributes:
     """Return what the dialects look at, and these other keys."""
     keys = {key for dialect in dialects for key in (*dialect.reads, *dialect.markers.attributes)}
     return WantedAttributes(keys.union(others))
+
+
+def log_names(dialects: Iterable[Dialect]) -> tuple[str, ...]:
+    """Return what the names of the log records begin with that the dialects read."""
+    return tuple(sorted({name for dialect in dialects for name in dialect.markers.log_names}))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
 from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.otlp.forwardable import from_json
 from spanscore.otlp.from_json import decode_document
+from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.strict_json import parse
 from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
@@ -20,7 +24,9 @@ _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _NEW_REQUEST: Final = re.compile(rb'\{.*"resource(?:Spans|Metrics|Logs|Profiles)"\s*:', re.DOTALL)
 
 _SPANS: Final = "resourceSpans"
-_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", "resourceLogs", "resourceProfiles"})
+_LOGS: Final = "resourceLogs"
+_LOGS_KEY: Final = f'"{_LOGS}"'.encode()
+_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", _LOGS, "resourceProfiles"})
 _KEYS_SHOWN: Final = 5
 _KEY_SHOWN: Final = 40
 
@@ -32,28 +38,29 @@ _LONGEST_MENTION: Final = 6 * (len(_KEY) + 32) + 2
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00([0-7][\da-fA-F])")
 
 
-def json_documents(content: Content, max_request_size: int) -> Iterator[Document]:
+def json_documents(content: Content, max_request_size: int, log_names: Sequence[str] = ()) -> Iterator[Document]:
     """Decode the documents of a recording one by one; a broken one costs only itself."""
+    reading = _Reading(log_names)
     unfinished: _Unfinished | None = None
     for line in _lines(content, max_request_size):
         if unfinished and not unfinished.goes_on_with(line):
-            yield unfinished.document()
+            yield unfinished.document(reading)
             unfinished = None
         if unfinished:
             unfinished.add(line)
         elif line.problem:
             yield Document(line.number, line.end, problems=(line.problem,))
         elif line.text.strip():
-            document = _document(line.text, line.number, line.end)
+            document = reading.document(line.text, line.number, line.end)
             if document.problems and _brackets_left_open(line.text) > 0:
                 unfinished = _Unfinished(line, max_request_size)
             else:
                 yield document
         if unfinished and unfinished.brackets_left_open <= 0:
-            yield unfinished.document()
+            yield unfinished.document(reading)
             unfinished = None
     if unfinished:
-        yield unfinished.document()
+        yield unfinished.document(reading)
 
 
 def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -146,10 +153,10 @@ class _Unfinished:
         else:
             self._parts.append(line.text)
 
-    def document(self) -> Document:
+    def document(self, reading: _Reading) -> Document:
         if self._problem:
             return Document(self._first.number, self._last.end, problems=(self._problem,))
-        return _document(b"\n".join(self._parts), self._first.number, self._last.end)
+        return reading.document(b"\n".join(self._parts), self._first.number, self._last.end)
 
 
 def _brackets_left_open(text: bytes) -> int:
@@ -160,27 +167,42 @@ def _brackets_left_open(text: bytes) -> int:
     return outside.count(b"{") + outside.count(b"[") - outside.count(b"}") - outside.count(b"]")
 
 
-def _document(text: bytes, line: int, end: int) -> Document:
-    if (decoded := decode_typed(text, max_spans=None, wanted=None)) is not None:
-        return Document(line, end, (decoded,), sources=(text.decode(),))
-    try:
-        parsed = parse(text)
-    except MalformedRequest as error:
-        return Document(line, end, problems=(error,))
-    requests: list[Decoded] = []
-    sources: list[Any] = []
-    problems: list[MalformedRequest] = []
-    skipped = 0
-    for request in parsed if isinstance(parsed, list) else [parsed]:
-        if _is_of_another_signal(request):
-            skipped += 1
-            continue
+class _Reading:
+    """Decodes documents, log records with these names in them too."""
+
+    def __init__(self, log_names: Sequence[str]) -> None:
+        self._log_names = log_names
+
+    def document(self, text: bytes, line: int, end: int) -> Document:
+        if _LOGS_KEY not in text and (decoded := decode_typed(text, max_spans=None, wanted=None)) is not None:
+            return Document(line, end, (decoded,), sources=(text.decode(),))
         try:
-            requests.append(_decode(request))
-            sources.append(request)
+            parsed = parse(text)
         except MalformedRequest as error:
-            problems.append(error)
-    return Document(line, end, requests, problems, skipped, sources)
+            return Document(line, end, problems=(error,))
+        requests: list[Decoded] = []
+        sources: list[Any] = []
+        problems: list[MalformedRequest] = []
+        skipped = 0
+        for request in parsed if isinstance(parsed, list) else [parsed]:
+            try:
+                if isinstance(request, dict) and _LOGS in request and self._log_names:
+                    requests.append(self._logs(request))
+                    sources.append(None)
+                    if _SPANS not in request:
+                        continue
+                elif _is_of_another_signal(request):
+                    skipped += 1
+                    continue
+                requests.append(_decode(request))
+                sources.append(request)
+            except MalformedRequest as error:
+                problems.append(error)
+        return Document(line, end, requests, problems, skipped, sources)
+
+    def _logs(self, request: dict[str, Any]) -> Decoded:
+        message = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest)
+        return decode_logs(message.SerializeToString(), self._log_names, max_records=None)
 
 
 def _is_of_another_signal(request: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.from_logs import decode_logs, has_logs, log_trace_ids
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
 from spanscore.recordings._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
 
@@ -13,14 +14,19 @@ _WHOLE_FILE: Final = 0
 _TRACE_ID_LENGTH: Final = 16
 
 
-def protobuf_documents(content: Content, max_request_size: int) -> Iterator[Document]:
+def protobuf_documents(content: Content, max_request_size: int, log_names: Sequence[str] = ()) -> Iterator[Document]:
     """Decode the requests of a recording one by one."""
     for number, end, body in _requests(content, max_request_size):
         if isinstance(body, MalformedRequest):
             yield Document(number, end, problems=(body,))
             continue
         try:
-            yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
+            if not has_logs(body):
+                yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
+            elif log_names:
+                yield Document(number, end, requests=(decode_logs(body, log_names, max_records=None),), sources=(None,))
+            else:
+                yield Document(number, end, skipped=1)
         except MalformedRequest as error:
             yield Document(number, end, problems=(error,))
 
@@ -31,7 +37,7 @@ def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple
         if isinstance(body, MalformedRequest):
             continue
         try:
-            found = trace_ids(body)
+            found = log_trace_ids(body) if has_logs(body) else trace_ids(body)
         except MalformedRequest:
             continue
         for trace_id in found:

@@ -9,7 +9,7 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
@@ -77,6 +77,7 @@ class Recording:
         stdin: what `-` stands for.
         progress: called with the bytes read so far and those to read in all; both passes count.
         max_request_size: the largest document to read, in bytes.
+        log_names: what the names of the log records begin with that are read; without it, none are.
 
     Raises:
         InputError: there is no such file, or nothing to read in a directory.
@@ -89,6 +90,7 @@ class Recording:
         stdin: BinaryIO | None = None,
         progress: Callable[[int, int], None] | None = None,
         max_request_size: int = MAX_REQUEST_SIZE,
+        log_names: Sequence[str] = (),
     ) -> None:
         self._sources = [source for path in paths for source in _sources(os.fspath(path))]
         if sum(source.name == STDIN for source in self._sources) > 1:
@@ -97,6 +99,7 @@ class Recording:
         self._stdin = stdin
         self._progress = progress
         self._max_request_size = max_request_size
+        self._log_names = log_names
         self.problems: list[InputProblem] = []
         """What could not be used, as far as it was read; about `PROBLEMS_KEPT` at most."""
         self.problem_count = 0
@@ -189,7 +192,7 @@ class Recording:
             return
         documents = json_documents if recorded_as is Format.JSON else protobuf_documents
         with opened(source.path) as (file, content):
-            for document in documents(content, self._max_request_size):
+            for document in documents(content, self._max_request_size, self._log_names):
                 yield document
                 meter.reach(file.tell())
 

@@ -20,7 +20,11 @@ from spanscore.storage.records import Kind
 from spanscore.storage.request_log import Place
 from spanscore.wording.faults import contained
 
-KINDS: Final[Mapping[Encoding, Kind]] = {Encoding.PROTOBUF: Kind.PROTOBUF, Encoding.JSON: Kind.JSON}
+KINDS: Final[Mapping[Encoding, Kind]] = {
+    Encoding.PROTOBUF: Kind.PROTOBUF,
+    Encoding.JSON: Kind.JSON,
+    Encoding.LOGS: Kind.LOGS,
+}
 ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
 
 Hold: TypeAlias = Callable[[Place, int, Sequence[Span], Sequence[int], bool], None]

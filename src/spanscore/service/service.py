@@ -98,11 +98,17 @@ class Service:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             watch_storage(telemetry, lambda: durability.storage)
         spans_onward = onward if config.sends_spans else None
-        wanted, refused = wiring.wanted(config), self.engine.tallies.refused
+        refused = self.engine.tallies.refused
         self._intakes: list[Intake] = []
 
         def new_intake(behind: Behind) -> Intake:
-            made = Intake(behind, refused, wanted=wanted, spans_onward=spans_onward, others_onward=onward)
+            made = Intake(
+                behind,
+                refused,
+                wanted=wiring.wanted(config),
+                spans_onward=spans_onward,
+                others_onward=onward,
+            )
             self._intakes.append(made)
             return made
 

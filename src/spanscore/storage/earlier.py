@@ -94,7 +94,7 @@ class Earlier:
             self._log.adopt(segment)
             for record in found.records:
                 self._log.sequence = max(self._log.sequence, record.entry.sequence)
-                if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON}:
+                if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON, Kind.LOGS}:
                     body = content[record.start : record.end]
                     age_s = ages.of(found.header.run, record.entry.monotonic_ns)
                     place = Place(segment, record.offset, record.end - record.offset, sequence=record.entry.sequence)

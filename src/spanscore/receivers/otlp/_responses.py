@@ -30,7 +30,10 @@ _TYPE_URL: Final = "type.googleapis.com/google.rpc."
 
 
 def success(answer: Answer, encoding: Encoding) -> bytes:
-    """Return an ExportTraceServiceResponse; its partial success is not set where there is nothing to tell."""
+    """Return an ExportTraceServiceResponse, or in the same bytes one for logs or metrics.
+
+    Its partial success is not set where there is nothing to tell.
+    """
     if encoding is Encoding.JSON:
         return _json_success(answer)
     if not answer.message:
@@ -44,7 +47,8 @@ def _json_success(answer: Answer) -> bytes:
         return b"{}"
     partial: dict[str, str] = {"errorMessage": answer.message}
     if answer.rejected_spans:
-        partial["rejectedSpans"] = str(answer.rejected_spans)  # a 64-bit number, which JSON holds as text
+        key = "rejectedLogRecords" if answer.of_logs else "rejectedSpans"
+        partial[key] = str(answer.rejected_spans)  # a 64-bit number, which JSON holds as text
     return json.dumps({"partialSuccess": partial}).encode()
 
 

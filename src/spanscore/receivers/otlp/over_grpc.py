@@ -180,8 +180,7 @@ class _Services(grpc.GenericRpcHandler):
         """Whether every call is sent away from now on."""
         self._progress = asyncio.Event()
         services: dict[str, OtherSignal | None] = {_TRACES: None}
-        if intake.takes_others:
-            services |= {service: signal for signal, service in _OTHERS.items()}
+        services |= {_OTHERS[signal]: signal for signal in intake.others}
         self.names = tuple(services)
         self._handlers: dict[str, _Handler] = {
             f"/{service}/Export": grpc.stream_unary_rpc_method_handler(self._handler(signal))

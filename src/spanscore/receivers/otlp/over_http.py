@@ -88,7 +88,9 @@ class OtlpHttp:
         self._names = HostNames([endpoint.host for endpoint in listed(settings.endpoint)])
         self._is_for_this_machine = False
         self._server = HttpServer(self._answer, limits)
-        self._signals: dict[str, OtherSignal | None] = dict(_OTHER_PATHS) if intake.takes_others else {}
+        self._signals: dict[str, OtherSignal | None] = {
+            path: signal for path, signal in _OTHER_PATHS.items() if signal in intake.others
+        }
         self._signals[self._traces_path] = None
 
     def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
