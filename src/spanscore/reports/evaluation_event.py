@@ -106,14 +106,6 @@ def sentence(told: Mapping[str, Any]) -> str:
     return f"{verdict}. {explanation}" if explanation else verdict
 
 
-def label(evaluation: Evaluation) -> str:
-    """Return `pass`, `fail`, or `not_evaluated` where there is no score."""
-    outcome = evaluation.outcome
-    if not isinstance(outcome, Score):
-        return "not_evaluated"
-    return "pass" if outcome.passed else "fail"
-
-
 def failure_text(report: Report, failed: Failed) -> str:
     """Return what may be told of an evaluator that went wrong."""
     return f"{failed.error_type}: {failed.message}" if report.tool_content else failed.error_type
@@ -130,19 +122,23 @@ def _deviating_call(score: Score) -> str | None:
 
 def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
-    told: dict[str, Any] = {"gen_ai.evaluation.score.label": label(evaluation)}
+    more: dict[str, Any] = {}
     match outcome:
-        case Score(value):
-            told["gen_ai.evaluation.explanation"] = report.told(outcome)[:MAX_EXPLANATION_CHARS]
-            told["gen_ai.evaluation.score.value"] = float(value)
+        case Score(value, passed):
+            label, explanation = "pass" if passed else "fail", report.told(outcome)
+            more["gen_ai.evaluation.score.value"] = float(value)
             if call := _deviating_call(outcome):
-                told["spanscore.call.span_id"] = call
+                more["spanscore.call.span_id"] = call
         case Skipped(reason):
-            told["gen_ai.evaluation.explanation"] = reason[:MAX_EXPLANATION_CHARS]
+            label, explanation = "not_evaluated", reason
         case Failed(error_type, message):
+            label = "not_evaluated"
             explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
-            told["gen_ai.evaluation.explanation"] = explanation[:MAX_EXPLANATION_CHARS]
-            told["error.type"] = error_type
+            more["error.type"] = error_type
         case _:
             assert_never(outcome)
-    return told
+    return {
+        "gen_ai.evaluation.score.label": label,
+        "gen_ai.evaluation.explanation": explanation[:MAX_EXPLANATION_CHARS],
+        **more,
+    }
