@@ -66,13 +66,10 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
     data = b""
     while chunk := _chunk(content):
         data += chunk
-        if b"\\u00" in data:
-            place = start + len(data) - 1
-            for mention in _MENTION.finditer(_ESCAPED_ASCII.sub(_unescaped, data)):
-                yield place, unhexlify(mention[1])
-        else:
-            for mention in _MENTION.finditer(data):
-                yield start + mention.start(), unhexlify(mention[1])
+        has_escapes = b"\\u00" in data
+        text = _ESCAPED_ASCII.sub(lambda escape: unhexlify(escape[1]), data) if has_escapes else data
+        for mention in _MENTION.finditer(text):
+            yield start + (len(data) - 1 if has_escapes else mention.start()), unhexlify(mention[1])
         keep_from = max(0, len(data) - _LONGEST_MENTION)
         key = data.rfind(_KEY)
         if 0 <= key < keep_from and len(data) - key <= max_request_size and _MENTION_CUT_OFF.fullmatch(data, key):
@@ -86,10 +83,6 @@ def _chunk(content: Content) -> bytes:
         return content.read1(_CHUNK)
     except READ_ERRORS:
         return b""
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    return unhexlify(escape[1])
 
 
 class _Line(NamedTuple):
@@ -172,28 +165,21 @@ def _document(text: bytes, line: int, end: int) -> Document:
     problems: list[MalformedRequest] = []
     skipped = 0
     for request in parsed if isinstance(parsed, list) else [parsed]:
-        if _is_of_another_signal(request):
-            skipped += 1
+        if isinstance(request, dict) and request and _SPANS not in request:
+            if _OTHER_SIGNALS.isdisjoint(request):
+                # A receiver ignores what it does not know, but in a recording it is the wrong file.
+                keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
+                problems.append(MalformedRequest(f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"))
+            else:
+                skipped += 1
             continue
         try:
-            requests.append(_decode(request))
-            sources.append(request)
+            requests.append(decode_document(request, max_spans=None))
         except MalformedRequest as error:
             problems.append(error)
+        else:
+            sources.append(request)
     return Document(line, end, requests, problems, skipped, sources)
-
-
-def _is_of_another_signal(request: Any) -> bool:
-    return isinstance(request, dict) and _SPANS not in request and not _OTHER_SIGNALS.isdisjoint(request)
-
-
-def _decode(request: Any) -> Decoded:
-    if isinstance(request, dict) and request and _SPANS not in request:
-        # A receiver ignores what it does not know, but in a recording it is the wrong file.
-        keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
-        message = f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"
-        raise MalformedRequest(message)
-    return decode_document(request, max_spans=None)
 
 
 def _too_large(max_size: int) -> MalformedRequest:
