@@ -26,7 +26,7 @@ class Matched:
         self._entry: Final = entry
         self._globs: Final = {key: glob_matcher(glob) for key, glob in entry.match.items()}
         self._seen: Final = {key: dict[str, None]() for key in entry.match}
-        self._found: Final = dict.fromkeys(entry.match, 0)
+        self._found: Final = dict.fromkeys(entry.match, False)
         self._matching = 0
         self._keys: Final[dict[str, None]] = {}
         """The attributes that trajectories have."""
@@ -39,13 +39,10 @@ class Matched:
         if len(self._keys) < _KEYS:
             self._keys.update(dict.fromkeys(trajectory.attributes))
         for key, matches in self._globs.items():
-            value = trajectory.attributes.get(key)
-            if value is None:
-                continue
-            text = str(value)
-            self._found[key] += value_matches(matches, value)
-            if len(self._seen[key]) < _SEEN:
-                self._seen[key][text] = None
+            if (value := trajectory.attributes.get(key)) is not None:
+                self._found[key] |= value_matches(matches, value)
+                if len(self._seen[key]) < _SEEN:
+                    self._seen[key][str(value)] = None
 
     def why_none(self) -> str:
         """Return why the evaluator was asked about no trajectory at all."""
@@ -53,12 +50,10 @@ class Matched:
             return f"matched {self._matching}, but sample_ratio {self._entry.sample_ratio:g} took none of them"
         if not self._entry.match:
             return "there was no run"
-        unfound = [key for key, count in self._found.items() if not count]
-        if not unfound:
+        key = next((key for key, found in self._found.items() if not found), None)
+        if key is None:
             return f"matched no run: none has all of {', '.join(self._entry.match)} as wanted"
-        key = unfound[0]
         glob = self._entry.match[key]
-        seen = self._seen[key]
-        if not seen:
+        if not (seen := self._seen[key]):
             return f"matched no run: match {key}: {glob}; no run has {key!r}{suggestion(key, self._keys)}"
         return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{suggestion(glob, seen)}"

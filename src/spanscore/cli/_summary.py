@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
-from spanscore.cli._gate import Gate, gates, told
 from spanscore.cli._matched import Matched
 from spanscore.cli._uncalled import Uncalled
 from spanscore.compare.names import short
@@ -15,6 +14,7 @@ from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.reports.tally import Tally
+from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
 
 _REASONS_KEPT: Final = 1_000
@@ -23,6 +23,27 @@ _CASES_TOLD: Final = 20
 _TOOLS_TOLD: Final = 20
 _NAMES_TOLD: Final = 5
 _LINE_WIDTH: Final = 1_000
+_ROUNDING: Final = 1e-12
+
+
+class Gate(NamedTuple):
+    """What `--fail-under` asks of the mean score of one evaluator, and what it came to."""
+
+    name: str
+    tally: Tally
+    mean: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean is high enough and nothing went wrong."""
+        return not self.tally.failed and self.mean >= self.bound - _ROUNDING
+
+    def __str__(self) -> str:
+        if self.mean < self.bound - _ROUNDING:
+            return f"mean {_shown(self.mean, self.bound)} is below {self.bound:g}"
+        wrong = f", but {plural(self.tally.failed, 'run')} went wrong" if self.tally.failed else ""
+        return f"mean {_shown(self.mean, self.bound)} is at least {self.bound:g}{wrong}"
 
 
 class Summary:
@@ -74,12 +95,21 @@ class Summary:
         return not self.failing if self._fail_under is None else all(gate.holds for gate in self.gates())
 
     def gates(self) -> list[Gate]:
-        """Return what is asked of the mean of each evaluator, and whether it holds; nothing without `fail_under`."""
-        return [] if self._fail_under is None else list(gates(self.tallies, self._fail_under))
+        """Return the gate of each evaluator that scored a run, or went wrong on one; nothing without `fail_under`."""
+        if (bound := self._fail_under) is None:
+            return []
+        decided = {name: tally for name, tally in self.tallies.items() if tally.scored or tally.failed}
+        return [Gate(name, tally, tally.mean or 0.0, bound) for name, tally in decided.items()]
 
     def told_of_gates(self) -> list[str]:
-        """Return a line for each mean that is too low, or why runs that failed do not count."""
-        return [printable(line, _LINE_WIDTH) for line in told(self.gates(), self.failing)]
+        """Return a line for each mean that is too low; where none is, one that says so if runs failed all the same."""
+        gates = self.gates()
+        lines = [f"{short(gate.name)}: {gate}" for gate in gates if not gate.holds]
+        if gates and self.failing and not lines:
+            means = ", ".join(f"{short(gate.name)} {_shown(gate.mean, gate.bound)}" for gate in gates)
+            enough = f"every mean is at least {self._fail_under:g} (--fail-under)"
+            lines = [f"{plural(self.failing, 'run')} failed, but {enough}: {means}"]
+        return [printable(line, _LINE_WIDTH) for line in lines]
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
@@ -107,10 +137,8 @@ class Summary:
         A run may be of a case that has no row, and a row of a case that no run was of.
         """
         cases: dict[str, list[str]] = {}
-        for name, dataset in self._datasets.items():
-            for why in dataset.missed():
-                cases.setdefault(why, []).append(name)
-        for name, _, why in self.unused():
+        missed = ((name, why) for name, dataset in self._datasets.items() for why in dataset.missed())
+        for name, why in (*missed, *((name, why) for name, _, why in self.unused())):
             cases.setdefault(why, []).append(name)
         return cases
 
@@ -119,7 +147,7 @@ class Summary:
         cases = [f"{_listed(names)} did not check a case: {why}" for why, names in self.unchecked_cases.items()]
         if len(cases) > _CASES_TOLD:
             more = len(cases) - _CASES_TOLD
-            cases[_CASES_TOLD:] = [f"... and {more} more case{'s' if more > 1 else ''}"]
+            cases[_CASES_TOLD:] = [f"... and {plural(more, 'more case')}"]
         lines = [*cases, *(f"{name} checked nothing: {why}" for name, why in self.unscored())]
         return [printable(line, _LINE_WIDTH) for line in lines]
 
@@ -156,3 +184,9 @@ class Summary:
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
     return ", ".join(map(short, names[:_NAMES_TOLD])) + more
+
+
+def _shown(mean: float, bound: float) -> str:
+    """Return a mean with as many digits as tell it from what it is compared with."""
+    rounded = f"{mean:.3f}"
+    return rounded if (float(rounded) < bound) == (mean < bound - _ROUNDING) else f"{mean:.12g}"

@@ -59,7 +59,6 @@ class Table:
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
 
     def add(self, report: Report) -> None:
-        """Print one trajectory."""
         label = report.label
         self._shown[label] += 1
         limit = _FAILING_SHOWN if label == "fail" else _OTHERS_SHOWN

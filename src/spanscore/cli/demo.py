@@ -73,7 +73,6 @@ class _Screen:
         self._expected = expected
 
     def emit(self, report: Report) -> None:
-        """Print a report."""
         self.summary.add(report)
         self.table.add(report)
         sys.stdout.flush()
@@ -81,11 +80,9 @@ class _Screen:
             self.complete.set()
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing."""
         return True
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing."""
         return True
 
 
