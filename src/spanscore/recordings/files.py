@@ -118,14 +118,12 @@ class Recording:
             del last_mentions
             for source, (start, end) in zip(sources, pairwise(starts), strict=True):
                 for document in self._documents(source, meter):
-                    self._note(source.name, document)
                     spans = [span for request in document.requests for span in request.spans]
                     finished = ends.before(start + document.end)
                     if spans or finished:
                         yield Batch(spans, finished)
                 if finished := ends.before(end):
                     yield Batch([], finished)
-                meter.finish_file()
 
     def documents(self) -> Iterator[Document]:
         """Yield what the files hold, document by document, in a single pass."""
@@ -134,10 +132,7 @@ class Recording:
             sources = [self._spooled(source, stack) for source in self._sources]
             meter = _Meter(self._progress, [source.path.stat().st_size for source in sources])
             for source in sources:
-                for document in self._documents(source, meter):
-                    self._note(source.name, document)
-                    yield document
-                meter.finish_file()
+                yield from self._documents(source, meter)
 
     def _forget(self) -> None:
         """Forget what an earlier reading found."""
@@ -181,18 +176,20 @@ class Recording:
             return start + content.tell()
 
     def _documents(self, source: _Source, meter: _Meter) -> Iterator[Document]:
-        try:
-            documents = json_documents if is_json(source.path, self._max_request_size) else protobuf_documents
-        except MalformedRequest as error:
-            yield Document(_WHOLE_FILE, 0, problems=(error,))
-            return
+        """Yield the documents of a file, and note what of them cannot be used."""
         with opened(source.path) as (file, content):
-            for document in documents(content, self._max_request_size):
+            try:
+                decode = json_documents if is_json(source.path, self._max_request_size) else protobuf_documents
+                documents = decode(content, self._max_request_size)
+            except MalformedRequest as error:
+                documents = iter([Document(_WHOLE_FILE, 0, problems=(error,))])
+            for document in documents:
+                self._note(source.name, document)
                 yield document
                 meter.reach(file.tell())
+        meter.finish_file()
 
     def _note(self, file: str, document: Document) -> None:
-        """Note what of a document cannot be used."""
         for problem in document.problems:
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
