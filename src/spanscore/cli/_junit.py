@@ -24,7 +24,6 @@ class JUnit:
     What is kept of a report is its text.
 
     Args:
-        out: where to.
         key: the attribute that names cases.
         allow_unscored: whether an evaluator that checked nothing is skipped; else it is an error.
     """
@@ -43,7 +42,6 @@ class JUnit:
         self._runs += 1
 
     def finish(self, summary: Summary) -> None:
-        """Write the document."""
         allowed = "skipped" if self._allow_unscored else "error"
         for name, suite in self._suites.items():
             if not self._allow_unscored:

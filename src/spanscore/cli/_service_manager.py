@@ -40,7 +40,6 @@ class ServiceManager:
         return bool(self._address)
 
     def ready(self) -> None:
-        """Say that requests are taken."""
         self._is_ready = True
         self._tell("READY=1")
 
@@ -55,7 +54,6 @@ class ServiceManager:
             self._tell("READY=1")
 
     def stopping(self) -> None:
-        """Say that we end."""
         self._is_ready = False
         self._tell("STOPPING=1")
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from spanscore.cli._matched import Matched
-from spanscore.cli._uncalled import Uncalled
+from spanscore.cli._sought import Sought
 from spanscore.compare.names import short
 from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
@@ -68,26 +67,24 @@ class Summary:
         self.problems: list[str] = []
         """What could not be read, or was asked for and not found: set when all reports are in."""
         self._recognised = 0
-        self._matched: Final = {entry.name: Matched(entry) for entry in entries}
+        self._sought: Final = {entry.name: Sought(entry) for entry in entries}
         self._datasets: Final = {entry.name: entry.resolve for entry in entries if isinstance(entry.resolve, ByCase)}
-        self._uncalled: Final = {entry.name: Uncalled(entry) for entry in entries}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
-        """Count one report."""
         self.trajectories += 1
         self.tool_calls += len(report.trajectory.calls)
         self._recognised += report.trajectory.recognised
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
-            self._uncalled[evaluation.name].add(report.trajectory)
+            self._sought[evaluation.name].add_evaluated(report.trajectory)
             if isinstance(evaluation.outcome, Skipped):
                 reasons = self._reasons[evaluation.name]
                 if len(reasons) < _REASONS_KEPT or evaluation.outcome.reason in reasons:
                     reasons[evaluation.outcome.reason] += 1
-        for matched in self._matched.values():
-            matched.add(report.trajectory)
+        for sought in self._sought.values():
+            sought.add(report.trajectory)
 
     @property
     def passes(self) -> bool:
@@ -116,7 +113,7 @@ class Summary:
         for name, tally in self.tallies.items() if self.trajectories else ():
             if tally.scored or tally.failed:
                 continue
-            yield name, f"skipped all {tally.skipped}" if tally.skipped else self._matched[name].why_none()
+            yield name, f"skipped all {tally.skipped}" if tally.skipped else self._sought[name].why_none()
 
     def missed(self, name: str) -> frozenset[str]:
         """Return the reasons by which an evaluator skipped runs of cases that have no row."""
@@ -160,8 +157,8 @@ class Summary:
             return [f"{what}; 'spanscore list dialects' has those that are known"]
         lines = [
             f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
-            for name, uncalled in self._uncalled.items()
-            for tool, near in uncalled.mistyped()
+            for name, sought in self._sought.items()
+            for tool, near in sought.mistyped()
         ]
         more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]

@@ -194,7 +194,6 @@ class _Watched(dict[str, AttributeValue]):
 
 
 def _marked(markers: Markers) -> Iterator[Span]:
-    """Yield a span for every marker."""
     plain = Span(bytes(16), bytes(8), b"", "", 1, 2, events=(SpanEvent("exception", 1, {"exception.message": 7}),))
     for key in sorted(markers.attributes):
         yield plain._replace(attributes={key: "x"})
@@ -244,7 +243,6 @@ def _contents(trajectory: Trajectory) -> Hashable:
 
 
 def summary(trajectory: Trajectory) -> str:
-    """Return a trajectory as messages show it."""
     names = [call.name[:20] for call in trajectory.calls[:3]]
     return f"{len(trajectory.calls)} calls starting with {names}, {trajectory.completeness}"
 
@@ -259,6 +257,5 @@ def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def fail(where: str, what: str) -> NoReturn:
-    """Say what is wrong, and where."""
     message = f"{where}: {what}"
     raise AssertionError(message)
