@@ -16,6 +16,7 @@ from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
+from spanscore.plugins import is_built_in
 from spanscore.reports.cases import case_of
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.tally import COLUMNS
@@ -111,7 +112,7 @@ class Table:
             case Score(value) as score:
                 told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
                 self._print_indented(Text(told))
-                if aligned := score.details.get("alignment"):
+                if aligned := _details(evaluation).get("alignment"):
                     deviations = score.details.get("deviations", ()) if report.tool_content else ()
                     self._console.print(Padding(_alignment(aligned, deviations), (0, 0, 0, 4), expand=False))
             case Failed() as failed:
@@ -140,10 +141,16 @@ def _deviating(report: Report) -> set[int]:
     """Return the indexes of the calls that an evaluation found to deviate, and of those that failed."""
     found = {index for index, call in enumerate(report.trajectory.calls) if call.error is not None}
     for evaluation in report.evaluations:
-        if isinstance(evaluation.outcome, Score) and not evaluation.outcome.passed:
-            deviations = evaluation.outcome.details.get("deviations", ())
-            found.update(row["call"] for row in deviations if row.get("call") is not None)
+        deviations = _details(evaluation).get("deviations", ())
+        found.update(row["call"] for row in deviations if row.get("call") is not None)
     return found
+
+
+def _details(evaluation: Evaluation) -> Mapping[str, Any]:
+    """Return what an evaluator of ours tells of a run that did not pass; a plug-in's details may hold anything."""
+    if isinstance(outcome := evaluation.outcome, Score) and not outcome.passed:
+        return outcome.details if is_built_in("evaluators", evaluation.type) else {}
+    return {}
 
 
 def _calls(report: Report) -> Text:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, assert_never
 
@@ -137,11 +138,8 @@ def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:
             told = dict(details)
             if not content:
                 explanation = explanation if without_content is None else without_content
-                if told.get("deviations"):
-                    told["deviations"] = [
-                        {key: value for key, value in row.items() if key not in _CONTENT or "path" not in row}
-                        for row in told["deviations"]
-                    ]
+                if isinstance(rows := told.get("deviations"), (list, tuple)):
+                    told["deviations"] = [_plain(row) if isinstance(row, Mapping) else row for row in rows]
             return {"outcome": "score", "value": value, "passed": passed, "explanation": explanation, "details": told}
         case Skipped(reason):
             return {"outcome": "skipped", "reason": reason}
@@ -150,6 +148,10 @@ def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:
             return {"outcome": "failed", "error_type": error_type, "message": message}
         case _:
             assert_never(outcome)
+
+
+def _plain(deviation: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in deviation.items() if key not in _CONTENT or "path" not in deviation}
 
 
 CALL_KEYS: Final = tuple(_tool_call(ToolCall(name="")))
