@@ -47,7 +47,6 @@ class _Terminal(Console):
     """A terminal whose reader, such as `head`, may leave: that is the caller's to handle, and not the program's end."""
 
     def on_broken_pipe(self) -> None:
-        """Say so as everything else does that writes."""
         raise BrokenPipeError
 
 
@@ -79,7 +78,8 @@ class Table:
         if hidden:
             self._console.print(f"... and {hidden} more failing; --format json tells of all")
         self._console.print()
-        self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
+        grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
+        self._console.print(next(grids, None) or _counts_below(summary))
         self._tell_unchecked(summary)
         counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
         if summary.failing:
@@ -90,11 +90,10 @@ class Table:
             counts.append(plural(len(summary.problems), "problem"))
         self._console.print(", ".join(counts))
 
-    def _fitting(self, *grids: Grid) -> Grid | None:
-        """Return the first grid that is no wider than the output: in one that is, heads and names are cut."""
+    def _fits(self, grid: Grid) -> bool:
+        """Return whether a grid is no wider than the output: in one that is, heads and names are cut."""
         unbounded = self._console.options.update(width=_UNBOUNDED)
-        widths = [(self._console.measure(grid, options=unbounded).maximum, grid) for grid in grids]
-        return next((grid for width, grid in widths if width <= self._console.width), None)
+        return self._console.measure(grid, options=unbounded).maximum <= self._console.width
 
     def _tell_unchecked(self, summary: Summary) -> None:
         """Print what was not scored and why, and what else decides whether all is well."""
@@ -179,7 +178,7 @@ def _call(call: ToolCall, *, content: bool) -> Text:
 
 
 def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
-    columns = (Column("expected", overflow="fold"), Column("actual", overflow="fold"), Column("", overflow="fold"))
+    columns = (Column(name, overflow="fold") for name in ("expected", "actual", ""))
     grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
     by_call = {row["call"]: row for row in deviations if row["kind"] == "arguments"}
     for entry in folded(entries):

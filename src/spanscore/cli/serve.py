@@ -132,9 +132,8 @@ def _take_hangups(
     def read_again() -> None:
         nonlocal is_due
         is_due = False
-        manager.reloading()
-        _reload(reload, path)
-        manager.reloaded()
+        with manager.reloading():
+            _reload(reload, path)
 
     loop.add_signal_handler(signal.SIGHUP, hear)
     take_hangups()

@@ -81,7 +81,10 @@ def is_json(path: Path, max_request_size: int) -> bool:
     Raises:
         MalformedRequest: it is neither.
     """
-    head = _head(path)
+    head = b""
+    with opened(path) as (_, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
+        while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
+            head += more
     if head.startswith(_ZSTD_MAGIC) or head.startswith(_ZSTD_MAGIC, LENGTH_PREFIX):
         message = "zstd is not supported: decompress the file first"
         raise MalformedRequest(message)
@@ -101,11 +104,3 @@ def is_json(path: Path, max_request_size: int) -> bool:
 def unreadable(error: Exception) -> MalformedRequest:
     """Say that a file breaks off because reading it raised one of `READ_ERRORS`."""
     return MalformedRequest(f"the rest of the file cannot be read: {error}")
-
-
-def _head(path: Path) -> bytes:
-    head = b""
-    with opened(path) as (_, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
-        while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
-            head += more
-    return head

@@ -48,16 +48,16 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         "spanscore.revision": report.revision,
         "spanscore.schema_version": SCHEMA_VERSION,
     }
-    optional = {
+    attributes |= {
         "gen_ai.evaluation.evaluator.version": evaluation.version,
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
     }
-    attributes.update((key, value) for key, value in optional.items() if value is not None)
     if report.tool_content:
         attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
-    return {key: encodable(value) if isinstance(value, str) else value for key, value in attributes.items()}
+    known = ((key, value) for key, value in attributes.items() if value is not None)
+    return {key: encodable(value) if isinstance(value, str) else value for key, value in known}
 
 
 def span_attributes(report: Report) -> dict[str, str]:

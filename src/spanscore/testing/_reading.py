@@ -88,7 +88,9 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
                     _check_reading(dialect, example._replace(attributes={**example.attributes, key: value}), asked)
             if asked == known:
                 break
-        _check_reads(dialect, asked)
+        wanted = wanted_attributes([dialect])
+        if unsaid := sorted(key for key in asked if wanted[key] is None):
+            fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:
@@ -166,13 +168,6 @@ def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
             fail(where, "changes the span's attributes")
 
 
-def _check_reads(dialect: Dialect, asked: set[str]) -> None:
-    wanted = wanted_attributes([dialect])
-    unsaid = sorted(key for key in asked if wanted[key] is None)
-    if unsaid:
-        fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
-
-
 class _Watched(dict[str, AttributeValue]):
     """Attributes that note which keys are asked for."""
 
@@ -248,7 +243,6 @@ def summary(trajectory: Trajectory) -> str:
 
 
 def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
-    """Return what a plug-in answers; it must not raise."""
     try:
         return function(argument)
     except Exception as error:
