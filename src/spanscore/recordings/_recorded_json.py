@@ -34,26 +34,13 @@ _ESCAPED_ASCII: Final = re.compile(rb"\\u00([0-7][\da-fA-F])")
 
 def json_documents(content: Content, max_request_size: int) -> Iterator[Document]:
     """Decode the documents of a recording one by one; a broken one costs only itself."""
-    unfinished: _Unfinished | None = None
-    for line in _lines(content, max_request_size):
-        if unfinished and not unfinished.goes_on_with(line):
-            yield unfinished.document()
-            unfinished = None
-        if unfinished:
-            unfinished.add(line)
-        elif line.problem:
-            yield Document(line.number, line.end, problems=(line.problem,))
-        elif line.text.strip():
-            document = _document(line.text, line.number, line.end)
-            if document.problems and _brackets_left_open(line.text) > 0:
-                unfinished = _Unfinished(line, max_request_size)
-            else:
+    lines = _lines(content, max_request_size)
+    for line in lines:
+        left: _Line | None = line
+        while left:
+            document, left = _read(left, lines, max_request_size)
+            if document:
                 yield document
-        if unfinished and unfinished.brackets_left_open <= 0:
-            yield unfinished.document()
-            unfinished = None
-    if unfinished:
-        yield unfinished.document()
 
 
 def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -66,13 +53,10 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
     data = b""
     while chunk := _chunk(content):
         data += chunk
-        if b"\\u00" in data:
-            place = start + len(data) - 1
-            for mention in _MENTION.finditer(_ESCAPED_ASCII.sub(_unescaped, data)):
-                yield place, unhexlify(mention[1])
-        else:
-            for mention in _MENTION.finditer(data):
-                yield start + mention.start(), unhexlify(mention[1])
+        has_escapes = b"\\u00" in data
+        text = _ESCAPED_ASCII.sub(lambda escape: unhexlify(escape[1]), data) if has_escapes else data
+        for mention in _MENTION.finditer(text):
+            yield start + (len(data) - 1 if has_escapes else mention.start()), unhexlify(mention[1])
         keep_from = max(0, len(data) - _LONGEST_MENTION)
         key = data.rfind(_KEY)
         if 0 <= key < keep_from and len(data) - key <= max_request_size and _MENTION_CUT_OFF.fullmatch(data, key):
@@ -86,10 +70,6 @@ def _chunk(content: Content) -> bytes:
         return content.read1(_CHUNK)
     except READ_ERRORS:
         return b""
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    return unhexlify(escape[1])
 
 
 class _Line(NamedTuple):
@@ -117,39 +97,35 @@ def _lines(content: Content, max_size: int) -> Iterator[_Line]:
         yield _Line(number + 1, end, b"", unreadable(error))
 
 
-class _Unfinished:
-    """A document whose first line is not the whole of it."""
-
-    def __init__(self, line: _Line, max_size: int) -> None:
-        self.brackets_left_open = 0
-        self._first = line
-        self._last = line
-        self._size = 0
-        self._max_size = max_size
-        self._parts: list[bytes] = []
-        self._problem: MalformedRequest | None = None
-        self.add(line)
-
-    def goes_on_with(self, line: _Line) -> bool:
-        """Whether the line can belong to the document: what looks like a new request does not, except in an array."""
-        return self._first.text.lstrip().startswith(b"[") or not _NEW_REQUEST.match(line.text)
-
-    def add(self, line: _Line) -> None:
-        self.brackets_left_open += _brackets_left_open(line.text)
-        self._last = line
-        self._size += len(line.text)
-        self._problem = self._problem or line.problem
-        if self._size > self._max_size:
-            self._problem = self._problem or _too_large(self._max_size)
-        if self._problem:
-            self._parts.clear()  # the document is lost, but its end must still be found
+def _read(first: _Line, lines: Iterator[_Line], max_size: int) -> tuple[Document | None, _Line | None]:
+    """Decode the document that begins in a line, with the lines that belong to it, and return one that does not."""
+    if first.problem:
+        return Document(first.number, first.end, problems=(first.problem,)), None
+    if not first.text.strip():
+        return None, None
+    document = _document(first.text, first.number, first.end)
+    if not document.problems or (left_open := _brackets_left_open(first.text)) <= 0:
+        return document, None
+    is_array = first.text.lstrip().startswith(b"[")
+    parts, size, end = [first.text], len(first.text), first.end
+    problem: MalformedRequest | None = None
+    behind: _Line | None = None
+    while left_open > 0:
+        line = next(lines, None)
+        if line is None or (_NEW_REQUEST.match(line.text) and not is_array):
+            behind = line
+            break
+        left_open += _brackets_left_open(line.text)
+        size += len(line.text)
+        end = line.end
+        problem = problem or line.problem or (_too_large(max_size) if size > max_size else None)
+        if problem:
+            parts.clear()  # the document is lost, but its end must still be found
         else:
-            self._parts.append(line.text)
-
-    def document(self) -> Document:
-        if self._problem:
-            return Document(self._first.number, self._last.end, problems=(self._problem,))
-        return _document(b"\n".join(self._parts), self._first.number, self._last.end)
+            parts.append(line.text)
+    if problem:
+        return Document(first.number, end, problems=(problem,)), behind
+    return _document(b"\n".join(parts), first.number, end), behind
 
 
 def _brackets_left_open(text: bytes) -> int:
@@ -172,28 +148,21 @@ def _document(text: bytes, line: int, end: int) -> Document:
     problems: list[MalformedRequest] = []
     skipped = 0
     for request in parsed if isinstance(parsed, list) else [parsed]:
-        if _is_of_another_signal(request):
-            skipped += 1
+        if isinstance(request, dict) and request and _SPANS not in request:
+            if _OTHER_SIGNALS.isdisjoint(request):
+                # A receiver ignores what it does not know, but in a recording it is the wrong file.
+                keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
+                problems.append(MalformedRequest(f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"))
+            else:
+                skipped += 1
             continue
         try:
-            requests.append(_decode(request))
-            sources.append(request)
+            requests.append(decode_document(request, max_spans=None))
         except MalformedRequest as error:
             problems.append(error)
+        else:
+            sources.append(request)
     return Document(line, end, requests, problems, skipped, sources)
-
-
-def _is_of_another_signal(request: Any) -> bool:
-    return isinstance(request, dict) and _SPANS not in request and not _OTHER_SIGNALS.isdisjoint(request)
-
-
-def _decode(request: Any) -> Decoded:
-    if isinstance(request, dict) and request and _SPANS not in request:
-        # A receiver ignores what it does not know, but in a recording it is the wrong file.
-        keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
-        message = f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"
-        raise MalformedRequest(message)
-    return decode_document(request, max_spans=None)
 
 
 def _too_large(max_size: int) -> MalformedRequest:
