@@ -150,6 +150,6 @@ def _exemplar(origin: Exemplary) -> Exemplar:
     return Exemplar(
         as_double=value,
         time_unix_nano=int(where.time_s * 1e9),
-        span_id=bytes.fromhex(where.labels["span_id"]),
-        trace_id=bytes.fromhex(where.labels["trace_id"]),
+        span_id=where.span_id,
+        trace_id=where.trace_id,
     )
