@@ -8,7 +8,6 @@ contract.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, runtime_checkable
@@ -16,18 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, runtime_c
 from annotated_types import Ge, Le
 
 from spanscore.instruments.instrument import Instrument
-from spanscore.model import (
-    JSON,
-    NOT_RECORDED,
-    Failed,
-    Outcome,
-    Recorded,
-    Report,
-    Score,
-    Skipped,
-    Span,
-    Trajectory,
-)
+from spanscore.model import JSON, NOT_RECORDED, Outcome, Recorded, Report, Span, Trajectory
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
@@ -67,7 +55,6 @@ class Evaluator(Protocol):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Return exactly one outcome; the same for the same trajectory."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +164,6 @@ class Dialect(Protocol):
 
     def read(self, span: Span) -> Reading | None:
         """Return what the span says, or None when it is not of this dialect. Called for every span with a marker."""
-        ...
 
     def read_model(self, span: Span) -> ModelReading | None:
         """Return what the model asked for and was told.
@@ -185,7 +171,6 @@ class Dialect(Protocol):
         Model messages are long, so this is asked only when it is needed: a trace has no tool span, or its tool spans
         leave out ids, arguments or their order.
         """
-        ...
 
 
 class Emitter(Protocol):
@@ -204,15 +189,12 @@ class Emitter(Protocol):
         A report whose trajectory is not known (`Trajectory.recognised`) is of a trace without a span of a known
         instrumentation, another service's: nothing is to be said of it, and what was held back for it may go on.
         """
-        ...
 
     def flush(self, timeout_s: float) -> bool:
         """Send what is queued within the timeout and return whether all of it went out."""
-        ...
 
     def close(self, timeout_s: float) -> bool:
         """Flush, then free everything. Nothing is emitted after it."""
-        ...
 
 
 @runtime_checkable
@@ -231,17 +213,14 @@ class Outgoing(Protocol):
     @property
     def size(self) -> int:
         """Items in it."""
-        ...
 
     @property
     def capacity(self) -> int:
         """Items that fit."""
-        ...
 
     @property
     def failures(self) -> Mapping[str, int]:
         """What could not be sent, by why."""
-        ...
 
 
 @runtime_checkable
@@ -251,7 +230,6 @@ class SendsInBackground(Protocol):
     @property
     def outbox(self) -> Outgoing | None:
         """What is on its way; None where it is not the emitter's own."""
-        ...
 
 
 @runtime_checkable
@@ -264,7 +242,6 @@ class SendsInOrder(Protocol):
     @property
     def progress(self) -> tuple[int, int]:
         """How many items were queued so far, and how many of them are sent or given up."""
-        ...
 
 
 @runtime_checkable
@@ -273,7 +250,6 @@ class KnowsWhatItWrote(Protocol):
 
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
         """Do not write again what was written of these traces."""
-        ...
 
 
 @runtime_checkable
@@ -282,7 +258,6 @@ class HoldsSpansBack(Protocol):
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Do not pass on what is held back of these traces: another receiver will."""
-        ...
 
 
 class Sink(Protocol):
@@ -290,11 +265,9 @@ class Sink(Protocol):
 
     def record(self, instrument: Instrument, value: float) -> None:
         """Add a measurement to a histogram."""
-        ...
 
     def observe(self, instrument: Instrument, read: Callable[[], Mapping[tuple[str | None, ...], float]]) -> None:
         """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
-        ...
 
 
 @runtime_checkable
@@ -341,7 +314,6 @@ class EmitterPlugin(Protocol):
     @classmethod
     def configured(cls, settings: Any, host: Host) -> Emitter | Mapping[str, Emitter]:
         """Return the emitter, or several by the names under which each is counted. What cannot start raises."""
-        ...
 
 
 class SpanIntake(Protocol):
@@ -354,7 +326,6 @@ class SpanIntake(Protocol):
             RefusedError: it cannot be used; to send it again is of no use.
             TryAgainError: it cannot be taken now, and is to be sent again later.
         """
-        ...
 
 
 class Receiver(Protocol):
@@ -362,11 +333,9 @@ class Receiver(Protocol):
 
     async def start(self) -> str:
         """Begin, and return where it listens or reads from, for people to read. What cannot be started raises."""
-        ...
 
     async def stop(self, grace_s: float) -> None:
         """Bring nothing more, and be done with what is under way within the time. May be called without a start."""
-        ...
 
 
 class ReceiverPlugin(Protocol):
@@ -380,34 +349,3 @@ class ReceiverPlugin(Protocol):
     @classmethod
     def configured(cls, settings: Any, intake: SpanIntake) -> Receiver:
         """Return the receiver, which begins when it is started."""
-        ...
-
-
-MAX_MESSAGE_CHARS: Final = 256
-
-
-def checked(outcome: object) -> Outcome:
-    """Return what an evaluator answered, or why it cannot be used."""
-    if isinstance(outcome, Score):
-        value: object = outcome.value
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            return Failed(
-                "InvalidResult", f"the score's value must be a finite number, not {value!r}"[:MAX_MESSAGE_CHARS]
-            )
-        if not 0 <= value <= 1:
-            return Failed("InvalidResult", f"the score's value must be from 0 to 1, not {value!r}")
-        return outcome
-    if isinstance(outcome, (Skipped, Failed)):
-        return outcome
-    kind = type(outcome).__name__
-    return Failed("InvalidResult", f"an evaluator answers Score, Skipped or Failed, not {kind!r}")
-
-
-def failure(error: BaseException) -> Failed:
-    """Return what an evaluator that raised has answered."""
-    kind = type(error).__name__
-    try:
-        message = str(error)
-    except BaseException as second:  # noqa: BLE001 - the error is a plug-in's, and so is what makes it text
-        message = f"its message cannot be read: {type(second).__name__}"
-    return Failed(kind, message[:MAX_MESSAGE_CHARS])

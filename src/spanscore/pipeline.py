@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from spanscore.contracts import Evaluator, checked, failure
+from spanscore.contracts import Evaluator
 from spanscore.model import Attributes, Evaluation, Failed, Outcome, Report, Score, Skipped, Trace, Trajectory, Unit
+from spanscore.model.outcomes import checked, failure
 from spanscore.read.reader import DialectReader
 from spanscore.read.trajectory import DialectFailedError, trajectories
 

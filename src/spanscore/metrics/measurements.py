@@ -62,7 +62,8 @@ def measurements(report: Report) -> Iterator[Measurement]:
             yield SCORE, outcome.value, (name, agent, service)
             if evaluation.type == _MEASURING_TYPE:
                 yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
-    yield RUNS, 1, (report.verdict, agent, service)
+    verdict = report.label
+    yield RUNS, 1, ("none" if verdict == "not_evaluated" else verdict, agent, service)
     yield AGENT_TOOL_CALLS, len(trajectory.calls), (agent, service)
     for call in timed:
         error_type = None if call.error is None else _error_type(call.error_type)
