@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from spanscore.contracts import Evaluator
 from spanscore.model import Attributes, Evaluation, Failed, Outcome, Report, Score, Skipped, Trace, Trajectory, Unit
@@ -66,9 +66,7 @@ class EvaluatorEntry:
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
 
 
-class _Evaluating(NamedTuple):
-    entry: EvaluatorEntry
-    outcome: Outcome | Answer
+_Evaluating: TypeAlias = tuple[EvaluatorEntry, Outcome | Answer]
 
 
 class Scoring:
@@ -161,11 +159,7 @@ class Pipeline:
             [
                 (
                     trajectory,
-                    [
-                        _Evaluating(each, self._outcome(each, trajectory))
-                        for each in self.entries
-                        if each.applies_to(trajectory)
-                    ],
+                    [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
                 )
                 for trajectory in trajectories(trace, self.reader, self.unit)
                 if wanted is None or wanted(trajectory)

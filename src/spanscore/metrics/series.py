@@ -35,25 +35,23 @@ _FOR_OVERFLOW: Final = 100  # series kept free for those with `_other`, by evalu
 _FOR_THE_REST: Final = 20  # and of these, for those with `_other` everywhere
 
 
-class FirstNames:
-    """Lets the first so many names through; each later one is `_other`."""
-
-    def __init__(self, limit: int = MAX_NAMES) -> None:
-        self._limit: Final = limit
-        self._names: Final[set[str]] = set()
-
-    def __call__(self, name: str) -> str:
-        """Return the name, or what stands for it."""
-        if name not in self._names:
-            if len(self._names) >= self._limit:
-                return OTHER
-            self._names.add(name)
-        return name
-
-
 def name_limits() -> dict[str, Callable[[str], str]]:
     """Return what bounds the values of attributes. All instruments of one exporter share it: their names agree."""
-    return {TOOL: FirstNames(), ERROR_TYPE: FirstNames()}
+    return {TOOL: _first_names(), ERROR_TYPE: _first_names()}
+
+
+def _first_names() -> Callable[[str], str]:
+    """Return what lets the first names through; each later one is `_other`."""
+    names: set[str] = set()
+
+    def admitted(name: str) -> str:
+        if name not in names:
+            if len(names) >= MAX_NAMES:
+                return OTHER
+            names.add(name)
+        return name
+
+    return admitted
 
 
 class SeriesTable(dict[Values, Series]):

@@ -173,15 +173,8 @@ def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
     if unknown := sorted(set(call) - set(_CALL_KEYS)):
         message = f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}"
         raise ValueError(message)
-    return ToolCall(
-        name=name,
-        arguments=call.get("arguments", NOT_RECORDED),
-        result=call.get("result", NOT_RECORDED),
-        error=call.get("error"),
-        call_id=call.get("call_id"),
-        sequence=call.get("sequence"),
-        end_ns=round((call.get("duration_ms") or 0.0) * 1e6),
-    )
+    told = dict(call)
+    return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
