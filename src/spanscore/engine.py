@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from spanscore.collect.counts import Counts
@@ -46,7 +46,7 @@ class Owner:
     listener: Listener | None = None
     measure: Measure = lambda _instrument, _value: None
     """Takes the measurements of its own work."""
-    dropped: Mapping[str, int] | None = None
+    dropped: Mapping[str, int] = field(default_factory=Counter)
     """Where spans are counted that never reach it, by reason."""
 
 
@@ -87,7 +87,7 @@ class Engine:
         self.table: Final = table
         self.pipeline = pipeline
         self.emitters: Final = dict(emitters)
-        self.tallies: Final = Tallies() if owner.dropped is None else Tallies(dropped=owner.dropped)
+        self.tallies: Final = Tallies(dropped=owner.dropped)
         self.backlog = 0
         """How many spans are in traces that are closed and wait for their scores."""
         self._listener: Final = owner.listener

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import count
+from itertools import chain, count
 from typing import Final, NamedTuple
 
 from spanscore import wiring
@@ -47,21 +47,13 @@ def score(
     order = _RecordedOrder()
     for batch in recording.read():
         order.begin(batch.spans)
-        for trace in _closed(table, batch.finished, table.add(batch.spans, _NOW)):
+        for trace in chain(table.add(batch.spans, _NOW), filter(None, map(table.close, batch.finished))):
             order.end(trace, pipeline.run(trace, wanted))
         order.forget(batch.finished)
         yield from order.ready()
     for trace in table.drain():
         order.end(trace, pipeline.run(trace, wanted))
     yield from order.all()
-
-
-def _closed(table: TraceTable, finished: list[bytes], at_limit: list[Trace]) -> Iterator[Trace]:
-    yield from at_limit
-    for trace_id in finished:
-        trace = table.close(trace_id)
-        if trace is not None:
-            yield trace
 
 
 class _Ended(NamedTuple):
