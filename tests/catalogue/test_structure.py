@@ -71,7 +71,7 @@ def test_millions_of_empty_spans(kind: str) -> None:
     """Two million spans in 4 MB are counted and refused before one of them is made: within 96 MiB and 2 s."""
     body = field(1, field(2, b"\x12\x00" * 2_000_000))
     if kind == "http":
-        with over_http(max_request_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=96):
+        with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=96):
             answer = receiver.post(body)
         assert (400, (3, "the request has more than 65536 spans")) == (answer.status, answer.error)
     else:
@@ -99,7 +99,7 @@ ONE = simple_span(1).SerializeToString()
 )
 def test_millions_of_empty_parts(bomb: bytes) -> None:
     """16 MB of empty parts of any kind, in memory 30 times that, are refused unparsed: within 96 MiB and 4 s."""
-    with over_http(max_request_size=LIMIT) as receiver, costs_at_most(cpu_s=4, mib=96):
+    with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=4, mib=96):
         answer = receiver.post(bomb)
     assert (400, []) == (answer.status, receiver.core.spans)
 
@@ -110,7 +110,7 @@ def test_millions_of_empty_parts(bomb: bytes) -> None:
 )
 def test_millions_of_values_in_json(bomb: bytes) -> None:
     """Millions of objects, lists or texts in JSON are refused unparsed: within 160 MiB and 2 s."""
-    with over_http(max_request_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=160):
+    with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=160):
         answer = receiver.post(bomb + b'""]}', JSON)
     assert (400, "the request has more than 2 million objects and lists, or 4 million values") == (
         answer.status,
@@ -121,7 +121,7 @@ def test_millions_of_values_in_json(bomb: bytes) -> None:
 def test_millions_of_attributes() -> None:
     """Of two million attributes of a span at most 1,024 are looked at, and it says so: within 192 MiB and 4 s."""
     span = simple_span(1).SerializeToString() + b"\x4a\x00" * 2_000_000
-    with over_http(max_request_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=4, mib=192):
+    with over_http(max_request_body_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=4, mib=192):
         body = field(1, field(2, field(2, span)))
         answer = receiver.post(body)
 
@@ -136,7 +136,7 @@ def test_huge_attribute() -> None:
     request = request_of(
         simple_span(1, 1), tool_call(2, text(ARGUMENTS, json.dumps({"city": "x" * (60 * 2**20)})))
     ).SerializeToString()
-    with over_http(max_request_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=5, mib=384):
+    with over_http(max_request_body_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=5, mib=384):
         assert 200 == receiver.post(request).status
     assert 1 == receiver.core.spans[1].dropped_attributes
     assert [request] == receiver.core.sent_on
@@ -173,7 +173,7 @@ def test_deep_values(depth: int) -> None:
 
 def test_absurdly_deep_values() -> None:
     """A value nested 100,000 times costs its span in protobuf and its request in JSON: no more, within 64 MiB."""
-    with over_http(max_request_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=64):
+    with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=64):
         assert 200 == receiver.post(with_value(nested_bytes(100_000))).status
         assert ([decoded_span(1)], {"too_deep": 1}) == (receiver.core.spans, dict(receiver.core.refused))
         for deep in (b"[" * 100_000 + b"]" * 100_000, b'{"arrayValue":{"values":[' * 100_000):
@@ -190,7 +190,7 @@ def test_very_many_events_and_links() -> None:
         links=[Span.Link(trace_id=bytes(15) + b"\x01", span_id=bytes(7) + b"\x01")] * 100_000,
     )
     body = request_of(span).SerializeToString()
-    with over_http(max_request_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=4, mib=256):
+    with over_http(max_request_body_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=4, mib=256):
         assert 200 == receiver.post(body).status
     (received,) = receiver.core.spans
     assert len(received.events) <= 128
