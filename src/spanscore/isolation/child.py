@@ -10,9 +10,9 @@ import socket
 import sys
 from typing import Final
 
-from spanscore.contracts import failure
 from spanscore.isolation.frames import encoded, receive, send
 from spanscore.model import Skipped
+from spanscore.model.outcomes import failure
 
 LOAD: Final = 0
 EVALUATE: Final = 1

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from spanscore.contracts import MAX_MESSAGE_CHARS, checked, failure
 from spanscore.model import Failed, Outcome, Score, Skipped
+from spanscore.model.outcomes import MAX_MESSAGE_CHARS, checked, failure
 
 LARGEST_ANSWER: Final = 16 * 2**20
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from spanscore.contracts import Evaluator, failure
+from spanscore.contracts import Evaluator
 from spanscore.isolation.child import EVALUATE, LOAD
 from spanscore.isolation.frames import LARGEST_ANSWER, decoded, receive, send
 from spanscore.model import Failed, Outcome, Trajectory
+from spanscore.model.outcomes import failure
 
 LOAD_LIMIT_S: Final = 30.0
 """How long Python and an evaluator's module may take to load: not the evaluator's time."""

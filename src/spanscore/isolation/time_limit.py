@@ -11,10 +11,11 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Final, NamedTuple
 
-from spanscore.contracts import Evaluator, failure
+from spanscore.contracts import Evaluator
 from spanscore.isolation.patience import Patience
 from spanscore.isolation.process import EvaluatorLost, EvaluatorProcess
 from spanscore.model import Failed, Outcome, Trajectory
+from spanscore.model.outcomes import failure
 from spanscore.pipeline import Elsewhere
 
 SET_ASIDE: Final = "SetAside"

@@ -183,7 +183,7 @@ class LiveEngine:
                 self._is_going_on = True
                 self._loop.call_soon(self._go_on)
                 return
-            due = self.engine.next_due()
+            due = self.engine.table.next_due()
             if due is not None and due < self._due:
                 self._wait_until(due)
 
