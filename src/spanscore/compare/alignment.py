@@ -95,7 +95,10 @@ def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequenc
     if len(aligned) <= LIMIT:
         return [_entry(pair, expected, actual) for pair in aligned]
     runs = list(islice(_runs([pair.status not in _AS_EXPECTED for pair in aligned]), LIMIT))
-    listed = [_fold(run) if isinstance(run, range) else _entry(aligned[run], expected, actual) for run in runs]
+    listed = [
+        {"status": "folded", "calls": len(run)} if isinstance(run, range) else _entry(aligned[run], expected, actual)
+        for run in runs
+    ]
     end = runs[-1].stop if isinstance(runs[-1], range) else runs[-1] + 1
     if end < len(aligned):
         listed[-1] = {"status": "cut", "calls": len(aligned) - end + 1}
@@ -124,10 +127,6 @@ def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:
             yield from range(following, start)
         following = min(max(following, place + CONTEXT + 1), len(deviates))
         yield from range(start, following)
-
-
-def _fold(run: range) -> Entry:
-    return {"status": "folded", "calls": len(run)}
 
 
 def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str]) -> Entry:

@@ -14,8 +14,7 @@ from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
 from spanscore.compare.matching import Doubt, doubts, member_keys, positions
-from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.contracts import Parameters
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
 _LOOKED_AT: Final = 5
@@ -31,7 +30,7 @@ class ExpectedArgs(ExpectedCall):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallArgs(Parameters):
+class ToolCallArgs(NameParameters):
     """Checks that tools were called with the expected arguments.
 
     Each expected call in turn takes the first call of its tool that fits and is not taken yet. It fits when every
@@ -52,20 +51,18 @@ class ToolCallArgs(Parameters):
     _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
     _labels: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     _compared: frozenset[str] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_calls:
             message = "tool_calls: at least one call is needed, such as {name: search, args: {city: Paris}}"
             raise ValueError(message)
-        normalise = normaliser(self)
-        calls = [(normalise(call.name), call.args) for call in self.tool_calls]
+        NameParameters.__post_init__(self)
+        calls = [(self._normalise(call.name), call.args) for call in self.tool_calls]
         expected = tuple(_wanted(calls, subset=self.subset))
         compared = frozenset(call.tool for call in expected if call.members or not self.subset)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, subset=self.subset)))
         object.__setattr__(self, "_compared", compared)
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Find a call for each expected one."""

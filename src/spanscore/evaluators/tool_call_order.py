@@ -12,13 +12,12 @@ from spanscore.compare import alignment
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.matching import Pairs, common_subsequence
-from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.contracts import Parameters
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import Outcome, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallOrder(Parameters):
+class ToolCallOrder(NameParameters):
     """Checks that tools were called in the expected order.
 
     The value is the length of the longest common subsequence of the calls and the expected names, divided by the
@@ -34,15 +33,13 @@ class ToolCallOrder(Parameters):
     strict: bool = False
     """All or nothing, and no other calls."""
     _expected: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_calls_order:
             message = "tool_calls_order: at least one tool is needed"
             raise ValueError(message)
-        normalise = normaliser(self)
-        object.__setattr__(self, "_expected", tuple(map(normalise, self.tool_calls_order)))
-        object.__setattr__(self, "_normalise", normalise)
+        NameParameters.__post_init__(self)
+        object.__setattr__(self, "_expected", tuple(map(self._normalise, self.tool_calls_order)))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the names of the calls with the expected ones."""

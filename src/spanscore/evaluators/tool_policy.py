@@ -14,15 +14,14 @@ from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.globs import glob_matcher, is_glob
-from spanscore.compare.names import Normalise, called_names, normaliser, short
-from spanscore.contracts import Parameters
+from spanscore.compare.names import NameParameters, Normalise, called_names, short
 from spanscore.model import Outcome, ToolCall, Trajectory
 
 _SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolPolicy(Parameters):
+class ToolPolicy(NameParameters):
     """Checks rules about which tools may, must and must not be called.
 
     The value is the number of rules kept, divided by the number of rules. A rule is each entry of `required`,
@@ -46,17 +45,15 @@ class ToolPolicy(Parameters):
     max_calls_per_tool: Mapping[str, Annotated[int, Ge(0)]] = field(default_factory=dict)
     """There are at most so many calls of a tool; of all tools together that a glob matches."""
     _rules: tuple[_Rule, ...] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        normalise = normaliser(self)
-        rules = tuple(self._all_rules(partial(_matcher, normalise)))
+        NameParameters.__post_init__(self)
+        rules = tuple(self._all_rules(partial(_matcher, self._normalise)))
         if not rules:
             message = "at least one rule is needed: required, allowed, forbidden, must_precede, max_calls or "
             message += "max_calls_per_tool"
             raise ValueError(message)
         object.__setattr__(self, "_rules", rules)
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check each rule."""
