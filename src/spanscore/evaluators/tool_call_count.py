@@ -111,8 +111,15 @@ def _deviations(unmet: Sequence[_Criterion], names: Sequence[str], calls: Sequen
 
 
 def _criterion(tool: str, name: str, written: Any) -> _Criterion:
-    comparison, limit = _apart(written)
-    if comparison is None:
+    comparison: Any
+    limit: Any
+    if isinstance(written, str) and (found := _WRITTEN.fullmatch(written)):
+        comparison, limit = found[1], int(found[2])
+    elif isinstance(written, (list, tuple)) and len(written) == len(("operator", "count")) and written[0] is not None:
+        comparison, limit = written
+    elif type(written) is int:
+        comparison, limit = "=", written
+    else:
         message = f"tool_calls_count.{tool}: {written!r} must be [operator, count], 'operator count' or a count"
         raise ValueError(message)
     if not isinstance(comparison, str) or comparison not in _COMPARE:
@@ -122,15 +129,3 @@ def _criterion(tool: str, name: str, written: Any) -> _Criterion:
         message = f"tool_calls_count.{tool}: the count must be a whole number of at least 0, not {limit!r}"
         raise ValueError(message)
     return _Criterion(tool, name, cast("Operator", comparison), limit)
-
-
-def _apart(written: Any) -> tuple[Any, Any]:
-    """Return operator and count, unchecked; no operator where the form is none of the three."""
-    if type(written) is int:
-        return "=", written
-    if isinstance(written, str):
-        found = _WRITTEN.fullmatch(written)
-        return (found[1], int(found[2])) if found else (None, None)
-    if isinstance(written, (list, tuple)) and len(written) == len(("operator", "count")):
-        return written[0], written[1]
-    return None, None
