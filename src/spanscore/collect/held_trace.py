@@ -74,7 +74,5 @@ class HeldTrace:
             return latest if self.awaited else min(latest, self.last_at + settings.trace_timeout_s)
         if self.awaited:
             return min(latest, self.last_at + settings.trace_timeout_s)
-        delay = settings.decision_delay_s
-        if self.revision:
-            delay = delay or settings.revision_delay_s
+        delay = settings.decision_delay_s or (settings.revision_delay_s if self.revision else 0.0)
         return min(latest, self.last_at + delay, self.root_ended_at + MOST_DELAYS * delay)

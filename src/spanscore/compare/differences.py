@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.matching import json_equal
+from spanscore.model import NOT_RECORDED
 
 MOST: Final = 20
 """No more differences of one value are looked for."""
@@ -72,11 +73,12 @@ def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool
     """Return where two JSON values differ, in the order of the expected one, and at most the first 20.
 
     Args:
-        expected: a value.
+        expected: a value; of a call without arguments an empty object.
         actual: another.
         missing: whether top-level keys that only the expected value has count.
         extra: whether top-level keys that only the actual value has count.
     """
+    expected, actual = ({} if value is NOT_RECORDED else value for value in (expected, actual))
     if isinstance(expected, dict) and isinstance(actual, dict):
         if not missing:
             expected = {key: value for key, value in expected.items() if key in actual}

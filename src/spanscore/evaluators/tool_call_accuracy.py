@@ -116,8 +116,7 @@ class ToolCallAccuracy(NameParameters):
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        expected, actual = self._expected[place].arguments, call.arguments
-        return differences({} if expected is NOT_RECORDED else expected, {} if actual is NOT_RECORDED else actual)
+        return differences(self._expected[place].arguments, call.arguments)
 
     def _tools_compared(self) -> frozenset[str]:
         flexible = self.mode == "flexible"

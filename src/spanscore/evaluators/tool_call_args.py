@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from annotated_types import MinLen
 
 from spanscore.compare.deviations import DETAILED, Deviation, scored
-from spanscore.compare.differences import Difference, differences
+from spanscore.compare.differences import differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
 from spanscore.compare.matching import Doubt, doubts, member_keys, positions
@@ -105,14 +105,13 @@ class ToolCallArgs(NameParameters):
                 yield Deviation(kind="missing", tool=wanted.tool)
                 continue
             looked_at = left[: _LOOKED_AT if number < DETAILED else 1]
-            near = {call: self._differences(wanted, trajectory.calls[call]) for call in looked_at}
+            near = {
+                call: differences(wanted.arguments, trajectory.calls[call].arguments, extra=not self.subset)
+                for call in looked_at
+            }
             nearest = min(near, key=lambda call: len(near[call]))
             left.remove(nearest)
             yield Deviation.at("arguments", nearest, trajectory.calls, differences=tuple(near[nearest]))
-
-    def _differences(self, wanted: _Wanted, call: ToolCall) -> list[Difference]:
-        actual = {} if call.arguments is NOT_RECORDED else call.arguments
-        return differences(wanted.arguments, actual, extra=not self.subset)
 
 
 class _Wanted(NamedTuple):

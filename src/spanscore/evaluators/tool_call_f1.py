@@ -17,7 +17,7 @@ from spanscore.compare.matching import member_keys, positions
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
 from spanscore.compare.similarity import Members, SimilarArguments
-from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
 
@@ -105,9 +105,8 @@ class ToolCallF1(NameParameters):
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        actual = {} if call.arguments is NOT_RECORDED else call.arguments
         # In mode flexible further arguments do not matter.
-        return differences(self.reference_tool_calls[place].arguments, actual, extra=self.mode == "strict")
+        return differences(self.reference_tool_calls[place].arguments, call.arguments, extra=self.mode == "strict")
 
     def _equal(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
         pairs = self._reference.pairs(self._reference.recognised(names, calls))

@@ -11,7 +11,7 @@ from annotated_types import MinLen
 from spanscore.compare import alignment
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.expected import cut_off
-from spanscore.compare.matching import Pairs, common_subsequence
+from spanscore.compare.matching import common_subsequence
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import Outcome, Trajectory
 
@@ -55,13 +55,10 @@ class ToolCallOrder(NameParameters):
         details: dict[str, Any] = {"lcs": matched, "totals": {"expected": len(expected), "actual": len(actual)}}
         deviations: list[Deviation] = []
         if value < 1:
-            aligned = self._aligned(actual, pairs)
+            if self.strict:
+                aligned: Sequence[alignment.Aligned] = alignment.by_position(expected, actual, lambda _: True)
+            else:
+                aligned = alignment.minding(alignment.in_order(expected, actual, pairs), extra=False)
             details["alignment"] = alignment.entries(aligned, expected, actual)
             deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
         return scored(value, value >= self.threshold, explanation, details, deviations)
-
-    def _aligned(self, actual: Sequence[str], pairs: Pairs) -> Sequence[alignment.Aligned]:
-        """Align the names; other calls matter only to a strict comparison."""
-        if self.strict:
-            return alignment.by_position(self._expected, actual, lambda _: True)
-        return alignment.minding(alignment.in_order(self._expected, actual, pairs), extra=False)

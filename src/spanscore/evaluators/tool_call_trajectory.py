@@ -14,7 +14,7 @@ from annotated_types import Ge
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.names import NameParameters, called_names
-from spanscore.model import Outcome, ToolCall, Trajectory
+from spanscore.model import Outcome, Score, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,13 @@ class ToolCallTrajectory(NameParameters):
         details = {"measurements": measurements, "gates_exceeded": exceeded}
         passed = value >= self.threshold and not exceeded
         if passed:
-            return scored(value, passed, explanation, details)
-        repeats = self._repeats(trajectory.calls, names)
-        return scored(value, passed, explanation, details, _failures(trajectory.calls), told=repeats)
+            return Score(value, passed, explanation, details)
+        failures = [
+            Deviation.at("error", index, trajectory.calls, differences=(Difference((), ABSENT, call.error),))
+            for index, call in enumerate(trajectory.calls)
+            if call.error is not None
+        ]
+        return scored(value, passed, explanation, details, failures, told=self._repeats(trajectory.calls, names))
 
     def _repeats(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
         """Return, where there are too many, the first call too many that repeats the tool of the call before it."""
@@ -72,14 +76,6 @@ class ToolCallTrajectory(NameParameters):
         if limit is None or len(repeated) <= limit:
             return []
         return [Deviation.at("rule", repeated[limit], calls, expected=f"max_consecutive_same_tool: {limit}")]
-
-
-def _failures(calls: Sequence[ToolCall]) -> list[Deviation]:
-    return [
-        Deviation.at("error", index, calls, differences=(Difference((), ABSENT, call.error),))
-        for index, call in enumerate(calls)
-        if call.error is not None
-    ]
 
 
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:

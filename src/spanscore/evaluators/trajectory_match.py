@@ -171,9 +171,11 @@ class TrajectoryMatch(NameParameters):
         if not comparison.looks_at_arguments:
             return True
         arguments = {} if call.arguments is NOT_RECORDED else call.arguments
-        if comparison.is_equality or wanted.has_arguments(arguments):
-            return wanted.has_arguments(arguments)
-        return comparison.fits(comparison.key(arguments), comparison.key(wanted.arguments))
+        if wanted.has_arguments(arguments):
+            return True
+        return not comparison.is_equality and comparison.fits(
+            comparison.key(arguments), comparison.key(wanted.arguments)
+        )
 
     def _key(self, name: str, arguments: Recorded) -> Hashable:
         return self._comparisons[name].key(arguments)
