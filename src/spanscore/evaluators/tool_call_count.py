@@ -70,21 +70,25 @@ class ToolCallCount(NameParameters):
         unmet = []
         for criterion in self._criteria:
             tool, name, comparison, limit = criterion
-            met = _COMPARE[comparison](counts[name], limit)
-            explained[tool] = f"Actual: {counts[name]}, Expected: {limit}, Score: {float(met)}"
+            actual = counts.get(name, 0)
+            met = _COMPARE[comparison](actual, limit)
+            explained[tool] = f"Actual: {actual}, Expected: {limit}, Score: {1.0 if met else 0.0}"
             if not met:
                 unmet.append(criterion)
-        if skipped := cut_off(trajectory, sum(max(0, limit - counts[name]) for _, name, _, limit in unmet)):
+        if skipped := cut_off(trajectory, sum([max(0, limit - counts[name]) for _, name, _, limit in unmet])):
             return skipped
         matched, total = len(self._criteria) - len(unmet), len(self._criteria)
         value = float(not unmet) if self.strict else matched / total
         explanation = f"{matched} of {total} tools have the expected number of calls"
         if unmet:
-            told = [f"{listed([tool])} has {counts[name]} instead of {how} {limit}" for tool, name, how, limit in unmet]
-            explanation += f" ({'; '.join(told[:_SHOWN])}{'; ...' if len(unmet) > _SHOWN else ''})"
+            told = [
+                f"{listed([tool])} has {counts[name]} instead of {comparison} {limit}"
+                for tool, name, comparison, limit in unmet[:_SHOWN]
+            ]
+            explanation += f" ({'; '.join(told)}{'; ...' if len(unmet) > _SHOWN else ''})"
         explanation += ", and strict needs all." if self.strict else "."
         details = {"explained_tool_calls_count": explained}
-        deviations = _deviations(unmet, names, trajectory.calls)
+        deviations = _deviations(unmet, names, trajectory.calls) if unmet else ()
         return scored(value, value >= self.threshold, explanation, details, told=deviations)
 
     def named_tools(self) -> Iterable[str]:
@@ -101,7 +105,7 @@ class _Criterion(NamedTuple):
 
 def _deviations(unmet: Sequence[_Criterion], names: Sequence[str], calls: Sequence[ToolCall]) -> list[Deviation]:
     """Return for each criterion that is not met the first call too many, where there are too many."""
-    made = positions(names) if unmet else {}
+    made = positions(names)
     return [
         Deviation.at("count", beyond[0], calls, expected=f"{comparison} {limit}")
         if (beyond := made.get(name, [])[limit:])

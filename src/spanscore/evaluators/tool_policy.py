@@ -124,7 +124,8 @@ def _limit(parameter: str, limit: int) -> None:
 
 
 def _where(matches: _Matches, called: _Called) -> list[int]:
-    return sorted(chain.from_iterable(found for name, found in called.items() if matches(name)))
+    found = [places for name, places in called.items() if matches(name)]
+    return sorted(chain.from_iterable(found)) if found else []
 
 
 def _absent(matches: _Matches, called: _Called) -> list[int] | None:
