@@ -157,10 +157,13 @@ class TestRefusals:
         with pytest.raises(UncheckableError, match="nested more than 64 levels"):
             problems(TREE, nested(100_000))
 
-    def test_too_large_a_number(self) -> None:
-        """A number that arithmetic cannot handle is not checked."""
+    @pytest.mark.parametrize(
+        ("schema", "digits"), [({"multipleOf": 0.1}, 400), ({"type": "string"}, 5_000), ({"enum": [1]}, 5_000)]
+    )
+    def test_too_large_a_number(self, schema: Any, digits: int) -> None:
+        """A number that arithmetic cannot handle, or that Python does not write, is not checked."""
         with pytest.raises(UncheckableError, match="too large"):
-            problems({"multipleOf": 0.1}, 10**400)
+            problems(schema, 10**digits)
 
     def test_references_that_multiply(self) -> None:
         """A schema that doubles its work thirty times over is stopped, whatever it is given."""

@@ -112,7 +112,7 @@ class Schema:
             return self._distinct(islice(self._validator.iter_errors(value), _SHOWN))
         except (RecursionError, Unresolvable) as error:
             raise UncheckableError(_ENDLESS) from error
-        except ArithmeticError as error:
+        except (ArithmeticError, ValueError) as error:  # Python writes no integer of more than 4,300 digits
             message = "a number is too large"
             raise UncheckableError(message) from error
         finally:
