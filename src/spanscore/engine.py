@@ -105,7 +105,7 @@ class Engine:
     def reload(self, pipeline: Pipeline, is_root: Callable[[Span], bool]) -> None:
         """Score by another configuration from now on, open traces too; what ends a trace may be something else."""
         self.pipeline = pipeline
-        self.table.reload(is_root)
+        self.table.is_root = is_root
 
     def note_counted(self, trace_ids: Iterable[bytes]) -> None:
         """Learn of traces that were scored before a restart, but not all sent: what counts at most once has them."""
