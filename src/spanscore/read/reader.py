@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _T = TypeVar("_T")
-_NOTHING: Final = ModelReading()
 
 
 class DialectReader:
@@ -48,15 +47,10 @@ class DialectReader:
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
         readings = [reading for _, reading in self._ask("read_model", ModelReading, self._offered(span), span)]
-        if not readings:
-            return _NOTHING
         return ModelReading(
-            requests=next((reading.requests for reading in readings if reading.requests), ()),
-            answers=next((reading.answers for reading in readings if reading.answers), _NOTHING.answers),
-            tool_definitions=next(
-                (reading.tool_definitions for reading in readings if reading.tool_definitions),
-                _NOTHING.tool_definitions,
-            ),
+            requests=next(filter(None, (reading.requests for reading in readings)), ()),
+            answers=next(filter(None, (reading.answers for reading in readings)), {}),
+            tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
         )
 
     def _index(self, bit: int, dialect: Dialect) -> None:
@@ -84,22 +78,17 @@ class DialectReader:
         answers = []
         for dialect in dialects:
             try:
-                answer = _checked(getattr(dialect, method)(span), kind)
+                answer = getattr(dialect, method)(span)
+                wrong = None if answer is None or isinstance(answer, kind) else TypeError.__name__
             except self._passed_on:
                 raise
             except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
-                self.failures[_name(dialect), type(error).__name__] += 1
-                continue
-            if answer is not None:
+                answer, wrong = None, type(error).__name__
+            if wrong is not None:
+                self.failures[_name(dialect), wrong] += 1
+            elif answer is not None:
                 answers.append((dialect.precedence, answer))
         return answers
-
-
-def _checked(answer: Any, kind: type[_T]) -> _T | None:
-    if answer is None or isinstance(answer, kind):
-        return answer
-    message = f"not a {kind.__name__}: {type(answer).__name__}"
-    raise TypeError(message)
 
 
 def _name(dialect: Dialect) -> str:
