@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.contracts import CallRequest
+from spanscore.contracts import CallRequest, ModelReading
 from spanscore.dialects import _content as content
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
 
@@ -28,6 +28,15 @@ _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output")
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
+
+
+def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
+    """Return what is in three attributes: the model's answer, the messages it was sent, and the tools it was given."""
+    return ModelReading(
+        requests=requests(content.decoded(said)),
+        answers=answers(content.decoded(sent)),
+        tool_definitions=definitions(content.decoded(tools)),
+    )
 
 
 def requests(messages: Recorded) -> tuple[CallRequest, ...]:
@@ -85,6 +94,35 @@ def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[
             *numbers, of_field = match.groups()
             found.setdefault(tuple(map(int, numbers)), {})[of_field] = value
     return [fields for _, fields in sorted(found.items())]
+
+
+def numbered_requests(
+    attributes: Attributes, prefix: str, key: re.Pattern[str], *, within: str = "", left_out: str | None = None
+) -> tuple[CallRequest, ...]:
+    """Return the calls of which `numbered` finds the name, the arguments and the id.
+
+    Args:
+        attributes: of a span.
+        prefix: what the keys begin with.
+        key: a whole key.
+        within: what stands before the fields of the name and the arguments.
+        left_out: the arguments of a call that has no such field.
+    """
+    return tuple(
+        CallRequest(
+            name=name,
+            arguments=content.arguments(fields.get(f"{within}arguments", left_out)),
+            call_id=content.text(fields.get("id")),
+        )
+        for fields in numbered(attributes, prefix, key)
+        if (name := content.text(fields.get(f"{within}name")))
+    )
+
+
+def told(value: Recorded) -> Recorded:
+    """Return the content of a result that may be wrapped as one block, which is JSON where its text spells that."""
+    block = unwrapped(value)
+    return content.reparsed(block) if isinstance(block, str) else block
 
 
 def unwrapped(value: Recorded) -> Recorded:

@@ -48,7 +48,7 @@ class LangchainOpenllmetry:
                 error=content.error(span) or message.error,
                 error_type=content.error_type(span),
                 agent=content.text(attributes.get(_AGENT)),
-                call_id=content.string(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
+                call_id=content.text(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
             )
         )
 

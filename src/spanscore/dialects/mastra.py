@@ -38,9 +38,7 @@ class Mastra:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(
-            requests=messages.requests(content.decoded(span.attributes.get("mastra.model_step.output")))
-        )
+        return messages.reading(span.attributes.get("mastra.model_step.output"))
 
 
 def _conversation(span: Span) -> str | None:
@@ -49,7 +47,7 @@ def _conversation(span: Span) -> str | None:
     if named or span.attributes.get(_TYPE) != "agent_run":
         return named
     metadata = content.decoded(span.attributes.get("metadata"))
-    return next((told for key in _CONVERSATION if (told := content.string(content.field(metadata, key)))), None)
+    return next((told for key in _CONVERSATION if (told := content.text(content.field(metadata, key)))), None)
 
 
 def _call(span: Span) -> CallReading:
@@ -66,7 +64,7 @@ def _call(span: Span) -> CallReading:
 
 
 def _refusal(result: Recorded) -> str | None:
-    message = content.string(content.field(result, "message"))
+    message = content.text(content.field(result, "message"))
     if content.field(result, "error") is True and message and message.startswith(_REFUSALS):
         return content.short(message)
     return None

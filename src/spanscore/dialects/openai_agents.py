@@ -9,7 +9,7 @@ from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.dialects._printed import printed
+from spanscore.dialects._literals import printed
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _SCOPES: Final = frozenset(

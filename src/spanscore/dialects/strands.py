@@ -41,7 +41,7 @@ class Strands:
             _in_event(span, "gen_ai.choice", "message"),
             attributes.get(openinference.OUTPUT),
         )
-        result = _result(answer)
+        result = messages.told(content.decoded(answer))
         return Reading(
             call=CallReading(
                 name=content.text(attributes.get(gen_ai.TOOL_NAME)),
@@ -63,11 +63,6 @@ class Strands:
 
 def _in_event(span: Span, event_name: str, key: str) -> AttributeValue:
     return next((event.attributes.get(key) for event in span.events if event.name == event_name), None)
-
-
-def _result(answer: AttributeValue) -> Recorded:
-    block = messages.unwrapped(content.decoded(answer))
-    return content.reparsed(block) if isinstance(block, str) else block
 
 
 def _failure(result: Recorded) -> str:
