@@ -179,7 +179,8 @@ def _first_exception(span: Span) -> Attributes | None:
 def named(kind: str | None, message: str) -> str:
     """Return a short text that begins with the kind of the error; a message that names it already stays as it is."""
     message = message.strip()
-    if kind is None or _begins_with(message, kind):
+    after = message[len(kind or "") :][:1]
+    if kind is None or (message.startswith(kind) and not (after.isalnum() or after == "_")):
         return short(message)
     # The exception's own type is the same name with its modules in front: what follows it is the message.
     first, _, rest = message.partition(": ")
@@ -188,14 +189,14 @@ def named(kind: str | None, message: str) -> str:
     return short(f"{kind}: {message}" if message else kind)
 
 
-def _begins_with(message: str, kind: str) -> bool:
-    after = message[len(kind) : len(kind) + 1]
-    return message.startswith(kind) and not (after.isalnum() or after == "_")
-
-
 def short(message: str) -> str:
     """Return the first line of a message, cut to a length that fits a table and an attribute."""
     return message.strip().partition("\n")[0][:MAX_ERROR_CHARS]
+
+
+def in_event(span: Span, name: str, key: str) -> AttributeValue:
+    """Return an attribute of the first event of a name."""
+    return next((event.attributes.get(key) for event in span.events if event.name == name), None)
 
 
 def reparsed(value: Recorded) -> JSON:

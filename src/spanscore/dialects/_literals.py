@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 from spanscore.model import JSON, NOT_RECORDED, Recorded
@@ -28,6 +29,7 @@ _UNICODE_ESCAPE: Final = re.compile(r"\\[uUN]")
 _ESCAPE_CHARS: Final = len("\\uD83D\\uDE00")
 _CUT_TOKEN: Final = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")
 _BARE_TEXT: Final = re.compile(r"[^\s\d{\[\"tfn-]")
+_BRACKET: Final = re.compile(r"[][(){}]")
 _OPENING: Final = ("{", "[", "(")
 _ENUM: Final = re.compile(r"<[A-Za-z_][\w.]*: ('[^'\\]*'|\d+)>")
 _UNPARSABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
@@ -177,11 +179,5 @@ def _is_warned_of(value: str) -> bool:
 
 def _depth(value: str) -> int:
     """Return an upper bound of the nesting, so that the parser's C stack is never at risk."""
-    depth = deepest = 0
-    for character in value:
-        if character in "{[(":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "}])":
-            depth -= 1
-    return deepest
+    steps = (1 if bracket in _OPENING else -1 for bracket in _BRACKET.findall(value))
+    return max(accumulate(steps), default=0)

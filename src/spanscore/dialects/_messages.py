@@ -62,7 +62,7 @@ def answers(messages: Recorded) -> dict[str, JSON]:
             body is not node or node.get("role") == "tool" or node.get("type") in _ANSWER_TYPES
         ):
             continue
-        call_id = _first_string(body, _ANSWER_ID)
+        call_id = content.first_text(body, _ANSWER_ID)
         key = next((key for key in _ANSWER if key in body), None)
         if call_id is not None and key is not None:
             found[call_id] = content.reparsed(unwrapped(body[key]))
@@ -101,12 +101,7 @@ def numbered_requests(
 ) -> tuple[CallRequest, ...]:
     """Return the calls of which `numbered` finds the name, the arguments and the id.
 
-    Args:
-        attributes: of a span.
-        prefix: what the keys begin with.
-        key: a whole key.
-        within: what stands before the fields of the name and the arguments.
-        left_out: the arguments of a call that has no such field.
+    The first two may stand `within` another field; `left_out` are the arguments of a call that has no such field.
     """
     return tuple(
         CallRequest(
@@ -127,24 +122,23 @@ def told(value: Recorded) -> Recorded:
 
 def unwrapped(value: Recorded) -> Recorded:
     """Return the content of a result that is wrapped as one block: `[{"text": ...}]`, `[{"json": {"$value": ...}}]`."""
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-        block = value[0]
-        if set(block) <= {"text", "type"} and isinstance(block.get("text"), str):
-            return block["text"]
-        if set(block) == {"json"}:
-            return unwrapped(block["json"])
-    if isinstance(value, dict) and set(value) == {"$value"}:
-        return value["$value"]
+    match value:
+        case [{"text": str(said), **others}] if others.keys() <= {"type"}:
+            return said
+        case [{"json": inner, **others}] if not others:
+            return unwrapped(inner)
+        case {"$value": inner, **others} if not others:
+            return inner
     return value
 
 
 def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above: str | None) -> CallRequest | None:
     body = node if inner is None else inner
-    name = _first_string(body, _NAME)
+    name = content.first_text(body, _NAME)
     if name is None:
         return None
     key = next((key for key in _ARGUMENTS if key in body), None)
-    call_id = _first_string(body, _ID) or (None if inner is None else _first_string(node, _ID))
+    call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
     is_typed = inner is not None or node.get("type") in _REQUEST_TYPES
     # Without a type it may as well be an object of the model's structured answer.
     is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
@@ -159,14 +153,6 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
         call_id=call_id,
     )
-
-
-def _first_string(node: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = node.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return None
 
 
 def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:

@@ -23,8 +23,8 @@ _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
-_OUTPUT: Final = "gen_ai.output.messages"
-_INPUT: Final = "gen_ai.input.messages"
+OUTPUT: Final = "gen_ai.output.messages"
+INPUT: Final = "gen_ai.input.messages"
 
 READS: Final = frozenset(
     {
@@ -38,8 +38,8 @@ READS: Final = frozenset(
         RESPONSE,
         _SESSION,
         _DEFINITIONS,
-        _OUTPUT,
-        _INPUT,
+        OUTPUT,
+        INPUT,
         *content.READS,
     }
 )
@@ -77,8 +77,8 @@ class GenAi:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
-            requests=messages.requests(_message_list(span, _OUTPUT, "gen_ai.choice")),
-            answers=messages.answers(_message_list(span, _INPUT, "gen_ai.tool.message")),
+            requests=messages.requests(_message_list(span, OUTPUT, "gen_ai.choice")),
+            answers=messages.answers(_message_list(span, INPUT, "gen_ai.tool.message")),
             tool_definitions=messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS))),
         )
 

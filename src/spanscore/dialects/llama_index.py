@@ -45,7 +45,7 @@ class LlamaIndex:
 def _openinference(span: Span) -> CallReading:
     arguments = content.from_signature(content.decoded(span.attributes.get(openinference.INPUT)))
     if isinstance(arguments, dict):  # the workflow's context, handed to tools that ask for it, is no argument
-        arguments = {key: value for key, value in arguments.items() if key != "ctx" or not _is_repr(value)}
+        arguments = {key: value for key, value in arguments.items() if key != "ctx" or not str(value).startswith("<")}
     return _call(span, arguments, content.decoded(span.attributes.get(openinference.OUTPUT)), None)
 
 
@@ -86,7 +86,3 @@ def _agent(span: Span) -> str | None:
         if told and (named := _CURRENT_AGENT.search(told[-MAX_AGENT_CHARS:])):
             return named[1]
     return None
-
-
-def _is_repr(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("<")

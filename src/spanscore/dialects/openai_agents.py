@@ -20,7 +20,6 @@ _SCOPES: Final = frozenset(
     }
 )
 _HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
-_MESSAGES: Final = "gen_ai.output.messages"
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
@@ -46,7 +45,7 @@ class OpenaiAgents:
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
-        told = content.decoded(span.attributes.get(_MESSAGES))
+        told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
         return ModelReading(requests=messages.requests(list(_printed_parts(told))))
 
 

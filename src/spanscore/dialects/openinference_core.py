@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import openinference
 from spanscore.model import Span
-
-_SCOPES: Final = frozenset({"openinference-core"})
 
 
 class OpeninferenceCore:
@@ -18,7 +14,7 @@ class OpeninferenceCore:
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(scopes=_SCOPES)
+    markers = Markers(scopes=frozenset({"openinference-core"}))
     reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -23,15 +23,20 @@ class DialectReader:
         self, dialects: Iterable[Dialect], passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
     ) -> None:
         self._dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
-        self._by_attribute: Final[dict[str, int]] = {}
-        self._by_scope: Final[dict[str, int]] = {}
+        self._by_attribute: Final = defaultdict[str, int](int)
+        self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
         for index, dialect in enumerate(self._dialects):
-            self._index(1 << index, dialect)
+            bit = 1 << index
+            for key in dialect.markers.attributes:
+                self._by_attribute[key] |= bit
+            for scope in dialect.markers.scopes:
+                self._by_scope[scope] |= bit
+            self._by_span_name.extend((prefix, bit) for prefix in dialect.markers.span_names)
         self._attributes: Final = frozenset(self._by_attribute)
 
     def read(self, span: Span) -> Reading | None:
@@ -52,14 +57,6 @@ class DialectReader:
             answers=next(filter(None, (reading.answers for reading in readings)), {}),
             tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
         )
-
-    def _index(self, bit: int, dialect: Dialect) -> None:
-        markers = dialect.markers
-        for key in markers.attributes:
-            self._by_attribute[key] = self._by_attribute.get(key, 0) | bit
-        for scope in markers.scopes:
-            self._by_scope[scope] = self._by_scope.get(scope, 0) | bit
-        self._by_span_name.extend((prefix, bit) for prefix in markers.span_names)
 
     def _offered(self, span: Span) -> tuple[Dialect, ...]:
         offered = self._by_scope.get(span.scope, 0)

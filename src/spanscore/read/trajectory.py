@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -71,13 +71,11 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
 
 
 def _failed(failures: Counter[tuple[str, str]]) -> str:
-    """Return why what was read cannot be relied on, where dialects failed on the spans."""
     failed = ", ".join(f"dialect {name!r} failed ({error}, {count}x)" for (name, error), count in failures.items())
     return f"{failed}: calls may be missing or misread"
 
 
 def _unknown(tree: SpanTree) -> str:
-    """Return why there are no calls, where no dialect knows any of the spans."""
     scopes = dict.fromkeys(span.scope for span in tree.spans if span.scope)
     return f"no span of a known instrumentation; scopes seen: {listed(scopes) or 'none'}"
 
@@ -116,47 +114,43 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
     )
 
 
-@dataclass(slots=True)
-class _Executed:
-    """One call that was executed: the span that stands for it, and all that its spans say."""
-
-    index: int
-    reading: CallReading
-    rank: int | None = None
-
-
 def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     """Return the calls that have a span, in order, each with the index of its span."""
-    calls = [_Executed(index, _merged(readings)) for index, readings in same_calls(tree).items()]
-    _repair(tree, calls)
-    return [(call.index, _tool_call(tree, call)) for call in (_in_order(tree, calls) if len(calls) > 1 else calls)]
+    calls = {index: _merged(readings) for index, readings in same_calls(tree).items()}
+    ranks: dict[int, int | None] = dict.fromkeys(calls)
+    are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
+    # What the spans leave out, the model's requests tell: ids, arguments, and the order of what is tied.
+    if tree.models and (are_tied or not all(map(_is_whole, calls.values()))):
+        joined = Requested(tree).join(list(calls.values()))
+        ranks = {index: rank for index, (rank, _) in zip(calls, joined, strict=True)}
+        calls = {index: reading for index, (_, reading) in zip(calls, joined, strict=True)}
+    return [(index, _tool_call(tree, index, calls[index])) for index in (_in_order(tree, ranks) if are_tied else calls)]
 
 
-def _in_order(tree: SpanTree, calls: Sequence[_Executed]) -> list[_Executed]:
-    """Return the calls by their start.
+def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
+    """Return the calls by their start, some of which tie.
 
     Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and siblings as
     the model asked for them, or as they arrived.
     """
-    by_index = {call.index: call for call in calls}
-    above = tree.nearest(by_index.keys())
-    below: dict[int, list[_Executed]] = {}
-    for call in calls:
-        outer = above[call.index]
-        is_tied = outer != NONE and tree.spans[outer].start_ns == tree.spans[call.index].start_ns
-        below.setdefault(outer if is_tied else NONE, []).append(call)
+    above = tree.nearest(ranks)
+    below: dict[int, list[int]] = {}
+    for index in ranks:
+        outer = above[index]
+        is_tied = outer != NONE and tree.spans[outer].start_ns == tree.spans[index].start_ns
+        below.setdefault(outer if is_tied else NONE, []).append(index)
 
-    def order(call: _Executed) -> tuple[int, int, int]:
-        rank = len(by_index) if call.rank is None else call.rank
-        return -tree.spans[call.index].start_ns, -rank, -call.index
+    def order(index: int) -> tuple[int, int, int]:
+        rank = ranks[index]
+        return tree.spans[index].start_ns, len(ranks) if rank is None else rank, index
 
-    waiting = sorted(below.pop(NONE, ()), key=order)
-    found: list[_Executed] = []
+    waiting = sorted(below.pop(NONE, ()), key=order, reverse=True)
+    found: list[int] = []
     while waiting:
         found.append(waiting.pop())
-        waiting.extend(sorted(below.pop(found[-1].index, ()), key=order))
+        waiting.extend(sorted(below.pop(found[-1], ()), key=order, reverse=True))
     # What is left has parents that form a cycle.
-    return found + sorted((call for tied in below.values() for call in tied), key=order, reverse=True)
+    return found + sorted((index for tied in below.values() for index in tied), key=order)
 
 
 def _merged(readings: Sequence[CallReading]) -> CallReading:
@@ -164,16 +158,6 @@ def _merged(readings: Sequence[CallReading]) -> CallReading:
         return readings[0]
     failed = next((reading for reading in readings if reading.error), CallReading())
     return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
-
-
-def _repair(tree: SpanTree, calls: Sequence[_Executed]) -> None:
-    """Fill in what the spans of the calls leave out but the model's requests tell: ids, arguments and their order."""
-    starts = {tree.spans[call.index].start_ns for call in calls}
-    if not tree.models or (len(starts) == len(calls) and all(_is_whole(call.reading) for call in calls)):
-        return
-    joined = Requested(tree).join([call.reading for call in calls])
-    for call, (rank, reading) in zip(calls, joined, strict=True):
-        call.rank, call.reading = rank, reading
 
 
 def _is_whole(call: CallReading) -> bool:
@@ -208,9 +192,8 @@ def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     ]
 
 
-def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
-    span = tree.spans[call.index]
-    reading = call.reading
+def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
+    span = tree.spans[index]
     return ToolCall(
         name=reading.name or UNNAMED,
         arguments=reading.arguments,
@@ -221,7 +204,7 @@ def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
         span_id=span.span_id,
         start_ns=span.start_ns,
         end_ns=span.end_ns,
-        agent=reading.agent or tree.agent_of(call.index),
+        agent=reading.agent or tree.agent_of(index),
         sequence=reading.sequence,
     )
 
