@@ -54,7 +54,9 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
     }
     seen = _completeness(trace, tree)
     failures = reader.failures - failed_before
-    unread = _failed(failures) if failures else None if tree.recognised else _unknown(tree)
+    unread = None if tree.recognised else _unknown(tree)
+    if failures:
+        unread = _failed(failures)
     return tuple(
         replace(
             _about(tree, run),
@@ -137,7 +139,7 @@ def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
     below: dict[int, list[int]] = {}
     for index in ranks:
         outer = above[index]
-        is_tied = outer != NONE and tree.spans[outer].start_ns == tree.spans[index].start_ns
+        is_tied = outer not in {NONE, index} and tree.spans[outer].start_ns == tree.spans[index].start_ns
         below.setdefault(outer if is_tied else NONE, []).append(index)
 
     def order(index: int) -> tuple[int, int, int]:
