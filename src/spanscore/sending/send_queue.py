@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
-
 from spanscore.otlp.raw_requests import joined
+from spanscore.sdk.identity import stop_tracing
 from spanscore.sending.backlog import REJECTED, Backlog, Outgoing, QueueLimits
 from spanscore.sending.client import Accepted, Client, Delivery, Refused, Retries, TryAgain
 from spanscore.sending.outbox import QUEUE_FULL
@@ -168,8 +167,7 @@ class SendQueue:
             return lost == self._backlog.failures.total()
 
     def _run(self) -> None:
-        # Nothing that we send may be traced and come back to us.
-        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        stop_tracing()
         try:
             while batch := self._next_batch():
                 self._send(batch)
