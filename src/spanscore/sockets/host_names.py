@@ -7,22 +7,20 @@ from collections.abc import Collection, Iterable
 from ipaddress import ip_address
 from typing import Final
 
-_LOCALHOST: Final = "localhost"
 _PORT: Final = re.compile(r":\d*$", re.ASCII)
 
 
 class HostNames:
     """The names of this machine: localhost, addresses of loopback, and further ones.
 
-    A web page can give its own name our address, and then have the browser ask us as if that were its server. It cannot
-    do so with an address, and browsers always say what they ask for.
+    A web page cannot pass for its server with an address, and browsers always say what they ask for.
 
     Args:
         names: the further ones.
     """
 
     def __init__(self, names: Collection[str] = ()) -> None:
-        self._names = frozenset(name.lower() for name in (_LOCALHOST, *names))
+        self._names = frozenset(name.lower() for name in ("localhost", *names))
 
     def include(self, hosts: Iterable[str]) -> bool:
         """Return whether each of a request's Host headers names this machine."""

@@ -81,7 +81,7 @@ class HttpServer:
         for server in self._servers:
             server.close()
         self._servers.clear()
-        self._clients.close()
+        self._clients.is_closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._clients.answered()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from spanscore.errors import ConfigError
 from spanscore.sockets.watched_files import WatchedFiles
@@ -14,7 +14,7 @@ from spanscore.sockets.watched_files import WatchedFiles
 _SUITES: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2 those that encrypt and authenticate in one; TLS 1.3 has no others, and gRPC's own TLS neither."""
 
-_log = logging.getLogger(__name__)
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,43 +61,31 @@ class Tls:
         Raises:
             ConfigError: a file cannot be used.
         """
-        return _ReloadingContext(self)
+        return _ReloadingContext(self.watched(self.context))
+
+    def watched(self, read: Callable[[], _Content]) -> WatchedFiles[_Content]:
+        """Return what is read of the files, and again when they have changed.
+
+        Raises:
+            ConfigError: a file cannot be used.
+        """
+        told = f"the files of TLS again: {', '.join(map(str, self.files))}"
+        return WatchedFiles(self.files, read, "the certificates", lambda _: told)
 
 
 class _ReloadingContext(ssl.SSLContext):
     """Leaves each connection to a context made of the files: a context cannot forget what it has loaded."""
 
-    def __new__(cls, _tls: Tls) -> Self:
+    def __new__(cls, _current: WatchedFiles[ssl.SSLContext]) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, current: WatchedFiles[ssl.SSLContext]) -> None:
         super().__init__()
-        self._tls = tls
-        self._files = WatchedFiles(tls.files)
-        self._current = tls.context()
+        self._current = current
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        if self._files.changed():
-            self._load()
-        return self._current.wrap_bio(*args, **kwargs)
-
-    def _load(self) -> None:
-        try:
-            self._current = self._tls.context()
-        except ConfigError as error:
-            log_not_reloaded(error)
-        else:
-            log_reloaded(self._tls)
-
-
-def log_reloaded(tls: Tls) -> None:
-    """Log that the files were read again."""
-    _log.info("read the files of TLS again: %s", ", ".join(map(str, tls.files)))
-
-
-def log_not_reloaded(error: Exception) -> None:
-    """Log that the files have changed but cannot be used: replaced one by one, they do not fit for a moment."""
-    _log.warning("the certificates stay as they were: %s", error)
+        self._current.look_again()
+        return self._current.content.wrap_bio(*args, **kwargs)
 
 
 def _reason(error: OSError) -> str:
