@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from spanscore.contracts import MAX_MESSAGE_CHARS, checked, failure
@@ -71,38 +71,29 @@ def decoded(content: bytes) -> Outcome:
     match json.loads(content):
         case {
             "value": float() | int() as value,
-            "passed": passed,
-            "explanation": explanation,
-            "details": details,
-            **rest,
+            "passed": bool() as passed,
+            "explanation": str() as explanation,
+            "details": dict() as details,
+            "without_content": None | str() as plain,
         }:
-            plain = rest.get("without_content")
-            outcome: Outcome = Score(
-                value, bool(passed), str(explanation), _mapping(details), None if plain is None else str(plain)
-            )
-        case {"reason": reason}:
-            outcome = Skipped(str(reason))
-        case {"error_type": error_type, "message": told}:
-            outcome = Failed(str(error_type), str(told)[:MAX_MESSAGE_CHARS])
-        case _:
-            message = "the answer is none of an evaluator"
-            raise ValueError(message)
-    return checked(outcome)
+            return checked(Score(value, passed, explanation, details, plain))
+        case {"reason": str() as reason}:
+            return Skipped(reason)
+        case {"error_type": str() as error_type, "message": str() as told}:
+            return Failed(error_type, told[:MAX_MESSAGE_CHARS])
+    message = "the answer is none of an evaluator"
+    raise ValueError(message)
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
     match outcome:
-        case Score(value, passed, explanation, details, without_content):
+        case Score(value, passed, explanation, details, plain):
             told = {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
-            return told if without_content is None else {**told, "without_content": str(without_content)}
+            return {**told, "without_content": None if plain is None else str(plain)}
         case Skipped(reason):
             return {"reason": str(reason)}
         case Failed(error_type, message):
             return {"error_type": str(error_type), "message": str(message)}
-
-
-def _mapping(details: Any) -> Mapping[str, Any]:
-    return details if isinstance(details, dict) else {}
 
 
 def _exactly(connection: socket.socket, length: int, left_s: Callable[[], float | None]) -> bytes:
