@@ -91,7 +91,7 @@ class Backlog:
 
     def put(self, item: Outgoing, now: float) -> bool:
         """Take an item in; False where there is no room and it is dropped."""
-        if len(self) >= self._limits.capacity or self.size + item.size > self._limits.capacity_bytes:
+        if not self.has_room(1, item.size):
             self.refuse(item, QUEUE_FULL)
             return False
         if not self._waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, cast
 from urllib.parse import SplitResult
 
@@ -75,13 +76,11 @@ class GrpcClient:
             return TryAgain(reason="aborted")
         return accepted(response)
 
-    def abort(self) -> None:
-        """End the request that is being sent, and all later ones."""
+    def close(self) -> None:
+        """Close the connection, which ends the request that is being sent, and all later ones."""
         self._channel.close()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._channel.close()
+    abort = close
 
 
 def _answer(error: grpc.Call) -> Answer:
@@ -115,21 +114,12 @@ def _credentials(files: TrustFiles) -> grpc.ChannelCredentials:
 
 
 def _retry_info(error: grpc.Call) -> RetryInfo | None:
-    for key, value in error.trailing_metadata() or ():
-        if key == _DETAILS and isinstance(value, bytes):
-            return _unpacked(value)
-    return None
-
-
-def _unpacked(status: bytes) -> RetryInfo | None:
-    try:
+    status = next((value for key, value in error.trailing_metadata() or () if key == _DETAILS), b"")
+    with suppress(DecodeError):
         for detail in Status.FromString(status).details:
-            if detail.Is(RetryInfo.DESCRIPTOR):
-                retry_info = RetryInfo()
-                detail.Unpack(retry_info)
+            retry_info = RetryInfo()
+            if detail.Unpack(retry_info):  # else it is something else
                 return retry_info
-    except DecodeError:
-        pass
     return None
 
 
