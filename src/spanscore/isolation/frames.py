@@ -6,9 +6,10 @@ Nothing that an evaluator made is unpickled here: its process gets our objects, 
 from __future__ import annotations
 
 import json
+import math
 import socket
 import struct
-from collections.abc import Callable
+import time
 from typing import Any, Final
 
 from spanscore.contracts import MAX_MESSAGE_CHARS, checked, failure
@@ -32,23 +33,23 @@ def send(connection: socket.socket, kind: int, limit_s: float, content: bytes) -
     connection.sendall(_HEAD.pack(len(content), limit_s, kind) + content)
 
 
-def receive(connection: socket.socket, largest: int, left_s: Callable[[], float | None]) -> tuple[int, float, bytes]:
+def receive(connection: socket.socket, largest: int, deadline: float = math.inf) -> tuple[int, float, bytes]:
     """Receive a frame.
 
     Args:
         connection: to the other side.
         largest: how long it may be.
-        left_s: the seconds that it may take from now on; None where it may take any time.
+        deadline: when it must be there, on the clock of `time.monotonic`.
 
     Raises:
         EOFError: the other side is gone.
         TimeoutError: it takes too long.
     """
-    length, limit_s, kind = _HEAD.unpack(_exactly(connection, _HEAD.size, left_s))
+    length, limit_s, kind = _HEAD.unpack(_exactly(connection, _HEAD.size, deadline))
     if length > largest:
         message = f"an answer of {length} bytes is too long"
         raise EOFError(message)
-    return kind, limit_s, _exactly(connection, length, left_s)
+    return kind, limit_s, _exactly(connection, length, deadline)
 
 
 def encoded(outcome: object) -> bytes:
@@ -96,10 +97,13 @@ def _told(outcome: Outcome) -> dict[str, Any]:
             return {"error_type": str(error_type), "message": str(message)}
 
 
-def _exactly(connection: socket.socket, length: int, left_s: Callable[[], float | None]) -> bytes:
+def _exactly(connection: socket.socket, length: int, deadline: float) -> bytes:
     received = bytearray()
     while len(received) < length:
-        connection.settimeout(left_s())
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        connection.settimeout(None if left_s == math.inf else left_s)
         chunk = connection.recv(min(_CHUNK, length - len(received)))
         if not chunk:
             message = "the process is gone"
