@@ -120,13 +120,12 @@ class SendQueue:
     def failures(self) -> dict[str, int]:
         """Items that were not sent, and spans that the receiver rejected, by why."""
         with self._changed:
-            return {reason: number for reason, number in self._backlog.failures.items() if number}
+            return dict(+self._backlog.failures)  # without those of which there are none
 
     def spans(self) -> Sent:
         """Return what became of the spans."""
         with self._changed:
-            dropped = {reason: spans for reason, spans in self._backlog.dropped_spans.items() if spans}
-            return Sent(self._backlog.sent_spans, self._backlog.queued_spans, dropped)
+            return Sent(self._backlog.sent_spans, self._backlog.queued_spans, +self._backlog.dropped_spans)
 
     def put(self, item: Outgoing) -> None:
         """Queue an item. Where there is no room, or after `close`, it is dropped and counted."""

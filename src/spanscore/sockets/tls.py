@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -41,18 +42,12 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_ciphers(_SUITES)
-        try:
+        with _using(self.cert_file, self.key_file):
             context.load_cert_chain(self.cert_file, self.key_file, password="")  # else OpenSSL asks the terminal
-        except OSError as error:  # ssl.SSLError is one
-            message = f"TLS: {self.cert_file} and {self.key_file} cannot be used: {_reason(error)}"
-            raise ConfigError(message) from error
         if self.client_ca_file is not None:
             context.verify_mode = ssl.CERT_REQUIRED
-            try:
+            with _using(self.client_ca_file):
                 context.load_verify_locations(self.client_ca_file)
-            except OSError as error:
-                message = f"TLS: {self.client_ca_file} cannot be used: {_reason(error)}"
-                raise ConfigError(message) from error
         return context
 
     def reloading_context(self) -> ssl.SSLContext:
@@ -88,7 +83,14 @@ class _ReloadingContext(ssl.SSLContext):
         return self._current.content.wrap_bio(*args, **kwargs)
 
 
-def _reason(error: OSError) -> str:
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or "not PEM").replace("_", " ").lower()
-    return (error.strerror or str(error)).lower()
+@contextmanager
+def _using(*files: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if isinstance(error, ssl.SSLError):
+            reason = (error.reason or "not PEM").replace("_", " ")
+        named = " and ".join(map(str, files))
+        message = f"TLS: {named} cannot be used: {reason.lower()}"
+        raise ConfigError(message) from error
