@@ -86,13 +86,13 @@ class GrpcClient:
 def _answer(error: grpc.Call) -> Answer:
     code = error.code()
     reason = f"grpc_{code.name.lower()}"
-    retry_info = _retry_info(error)
-    if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and retry_info is not None):
+    asked_s = _asked_s(error)
+    if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and asked_s is not None):
         details = error.details() or ""
         untrusted = _UNTRUSTED.search(details)
         return TryAgain(
             reason=reason,
-            after_s=None if retry_info is None else _delay_s(retry_info),
+            after_s=asked_s or None,
             problem=_refusal(untrusted) if untrusted else shown(details.rpartition(_LAST_ERROR)[2]),
             untrusted=untrusted is not None,
         )
@@ -113,16 +113,13 @@ def _credentials(files: TrustFiles) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(roots, key, chain)
 
 
-def _retry_info(error: grpc.Call) -> RetryInfo | None:
+def _asked_s(error: grpc.Call) -> float | None:
+    """Return how long the receiver asks to wait, which may be 0; None where it does not ask to be asked again."""
     status = next((value for key, value in error.trailing_metadata() or () if key == _DETAILS), b"")
     with suppress(DecodeError):
         for detail in Status.FromString(status).details:
             retry_info = RetryInfo()
             if detail.Unpack(retry_info):  # else it is something else
-                return retry_info
+                delay_s: float = retry_info.retry_delay.seconds + retry_info.retry_delay.nanos / 1e9
+                return max(0.0, delay_s)
     return None
-
-
-def _delay_s(retry_info: RetryInfo) -> float | None:
-    delay_s: float = retry_info.retry_delay.seconds + retry_info.retry_delay.nanos / 1e9
-    return delay_s if delay_s > 0 else None
