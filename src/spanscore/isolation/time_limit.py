@@ -56,7 +56,6 @@ class _Queue:
         self._thread.start()
 
     def put(self, job: _Job) -> None:
-        """Have an evaluation run when its turn has come."""
         if self._jobs.qsize() >= CAPACITY:
             job.answer.set_result(Failed(OVERLOADED, f"{CAPACITY} evaluations wait already"))
         else:

@@ -91,7 +91,12 @@ class HttpClient:
 
     def _connected(self, deadline: float) -> HTTPConnection:
         if self._connection is None and not self._aborted:
-            self._connection = self._new_connection(_left_s(deadline))
+            host, port, left_s = self._url.hostname or "", self._url.port, _left_s(deadline)
+            self._connection = (
+                HTTPConnection(host, port, timeout=left_s)
+                if self._tls is None
+                else HTTPSConnection(host, port, timeout=left_s, context=self._tls)
+            )
             self._connection.connect()
         connection = self._connection
         if connection is None or self._aborted:
@@ -103,12 +108,6 @@ class HttpClient:
 
         connection.response_class = response  # type: ignore[assignment]  # it is only called
         return connection
-
-    def _new_connection(self, timeout_s: float) -> HTTPConnection:
-        host = self._url.hostname or ""
-        if self._tls is not None:
-            return HTTPSConnection(host, self._url.port, timeout=timeout_s, context=self._tls)
-        return HTTPConnection(host, self._url.port, timeout=timeout_s)
 
 
 class _TimedResponse(HTTPResponse):
