@@ -106,10 +106,13 @@ class Runtime:
                 self._drops.add("shut_down" if self._closed else "queue_full")
             return False
         parent = span.parent
-        if parent is None or parent.is_remote:
-            return self._root_ended(span)
+        if parent is None and is_of_an_export():
+            return False
         pending.append(span)
-        if len(pending) == self._half_full:
+        if parent is None or parent.is_remote:
+            self._rouse()
+            self._exit_hook.stay_ahead()
+        elif len(pending) == self._half_full:
             self._rouse()
         return True
 
@@ -158,14 +161,6 @@ class Runtime:
 
     def _engine_for(self, listener: Listener) -> Engine:
         return self._make_engine(Owner(listener=listener, dropped=self._drops))
-
-    def _root_ended(self, root: ReadableSpan) -> bool:
-        if root.parent is None and is_of_an_export():
-            return False
-        self._pending.append(root)
-        self._rouse()
-        self._exit_hook.stay_ahead()
-        return True
 
     def _rouse(self) -> None:
         self._is_urgent = True
