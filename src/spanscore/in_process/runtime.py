@@ -106,14 +106,16 @@ class Runtime:
                 self._drops.add("shut_down" if self._closed else "queue_full")
             return False
         parent = span.parent
+        if parent is not None and not parent.is_remote:
+            pending.append(span)
+            if len(pending) == self._half_full:
+                self._rouse()
+            return True
         if parent is None and is_of_an_export():
             return False
         pending.append(span)
-        if parent is None or parent.is_remote:
-            self._rouse()
-            self._exit_hook.stay_ahead()
-        elif len(pending) == self._half_full:
-            self._rouse()
+        self._rouse()
+        self._exit_hook.stay_ahead()
         return True
 
     def flush(self, timeout_s: float) -> bool:
