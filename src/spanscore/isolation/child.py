@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _serve_one(connection: socket.socket) -> None:
-    kind, limit_s, content = receive(connection, _LARGEST_REQUEST, lambda: None)
+    kind, limit_s, content = receive(connection, _LARGEST_REQUEST)
     # Should whoever asked be gone, nobody else would end an evaluator that hangs.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limit_s + _SLACK_S)

@@ -107,17 +107,10 @@ class EvaluatorProcess:
     def _asked(self, kind: int, content: bytes, limit_s: float) -> Outcome:
         connection = self._connection or self._start()
         deadline = time.monotonic() + limit_s
-
-        def left_s() -> float:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            return left
-
         try:
             connection.settimeout(limit_s)
             send(connection, kind, limit_s, content)
-            return decoded(receive(connection, LARGEST_ANSWER, left_s)[2])
+            return decoded(receive(connection, LARGEST_ANSWER, deadline)[2])
         except TimeoutError:
             what = "no answer" if kind == EVALUATE else "it was not loaded"
             message = f"{what} within {limit_s:g} s"

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
-from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 from spanscore.sockets.listening import Address
@@ -64,9 +63,7 @@ class Pages:
     ) -> None:
         self._metrics = metrics
         self._readiness = readiness
-        self._server = HttpServer(self._answer, limits)
-        self._names = HostNames(names)
-        self._is_for_this_machine = False
+        self._server = HttpServer(self._answer, limits, names)
         # A page of many series takes long, and what is received must not wait for it.
         self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
         self._being_made: dict[str | None, asyncio.Future[tuple[str, bytes]]] = {}
@@ -77,8 +74,6 @@ class Pages:
         Raises:
             ListenError: one of them cannot be bound; then none is.
         """
-        # Of a name under which others reach it nobody has told us.
-        self._is_for_this_machine = all(address.is_loopback for address in addresses)
         return self._server.listen(addresses, key)
 
     async def start(self) -> None:
@@ -95,7 +90,7 @@ class Pages:
         self._maker.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self._is_for_this_machine and not self._names.include(request.headers.getall("Host", [])):
+        if self._server.is_misled(request):
             return _response(_MISDIRECTED, _TEXT, _NOT_OURS)
         if request.method not in {"GET", "HEAD"}:
             return _response(_METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
