@@ -62,10 +62,8 @@ class Config:
     """What messages call the file."""
     file: Path | None = None
     """The file, where it was read from one."""
-    inline_secrets: tuple[str, ...] = ()
-    """The keys whose secrets stand in the file itself, and not in variables of the environment."""
-    places: Mapping[KeyPath, Place] = field(default_factory=dict, repr=False, compare=False)
-    """Where the keys of the receivers stand."""
+    root: Node = field(repr=False, compare=False)
+    """What is in the file, to tell where it stands there."""
 
     def of(self, settings: type[Settings]) -> Settings | None:
         """Return the settings of the receiver or exporter that has such, where it is listed."""
@@ -84,7 +82,7 @@ class Config:
             ConfigError: a file that serving needs, a certificate or the bearer tokens, cannot be used.
         """
         otlp = self.of(OtlpReceiver)
-        unusable = [Problem(self._place(at), at, why) for at, why in unusable_files(otlp)] if otlp else []
+        unusable = [Problem(self.root.find(at).place, at, why) for at, why in unusable_files(otlp)] if otlp else []
         if unusable:
             raise _error(unusable, self.source)
         return self._with(
@@ -142,16 +140,21 @@ class Config:
         return replace(section, **changes)
 
     def _exposed_secrets(self) -> Iterator[str]:
-        if self.inline_secrets and self.file is not None and is_readable_by_all(self.file):
-            yield _readable(self.file, f"holds {', '.join(self.inline_secrets)}, and")
+        inline = ", ".join(self._inline_secrets())
+        if inline and self.file is not None and is_readable_by_all(self.file):
+            yield _readable(self.file, f"holds {inline}, and")
         otlp = self.of(OtlpReceiver)
         for at, file in secret_files(otlp) if otlp else ():
             if is_readable_by_all(file):
                 yield _readable(file, f"({dotted(at)})")
 
-    def _place(self, path: KeyPath) -> Place:
-        """Return where a key stands, or else the nearest one above it."""
-        return next((place for end in range(len(path), 0, -1) if (place := self.places.get(path[:end]))), Place(1, 1))
+    def _inline_secrets(self) -> Iterator[str]:
+        """Yield the keys whose secrets stand in the file itself, and not in variables of the environment."""
+        for at, part in (*parts(self.receivers, ("receivers",)), *parts(self.exporters, ("exporters",))):
+            # Of the settings of librdkafka only some are secret.
+            is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
+            if isinstance(part, Secret) and is_secret and part.reveal() and self.root.find(at).written is None:
+                yield dotted(at)
 
 
 def load(path: str | os.PathLike[str]) -> Config:
@@ -208,7 +211,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     problems = list(_first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise _error(problems, source)
-    config = Config(
+    return Config(
         evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
         dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
         receivers=_listed(document, root, "receivers"),
@@ -220,31 +223,13 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         telemetry=document.telemetry,
         given=frozenset(_given(root)),
         source=source,
-        places=dict(_places(root.find(("receivers",)), ("receivers",))),
+        root=root,
     )
-    return replace(config, inline_secrets=tuple(_inline_secrets(config, root)))
 
 
 def default() -> Config:
     """Return the configuration that holds without a file."""
     return loads("", "default configuration", Path())
-
-
-def _inline_secrets(config: Config, root: Node) -> Iterator[str]:
-    for at, part in (*parts(config.receivers, ("receivers",)), *parts(config.exporters, ("exporters",))):
-        if not isinstance(part, Secret):
-            continue
-        node = root.find(at)
-        # Of the settings of librdkafka only some are secret.
-        is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
-        if node.written is None and node.value and is_secret:
-            yield dotted(at)
-
-
-def _places(node: Node, at: KeyPath) -> Iterator[tuple[KeyPath, Place]]:
-    yield at, node.place
-    for key, below in node.value.items() if isinstance(node.value, dict) else ():
-        yield from _places(below, (*at, key))
 
 
 def _readable(file: Path, what: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,63 +50,44 @@ class Mistake:
     """What is missing at `path`."""
     wanted: tuple[str, ...] = ()
     """Where the kind of value is wrong: the kinds that are allowed."""
-    choice: Path | None = None
-    """Where the model offers several types on the way to `path`: the data there."""
-    member: str | int = ""
-    """Which of these types this mistake comes from."""
 
 
 def mistakes(error: ValidationError, node: Node) -> Iterator[Mistake]:
     """Yield what is wrong with the data, one mistake for one place where the model offers several types."""
-    choices: dict[Path, list[Mistake]] = {}
-    for each in _apart(error, node):
-        if each.choice is None:
-            yield each
-        else:
-            choices.setdefault(each.choice, []).append(each)
-    for path, group in choices.items():
-        yield from _settled(path, group)
-
-
-def _apart(error: ValidationError, node: Node) -> Iterator[Mistake]:
+    choices: dict[Path, dict[str | int, list[Mistake]]] = {}
     for each in error.errors(include_url=False, include_input=False):
-        location = list(each["loc"])
-        missing = location.pop() if each["type"] == "missing" else None
+        kind, context, location = each["type"], each.get("ctx", {}), list(each["loc"])
+        missing = location.pop() if kind == "missing" else None
         path: Path = ()
-        choice: Path | None = None
-        member: str | int = ""
+        choice: tuple[Path, str | int] | None = None  # where the model offers several types, and which of them it is
         for step in location:
             if node.find(path).has(step):
                 path = (*path, step)
             elif choice is None and step != "[key]":
-                choice, member = path, step
-        yield Mistake(
+                choice = path, step
+        mistake = Mistake(
             path=path,
-            type="key" if location[-1:] == ["[key]"] else each["type"],
-            context=each.get("ctx", {}),
+            type="key" if location[-1:] == ["[key]"] else kind,
+            context=context,
             missing=missing,
-            wanted=_wanted(each),
-            choice=choice,
-            member=member,
+            wanted=(context["expected"],) if kind == "literal_error" else tuple(filter(None, [_KINDS.get(kind)])),
         )
+        if choice is None:
+            yield mistake
+        else:
+            choices.setdefault(choice[0], {}).setdefault(choice[1], []).append(mistake)
+    for path, members in choices.items():
+        yield from _settled(path, members.values())
 
 
-def _wanted(error: Mapping[str, Any]) -> tuple[str, ...]:
-    if error["type"] == "literal_error":
-        return (error["ctx"]["expected"],)
-    return (_KINDS[error["type"]],) if error["type"] in _KINDS else ()
-
-
-def _settled(path: Path, group: list[Mistake]) -> Iterable[Mistake]:
+def _settled(path: Path, members: Collection[list[Mistake]]) -> Iterable[Mistake]:
     """Choose the type that the user meant: one whose mistakes lie inside the data, else one of the right kind."""
-    members: dict[str | int, list[Mistake]] = {}
-    for each in group:
-        members.setdefault(each.member, []).append(each)
-    for inside in members.values():
+    for inside in members:
         if all(each.path != path or each.missing is not None for each in inside):
             return inside
-    for right_kind in members.values():
+    for right_kind in members:
         if not any(each.wanted and each.path == path for each in right_kind):
             return right_kind
-    wanted = tuple(dict.fromkeys(kind for each in group if each.path == path for kind in each.wanted))
+    at_path = (each for member in members for each in member if each.path == path)
+    wanted = tuple(dict.fromkeys(kind for each in at_path for kind in each.wanted))
     return (Mistake(path=path, type="choice", context={}, wanted=wanted),)

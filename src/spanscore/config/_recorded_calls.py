@@ -6,9 +6,9 @@ of any other the call asks too much, and that is said.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
 from spanscore.config._parameters import EvaluatorType
@@ -68,57 +68,50 @@ def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mappin
     return _Translation(kind, column, value, recorded, parameters).parameters()
 
 
+@dataclass(frozen=True, slots=True)
 class _Translation:
     """Turns recorded calls into those of a parameter that lists calls."""
 
-    def __init__(
-        self,
-        kind: EvaluatorType,
-        column: str,
-        calls: Sequence[JSON],
-        recorded: Mapping[int, _Call],
-        parameters: Mapping[str, Any],
-    ) -> None:
-        self._kind: Final = kind
-        self._column: Final = column
-        self._calls: Final = calls
-        self._recorded: Final = recorded
-        self._given: Final = parameters
-        self._overrides: Final[dict[str, Any]] = {}
+    kind: EvaluatorType
+    column: str
+    calls: Sequence[JSON]
+    recorded: Mapping[int, _Call]
+    given: Mapping[str, Any]
+    overrides: dict[str, Any] = field(default_factory=dict)
 
     def parameters(self) -> dict[str, JSON]:
         """Return the expectation, and the parameter that leaves arguments open where it takes one."""
-        fields = _fields(self._kind)
+        fields = _fields(self.kind)
         if "output" in fields:
-            return {self._kind.expectation or "": list(self._with_outputs())}
+            return {self.kind.expectation or "": list(self._with_outputs())}
         argument = next((field for field in _ARGUMENTS if field in fields), None)
         expected: list[JSON] = []
-        for index, call in enumerate(self._calls):
-            if index not in self._recorded:
+        for index, call in enumerate(self.calls):
+            if index not in self.recorded:
                 expected.append(call)
                 continue
-            each: dict[str, JSON] = {"name": self._recorded[index]["name"]}
-            arguments = self._recorded[index].get("arguments")
+            each: dict[str, JSON] = {"name": self.recorded[index]["name"]}
+            arguments = self.recorded[index].get("arguments")
             if argument is not None:
                 each |= self._left_open(index) if arguments is None else {argument: arguments}
             expected.append(each)
         overrides: dict[str, JSON] = {}
-        if self._overrides:
-            overrides[_OVERRIDES] = {**self._given.get(_OVERRIDES, {}), **self._overrides}
-        return {self._kind.expectation or "": expected, **overrides}
+        if self.overrides:
+            overrides[_OVERRIDES] = {**self.given.get(_OVERRIDES, {}), **self.overrides}
+        return {self.kind.expectation or "": expected, **overrides}
 
     def _left_open(self, index: int) -> dict[str, JSON]:
         """Return what expects a call whatever its arguments."""
-        tool = str(self._recorded[index]["name"])
-        match self._kind.name:
-            case "tool_call_args" if self._given.get("subset", True):
+        tool = str(self.recorded[index]["name"])
+        match self.kind.name:
+            case "tool_call_args" if self.given.get("subset", True):
                 return {"args": {}}
-            case "tool_call_accuracy" if self._given.get("mode") != "flexible":
+            case "tool_call_accuracy" if self.given.get("mode") != "flexible":
                 return {}
             case "trajectory_match" if self._is_ignored(tool):
                 return {}
             case "trajectory_match" if self._can_be_ignored(tool):
-                self._overrides[tool] = _IGNORE
+                self.overrides[tool] = _IGNORE
                 return {}
             case name:
                 remedies = {
@@ -126,44 +119,44 @@ class _Translation:
                     "tool_call_accuracy": "; with 'mode: exact' it can",
                     "trajectory_match": f"; with 'arguments: {_IGNORE}' it can",
                 }
-                message = f"{self._column}[{index}]: the arguments of {tool!r} were not recorded, and {name} cannot "
+                message = f"{self.column}[{index}]: the arguments of {tool!r} were not recorded, and {name} cannot "
                 message += f"leave them open{remedies.get(name, '; write them, or take the call out')}"
                 raise ValueError(message)
 
     def _is_ignored(self, tool: str) -> bool:
-        how = self._given.get(_OVERRIDES, {}).get(tool, self._given.get("arguments"))
+        how = self.given.get(_OVERRIDES, {}).get(tool, self.given.get("arguments"))
         return bool(how == _IGNORE)
 
     def _can_be_ignored(self, tool: str) -> bool:
         """Return whether nothing is said of the arguments of any call of a tool."""
-        return tool not in self._given.get(_OVERRIDES, {}) and all(
-            index in self._recorded and self._recorded[index].get("arguments") is None
-            for index, call in enumerate(self._calls)
+        return tool not in self.given.get(_OVERRIDES, {}) and all(
+            index in self.recorded and self.recorded[index].get("arguments") is None
+            for index, call in enumerate(self.calls)
             if isinstance(call, dict) and call.get("name") == tool
         )
 
     def _with_outputs(self) -> list[JSON]:
         """Return the calls that have a result; there is nothing to say of the others, as of those that failed."""
-        without = [index for index, call in self._recorded.items() if call.get("result") is None]
-        kept = [index for index in range(len(self._calls)) if index not in without]
-        if self._given.get("strict"):
-            tools = {self._recorded[index]["name"] for index in kept if index in self._recorded}
-            missed = next((index for index in without if self._recorded[index]["name"] in tools), None)
+        without = [index for index, call in self.recorded.items() if call.get("result") is None]
+        kept = [index for index in range(len(self.calls)) if index not in without]
+        if self.given.get("strict"):
+            tools = {self.recorded[index]["name"] for index in kept if index in self.recorded}
+            missed = next((index for index in without if self.recorded[index]["name"] in tools), None)
             if missed is not None:
-                message = f"{self._column}[{missed}]: the call has no result, and with 'strict: true' the results of "
-                message += f"{self._recorded[missed]['name']!r} are compared one by one"
+                message = f"{self.column}[{missed}]: the call has no result, and with 'strict: true' the results of "
+                message += f"{self.recorded[missed]['name']!r} are compared one by one"
                 raise ValueError(message)
         return [
-            {"name": self._recorded[index]["name"], "output": self._recorded[index]["result"]}
-            if index in self._recorded
-            else self._calls[index]
+            {"name": self.recorded[index]["name"], "output": self.recorded[index]["result"]}
+            if index in self.recorded
+            else self.calls[index]
             for index in kept
         ]
 
 
 def _fields(kind: EvaluatorType) -> frozenset[str]:
     call = kind.expected_call
-    return frozenset() if call is None else frozenset(field.name for field in dataclasses.fields(call))
+    return frozenset() if call is None else frozenset(field.name for field in fields(call))
 
 
 def _is_recorded(call: _Call, kind: EvaluatorType, column: str) -> bool:

@@ -12,8 +12,8 @@ from annotated_types import Ge, Le
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from spanscore.collect.settings import TraceSettings
+from spanscore.config._models import ConfiguredFile, TimeLimit
 from spanscore.config._section import Section
-from spanscore.config._values import ConfiguredFile, TimeLimit
 from spanscore.dialects.custom import Custom
 from spanscore.settings import Text
 from spanscore.storage.settings import StorageSettings
