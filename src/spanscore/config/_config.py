@@ -176,7 +176,8 @@ def load(path: str | os.PathLike[str]) -> Config:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        place = place_in(content[: error.start].decode(), error.start)
+        before = content[: error.start].decode()
+        place = place_in(before, len(before))
         message = f"{path}:{place.line}:{place.column}: must be UTF-8, but has the byte 0x{content[error.start]:02x}"
         raise ConfigError(message) from None
     return replace(loads(text, str(path), path.parent), file=path)
