@@ -49,8 +49,8 @@ def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *
         ValueError: it says no case, or nothing that the evaluator could expect.
     """
     cells = row.cells
-    if is_text and isinstance(cells.get(_ATTRIBUTES), str):
-        cells = {**cells, _ATTRIBUTES: _read_cell(str(cells[_ATTRIBUTES]))}
+    if is_text and isinstance(text := cells.get(_ATTRIBUTES), str):
+        cells = {**cells, _ATTRIBUTES: _read_cell(text)}
     name = _key(cells, key)
     column = _column(kind, cells)
     expected = cells[column]

@@ -239,15 +239,13 @@ def _readable(file: Path, what: str) -> str:
 
 def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:
     """Return the settings of the plug-ins that a section lists, in the order of the file."""
-    listed = root.find((section,)).value if root.has(section) else None
-    return {name: getattr(getattr(document, section), name) for name in listed} if isinstance(listed, dict) else {}
+    return {name: getattr(getattr(document, section), name) for name in root.mapping(section)}
 
 
 def _given(root: Node) -> Iterator[str]:
-    for key, node in root.value.items() if isinstance(root.value, dict) else ():
+    for key in root.value if isinstance(root.value, dict) else ():
         yield key
-        below = node.value if isinstance(node.value, dict) else {}
-        yield from (f"{key}.{name}" for name, each in below.items() if each.value is not None)
+        yield from (f"{key}.{name}" for name, each in root.mapping(key).items() if each.value is not None)
 
 
 def _with_defaults(root: Node) -> Node:

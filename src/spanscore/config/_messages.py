@@ -11,6 +11,7 @@ from spanscore.config._mistakes import Mistake
 from spanscore.config._tree import Node
 from spanscore.settings import DURATION, SIZE, unit_hint
 from spanscore.wording.nearest import suggestion
+from spanscore.wording.plural import plural
 
 LONGEST_SHOWN: Final = 60
 _BOOLEANS_OF_YAML_1_1: Final = frozenset({"yes", "no", "on", "off", "y", "n"})
@@ -109,4 +110,4 @@ def _wrong_count(mistake: Mistake) -> str:
     count = mistake.context[name]
     if mistake.type.endswith("short") and count == 1:
         return "must not be empty"
-    return f"must have {words} {count} {unit}{'' if count == 1 else 's'}"
+    return f"must have {words} {plural(count, unit)}"

@@ -85,19 +85,14 @@ class _Translation:
         if "output" in fields:
             return {self.kind.expectation or "": list(self._with_outputs())}
         argument = next((field for field in _ARGUMENTS if field in fields), None)
-        expected: list[JSON] = []
-        for index, call in enumerate(self.calls):
-            if index not in self.recorded:
-                expected.append(call)
-                continue
-            each: dict[str, JSON] = {"name": self.recorded[index]["name"]}
-            arguments = self.recorded[index].get("arguments")
+        expected = list(self.calls)
+        for index, call in self.recorded.items():
+            each: dict[str, JSON] = {"name": call["name"]}
+            arguments = call.get("arguments")
             if argument is not None:
                 each |= self._left_open(index) if arguments is None else {argument: arguments}
-            expected.append(each)
-        overrides: dict[str, JSON] = {}
-        if self.overrides:
-            overrides[_OVERRIDES] = {**self.given.get(_OVERRIDES, {}), **self.overrides}
+            expected[index] = each
+        overrides = {_OVERRIDES: {**self.given.get(_OVERRIDES, {}), **self.overrides}} if self.overrides else {}
         return {self.kind.expectation or "": expected, **overrides}
 
     def _left_open(self, index: int) -> dict[str, JSON]:
@@ -137,20 +132,18 @@ class _Translation:
 
     def _with_outputs(self) -> list[JSON]:
         """Return the calls that have a result; there is nothing to say of the others, as of those that failed."""
-        without = [index for index, call in self.recorded.items() if call.get("result") is None]
-        kept = [index for index in range(len(self.calls)) if index not in without]
+        without = {index: call["name"] for index, call in self.recorded.items() if call.get("result") is None}
         if self.given.get("strict"):
-            tools = {self.recorded[index]["name"] for index in kept if index in self.recorded}
-            missed = next((index for index in without if self.recorded[index]["name"] in tools), None)
+            tools = {call["name"] for index, call in self.recorded.items() if index not in without}
+            missed = next((index for index, tool in without.items() if tool in tools), None)
             if missed is not None:
                 message = f"{self.column}[{missed}]: the call has no result, and with 'strict: true' the results of "
-                message += f"{self.recorded[missed]['name']!r} are compared one by one"
+                message += f"{without[missed]!r} are compared one by one"
                 raise ValueError(message)
         return [
-            {"name": self.recorded[index]["name"], "output": self.recorded[index]["result"]}
-            if index in self.recorded
-            else self.calls[index]
-            for index in kept
+            {"name": found["name"], "output": found["result"]} if (found := self.recorded.get(index)) else call
+            for index, call in enumerate(self.calls)
+            if index not in without
         ]
 
 
