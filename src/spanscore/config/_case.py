@@ -36,14 +36,7 @@ class Case(NamedTuple):
 
 
 def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *, is_text: bool) -> Case:
-    """Return what a row says.
-
-    Args:
-        row: the row.
-        key: the attribute that names the case.
-        kind: the evaluator.
-        fixed: the parameters that hold for every row.
-        is_text: whether its cells are text, in which JSON is written as such.
+    """Return what a row says; `key` names its case, `fixed` holds for every row, and `is_text` cells hold JSON as text.
 
     Raises:
         ValueError: it says no case, or nothing that the evaluator could expect.

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from spanscore.config._messages import LONGEST_SHOWN, message, shown
-from spanscore.config._mistakes import WANTS_TEXT, Mistake, mistakes
+from spanscore.config._messages import LONGEST_SHOWN, WANTS_TEXT, Mistake, message, mistakes, shown
 from spanscore.config._section import below, sections_in
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.model import JSON
@@ -29,13 +28,8 @@ _ABOUT_THE_KEY: Final = frozenset({"missing", "extra_forbidden", "key"})
 def check(model: type[Model], root: Node, *, at: Path = (), directory: FilePath) -> Model | list[Problem]:
     """Return a part of the data as a model has it, or everything that is wrong with it.
 
-    The data is checked as JSON: that is strict about scalars, but takes a list for a tuple.
-
-    Args:
-        model: what is allowed.
-        root: all of the data.
-        at: the part that is checked.
-        directory: what relative paths are relative to.
+    The data is checked as JSON: that is strict about scalars, but takes a list for a tuple. Relative paths in it are
+    relative to `directory`.
     """
     node = root.find(at)
     data: Any = _filled(node.data(), model)

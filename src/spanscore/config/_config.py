@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._check import check
@@ -14,7 +14,7 @@ from spanscore.config._dialects import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
-from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Telemetry
+from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Telemetry
 from spanscore.config._server_files import is_readable_by_all, parts, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
@@ -28,8 +28,6 @@ from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.settings import Secret
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
-
-Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)

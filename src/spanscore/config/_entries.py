@@ -52,6 +52,8 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
     if limit_s is not None and (why := _not_to_be_sent(kind, resolve)):
         limited = (*at, "time_limit") if root.find(at).has("time_limit") else at
         return [Problem(root.key_place(limited), limited, f"{why}; with 'time_limit: none' it runs in this one")]
+    source = keys.expected_from
+    named = (source.attribute, source.key) if source else ()
     return EvaluatorEntry(
         name=name,
         type=kind.name,
@@ -62,7 +64,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         match=keys.match,
         sample_ratio=keys.sample_ratio,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
-        reads=frozenset(_attributes_read(keys)),
+        reads=frozenset({*keys.match, *filter(None, named)}),
     )
 
 
@@ -103,13 +105,6 @@ def _resolver(kind: EvaluatorType, keys: EvaluatorKeys, root: Node, at: Path) ->
     if source.dataset is not None and source.key is not None:
         return from_dataset(kind, fixed, source.dataset, source.key, root.find((*at, "expected_from", "dataset")))
     return from_attribute(kind, fixed, source.attribute or "")
-
-
-def _attributes_read(keys: EvaluatorKeys) -> Iterator[str]:
-    yield from keys.match
-    if keys.expected_from is not None:
-        named = (keys.expected_from.attribute, keys.expected_from.key)
-        yield from (key for key in named if key is not None)
 
 
 def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:

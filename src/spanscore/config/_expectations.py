@@ -31,14 +31,9 @@ _CACHED_ATTRIBUTES: Final = 64  # with the length above, a bound on memory: 16 M
 def from_dataset(
     kind: EvaluatorType, fixed: Mapping[str, Any], dataset: FilePath, key: str, node: Node
 ) -> Resolve | list[Problem]:
-    """Build an evaluator for each row of a dataset.
+    """Build an evaluator for each row of a dataset, which the configuration names at `node`.
 
-    Args:
-        kind: what to build.
-        fixed: the parameters that the entry gives; a row's own go before them.
-        dataset: the file.
-        key: the attribute whose value names the row.
-        node: where the configuration names the file.
+    A row's own parameters go before the fixed ones, which the entry gives.
     """
     file = node.written or str(node.value)
     found: dict[str, Expected] = {}
@@ -63,13 +58,7 @@ def from_dataset(
 
 
 def from_attribute(kind: EvaluatorType, fixed: Mapping[str, Any], attribute: str) -> Resolve:
-    """Build an evaluator from what an attribute of the trace holds.
-
-    Args:
-        kind: what to build.
-        fixed: the parameters that the entry gives.
-        attribute: the attribute that holds the expectation.
-    """
+    """Build an evaluator from the expectation that an attribute of the trace holds, and the entry's parameters."""
 
     @lru_cache(maxsize=_CACHED_ATTRIBUTES)
     def build(text: str) -> Evaluator | Failed:

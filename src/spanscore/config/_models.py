@@ -96,12 +96,13 @@ def checkable(hint: Any) -> Any:
 
 def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
     """Build a dataclass of what was given for its keys."""
-    fields = {key: (field.name, ByPlace() in _marks(hint)) for key, field, hint in _configured(documented)}
-    named = {fields[key]: value for key, value in parameters.items()}
+    values = {
+        field.name: parameters[key]
+        for key, field, hint in _configured(documented)
+        if key in parameters and (parameters[key] is not None or ByPlace() not in _marks(hint))
+    }
     try:
-        return documented(
-            **{name: value for (name, by_place), value in named.items() if not by_place or value is not None}
-        )
+        return documented(**values)
     except ValueError:
         raise
     except Exception as error:  # a plug-in's own check may raise anything

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import Field
 from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
 
 from spanscore.compare.expected import ExpectedCall
 from spanscore.config._check import check, without_values
@@ -59,10 +58,7 @@ class EvaluatorType:
     def build(self, parameters: Mapping[str, Any], node: Node, path: Path = ()) -> Evaluator | list[Problem]:
         """Make an evaluator of checked parameters, or return what it has against them itself.
 
-        Args:
-            parameters: by name; what is not given stays at the evaluator's default.
-            node: what they were read from.
-            path: the path of `node` in its file.
+        They were read from `node`, which is at `path` in its file; what is not given stays at the evaluator's default.
         """
         try:
             return cast("Evaluator", construct(self.evaluator, parameters))
@@ -107,7 +103,9 @@ def _evaluator_type(name: str, evaluator: type[Any]) -> EvaluatorType:
         raise PluginError(message)
     try:
         fields = fields_of(evaluator)  # anew for each model: pydantic 2.10 changes the fields it is given
-        optional = {key: (hint, _optional(field)) for key, (hint, field) in fields.items()}
+        optional = {
+            key: (hint, Field(description=field.description, **UNSAID)) for key, (hint, field) in fields.items()
+        }
         expected = {key: field for key, field in optional.items() if key == evaluator.expectation}
         type_key = (Literal[name], Field(description=EvaluatorKeys.model_fields["type"].description))
         return EvaluatorType(
@@ -145,7 +143,3 @@ def _expected_call(evaluator: type[Any]) -> type[ExpectedCall] | None:
         hint = get_args(hint)[0]
     item = get_args(hint)[0] if get_origin(hint) is tuple else None
     return item if isinstance(item, type) and issubclass(item, ExpectedCall) else None
-
-
-def _optional(field: FieldInfo) -> Any:
-    return Field(description=field.description, **UNSAID)

@@ -36,15 +36,9 @@ def are_expected_by(kind: EvaluatorType) -> bool:
 
 
 def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mapping[str, Any]) -> dict[str, JSON]:
-    """Return the expectation, and what else has to be given with it.
+    """Return the expectation that stands in a column, and what has to be given with it and the other parameters.
 
-    What is in the evaluator's own form stays as it is.
-
-    Args:
-        kind: the evaluator.
-        column: where the value stands.
-        value: what stands there; only a list can hold recorded calls.
-        parameters: the evaluator's other parameters.
+    What is in the evaluator's own form stays as it is; only a list can hold recorded calls.
 
     Raises:
         ValueError: a recorded call cannot be expected; the message begins with where it stands.

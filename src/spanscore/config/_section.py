@@ -50,13 +50,10 @@ def below(hint: Any, step: str | int) -> tuple[Any, ...]:
 def _members(hint: Any) -> Iterator[Any]:
     """Yield the types of a union, or of a tuple of types, without their annotations."""
     origin = get_origin(hint)
-    if isinstance(hint, tuple):
-        for member in hint:
-            yield from _members(member)
-    elif origin is Annotated:
+    if origin is Annotated:
         yield from _members(get_args(hint)[0])
-    elif origin in (Union, types.UnionType):
-        for member in get_args(hint):
+    elif isinstance(hint, tuple) or origin in (Union, types.UnionType):
+        for member in hint if isinstance(hint, tuple) else get_args(hint):
             yield from _members(member)
     else:
         yield hint
