@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from spanscore.config._parameters import EvaluatorType
@@ -32,7 +32,7 @@ _Call: TypeAlias = Mapping[str, JSON]
 
 def are_expected_by(kind: EvaluatorType) -> bool:
     """Return whether an evaluator can expect recorded calls."""
-    return kind.expected_call is not None or kind.expectation in _NAMES | _COUNTS
+    return bool(kind.call_keys) or kind.expectation in _NAMES | _COUNTS
 
 
 def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mapping[str, Any]) -> dict[str, JSON]:
@@ -75,10 +75,9 @@ class _Translation:
 
     def parameters(self) -> dict[str, JSON]:
         """Return the expectation, and the parameter that leaves arguments open where it takes one."""
-        fields = _fields(self.kind)
-        if "output" in fields:
+        if "output" in self.kind.call_keys:
             return {self.kind.expectation or "": list(self._with_outputs())}
-        argument = next((field for field in _ARGUMENTS if field in fields), None)
+        argument = next((key for key in _ARGUMENTS if key in self.kind.call_keys), None)
         expected = list(self.calls)
         for index, call in self.recorded.items():
             each: dict[str, JSON] = {"name": call["name"]}
@@ -141,16 +140,11 @@ class _Translation:
         ]
 
 
-def _fields(kind: EvaluatorType) -> frozenset[str]:
-    call = kind.expected_call
-    return frozenset() if call is None else frozenset(field.name for field in fields(call))
-
-
 def _is_recorded(call: _Call, kind: EvaluatorType, column: str) -> bool:
     """Return whether a call is in the printed form: by its column, or by a key that the evaluator does not have."""
     if column == COLUMN != kind.expectation:
         return True
-    return not _fields(kind).union({"name"}).issuperset(call.keys() & set(CALL_KEYS))
+    return not kind.call_keys.union({"name"}).issuperset(call.keys() & set(CALL_KEYS))
 
 
 def _checked(call: _Call, at: str) -> _Call:
