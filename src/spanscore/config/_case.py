@@ -53,10 +53,11 @@ def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *
         except ValueError as error:
             message = f"{column}: {error}"
             raise ValueError(message) from None
+    names = _parameters(kind, cells)
     others = {
         name: _read_cell(value) if is_text and isinstance(value, str) else value
         for name, value in cells.items()
-        if name in _parameters(kind, cells) and value is not None
+        if name in names and value is not None
     }
     parameters = {**others, **recorded_calls.translated(kind, column, expected, {**fixed, **others})}
     is_recorded = column == recorded_calls.COLUMN and (column != kind.expectation or _is_report(cells))
