@@ -90,11 +90,7 @@ def _class(kind: Kind, name: str) -> type:
     except ImportError as error:
         message = f"{_title(kind, name)} is built in, but cannot be loaded: {error}"
         raise PluginError(message) from error
-    class_name = "".join(word.capitalize() for word in name.split("_"))
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
-        message = f"{_title(kind, name)} is built in, but {module.__name__} has no class {class_name!r}"
-        raise PluginError(message)
+    found: type = getattr(module, "".join(word.capitalize() for word in name.split("_")))
     return found
 
 
