@@ -103,7 +103,7 @@ class Durability:
 
         When it is cancelled, what was not taken in is left for the next start.
         """
-        await Replay(self._opened.earlier, self._live, intake, self._hold).run()
+        await Replay(self._opened.earlier, self._live, intake, lambda *request: partial(self._hold, *request)).run()
         self.is_replaying = False
         self._live.wake()
         self._care.start()
@@ -117,7 +117,7 @@ class Durability:
         """
         if self._place is not None:  # it was written, but could not be taken
             with self._lock:
-                self._opened.hold(self._place, {}, 0)
+                self._opened.requests.hold(self._place, {}, 0)
             self._place = None
         with self._lock:
             try:
@@ -205,7 +205,8 @@ class Durability:
         all_sizes: int,
         spans: Sequence[Span],
         sizes: Sequence[int],
-        is_last: bool,  # noqa: FBT001 - it is a callback
+        *,
+        is_last: bool,
     ) -> None:
         """Keep a request for the traces of spans of it that were just taken."""
         found: Counter[bytes] = Counter()
@@ -215,7 +216,7 @@ class Durability:
         with self._lock:
             for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
                 self._opened.close_trace(trace_id, place.sequence)
-            self._opened.hold(place, needed, all_sizes, is_last=is_last)
+            self._opened.requests.hold(place, needed, all_sizes, is_last=is_last)
 
     def _tell(self, result: Synced) -> None:
         with suppress(RuntimeError):  # the loop has ended

@@ -9,7 +9,6 @@ from typing import Final
 
 from spanscore.storage.log_file import Disk, LogFile
 from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind
-from spanscore.storage.syncer import Synced
 
 CLOSED: Final = ".closed"
 ENDED: Final = ".ended"
@@ -92,12 +91,23 @@ class ClosedLog:
             OSError: it still cannot.
         """
         while self._unwritten:
-            self._write(*self._unwritten[0])
+            kind, trace_id, sequence = self._unwritten[0]
+            closed, file = self._current or self._begin()
+            try:
+                file.append(kind, sequence, trace_id)
+            except OSError:
+                self._retire()
+                raise
             self._unwritten.popleft()
+            closed.last_sequence = max(closed.last_sequence, sequence)
+            self.size += file.size - closed.size
+            closed.size = file.size
+            if closed.ids >= self._remember // _FILES:
+                self._retire()
 
-    def synced(self, result: Synced) -> None:
+    def not_synced(self, files: Collection[int]) -> None:
         """Write no more to a file that could not be synced."""
-        if self._current is not None and self._current[1].file in result.failed:
+        if self._current is not None and self._current[1].file in files:
             self._retire()
 
     def forget(self, first_needed: int) -> list[str]:
@@ -141,19 +151,6 @@ class ClosedLog:
         self._retire()
         if not is_crash:
             self._disk.files.close(self._disk.files.create(f"{self._number:016x}{ENDED}"))
-
-    def _write(self, kind: Kind, trace_id: bytes, sequence: int) -> None:
-        closed, file = self._current or self._begin()
-        try:
-            file.append(kind, sequence, trace_id)
-        except OSError:
-            self._retire()
-            raise
-        closed.last_sequence = max(closed.last_sequence, sequence)
-        self.size += file.size - closed.size
-        closed.size = file.size
-        if closed.ids >= self._remember // _FILES:
-            self._retire()
 
     def _begin(self) -> tuple[ClosedFile, LogFile]:
         self._number += 1

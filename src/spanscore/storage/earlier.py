@@ -78,7 +78,7 @@ class Earlier:
     def requests(self) -> Iterator[StoredRequest]:
         """Go through the requests that an earlier process kept, in the order in which they came.
 
-        For each, call `hold` before the next.
+        For each, call `RequestLog.hold` before the next.
         """
         ages = Ages(self._files, self._found.requests)
         for name in self._found.requests:
