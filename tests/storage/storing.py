@@ -34,7 +34,7 @@ def traces_of(body: bytes) -> list[int]:
     return [int.from_bytes(body[start : start + 16], "big") for start in range(0, len(body), 16 + PADDING)]
 
 
-def narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:
+def narrow(kind: int, body: bytes, trace_ids: Collection[bytes]) -> bytes:
     """Return a request with the spans of these traces only."""
     return request(*(number for number in traces_of(body) if trace_id(number) in trace_ids))
 

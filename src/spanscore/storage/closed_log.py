@@ -40,12 +40,7 @@ class ClosedFile:
 
 
 class ClosedLog:
-    """Appends the ids of closed traces. The oldest are deleted when enough newer ones are there.
-
-    Args:
-        disk: what it is written with.
-        remember: how many ids are kept.
-    """
+    """Appends the ids of closed traces. The oldest are deleted when there are so many newer ones to remember."""
 
     def __init__(self, disk: Disk, remember: int) -> None:
         self.files: Final[list[ClosedFile]] = []
@@ -71,15 +66,10 @@ class ClosedLog:
         self._number = max(self._number, number)
 
     def append(self, kind: Kind, trace_id: bytes, sequence: int) -> None:
-        """Write that a trace is closed, or scored; where that fails, it is written later.
-
-        Args:
-            kind: which of them.
-            trace_id: the trace.
-            sequence: the number of the last request.
+        """Write that a trace is closed, or scored, with the number of its last request.
 
         Raises:
-            OSError: it could not be written yet.
+            OSError: it could not be written yet, and is written later.
         """
         self._unwritten.append((kind, trace_id, sequence))
         self.catch_up()
@@ -111,11 +101,7 @@ class ClosedLog:
             self._retire()
 
     def forget(self, first_needed: int) -> list[str]:
-        """Return the files that may be deleted, and forget them.
-
-        Args:
-            first_needed: the number of the first request that is still kept.
-        """
+        """Forget the files that may be deleted, where requests are kept from this number on, and return them."""
         gone: list[str] = []
         newer = sum(file.ids for file in self.files)
         while self.files and (self._current is None or self.files[0] is not self._current[0]):
@@ -129,11 +115,7 @@ class ClosedLog:
         return gone
 
     def forget_missing(self, there: Collection[str]) -> None:
-        """Forget the files that somebody removed.
-
-        Args:
-            there: the names of the files that are there.
-        """
+        """Forget the files that somebody removed: all but those that are there."""
         for closed in [closed for closed in self.files if closed.name not in there]:
             if self._current is not None and self._current[0] is closed:
                 self._retire()

@@ -68,12 +68,7 @@ class Place(NamedTuple):
 
 
 class RequestLog:
-    """Appends requests, and knows which of them are still needed.
-
-    Args:
-        disk: what it is written with.
-        segment_size: a segment that reaches it is followed by a new one.
-    """
+    """Appends requests, and knows which of them are still needed. Segments grow up to a size."""
 
     def __init__(self, disk: Disk, segment_size: int) -> None:
         self.segments: Final[list[Segment]] = []
@@ -194,11 +189,7 @@ class RequestLog:
     def worth_compacting(self, began_before: float, most_needed: float) -> Segment | None:
         """Return the segment with the most that is not needed, though some is; None where none is worth it.
 
-        One that could not be synced is returned in any case.
-
-        Args:
-            began_before: segments that were begun later are not old enough.
-            most_needed: the share of a segment that may be needed at most.
+        It was begun before that time, and at most that share of it is needed; or it could not be synced.
         """
         full = [segment for segment in self.segments if segment.full and segment.held and not segment.arriving]
         suspect = next((segment for segment in full if segment.suspect), None)
@@ -229,11 +220,7 @@ class RequestLog:
         segment.size = size
 
     def forget_missing(self, there: Collection[str]) -> int:
-        """Forget the segments that somebody removed, and return how many requests in them were needed.
-
-        Args:
-            there: the names of the files that are there.
-        """
+        """Forget the segments that somebody removed, all but these, and return how many requests were needed."""
         lost = 0
         for segment in [segment for segment in self.segments if segment.name not in there]:
             arriving = [place for place in self._arriving.values() if place.segment is segment]

@@ -23,13 +23,10 @@ _LEFT_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What there is room for.
-
-    Args:
-        max_size: so many bytes there may be.
-    """
+    """What there is room for."""
 
     max_size: int
+    """So many bytes there may be."""
 
     @property
     def largest(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -152,9 +152,7 @@ class Storage:
     def close_trace(self, trace_id: bytes, sequence: int | None = None) -> None:
         """Write down that a trace is scored and sent, and free what is only kept for it.
 
-        Args:
-            trace_id: of the trace.
-            sequence: the last request that this concerns, where that is not the last of which all is held.
+        This concerns the requests up to the one with that number, or else to the last of which all is held.
         """
         with suppress(OSError):  # it is tried again
             self._closed.append(Kind.CLOSED, trace_id, self.requests.last_held if sequence is None else sequence)
@@ -196,24 +194,20 @@ class Storage:
         return chosen
 
     def compaction(self, is_open: Callable[[bytes], bool]) -> Compaction | None:
-        """Return what to do, on any thread, so that a few long traces do not keep what is there of others.
-
-        Args:
-            is_open: says whether a trace is open.
-        """
+        """Return what to do, on any thread, so that a few long traces, those that are open, keep nothing of others."""
         age_s = 0.0 if self._room.is_crowded(self.size) else self._settings.compact_after_s
-        segment = self.requests.worth_compacting(self._now() - age_s, self._room.most_needed(self.size))
+        before = self._disk.monotonic_ns() / 1e9 - age_s
+        segment = self.requests.worth_compacting(before, self._room.most_needed(self.size))
         if segment is None:
             return None
         for trace_id in [trace_id for trace_id in segment.held if not is_open(trace_id)]:
             self.requests.release(trace_id)
-        wanted: dict[int, set[bytes]] = {}
+        wanted: defaultdict[int, set[bytes]] = defaultdict(set)
         for trace_id, held in segment.held.items():
             for offset in held.offsets:
-                wanted.setdefault(offset, set()).add(trace_id)
+                wanted[offset].add(trace_id)
         segment.written = segment.needed
-        frozen = {offset: frozenset(trace_ids) for offset, trace_ids in wanted.items()}
-        return Compaction(segment, partial(compact, self._files, segment.name, frozen))
+        return Compaction(segment, partial(compact, self._files, segment.name, wanted))
 
     def compacted(self, segment: Segment, result: Compacted) -> None:
         """Put a segment that was written anew in the place of the old one.
@@ -232,17 +226,12 @@ class Storage:
     def end(self, timeout_s: float, *, is_complete: bool = True) -> bool:
         """Write no more, and have all that was written synced; False where that took too long.
 
-        Args:
-            timeout_s: how long that may take.
-            is_complete: if not, `requests` was not gone through, and the next start is as after a crash.
+        Where `earlier` was not gone through, it is not complete, and the next start is as after a crash.
         """
         self.requests.end()
         with suppress(OSError):  # then it will look like a crash, which costs little
             self._closed.end(is_crash=not is_complete)
         return self._syncer.end(timeout_s)
-
-    def _now(self) -> float:
-        return self._disk.monotonic_ns() / 1e9
 
     def _look_for_files(self) -> None:
         """Find out what somebody removed, make the directory again, and count what was in it."""
