@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from spanscore.collect.held_offsets import HeldOffsets
-from spanscore.collect.scored_traces import ScoredTraces
 from spanscore.contracts import HoldsSpansBack
 from spanscore.intake.door import what_is_wrong
 from spanscore.intake.intake import Behind, Intake, NoRoom
+from spanscore.kafka.offsets import HeldOffsets, ScoredTraces
 from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
