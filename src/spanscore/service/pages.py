@@ -109,19 +109,16 @@ class Pages:
 
     async def _metrics_page(self, accept: str | None) -> web.Response:
         try:
-            content_type, body = await self._made(accept)
+            making = self._being_made.get(accept)
+            if making is None:  # those who ask meanwhile get the same page
+                making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
+                self._being_made[accept] = making
+                making.add_done_callback(lambda _: self._being_made.pop(accept))
+            content_type, body = await asyncio.shield(making)
         except Exception:  # noqa: BLE001 - the page is for those who look for faults
             _log.exception("the metrics page could not be made")
             return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"internal error\n")
         return _response(HTTPStatus.OK, content_type, body)
-
-    async def _made(self, accept: str | None) -> tuple[str, bytes]:
-        making = self._being_made.get(accept)
-        if making is None:  # those who ask meanwhile get the same page
-            making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
-            self._being_made[accept] = making
-            making.add_done_callback(lambda _: self._being_made.pop(accept))
-        return await asyncio.shield(making)
 
 
 def _response(status: int, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:

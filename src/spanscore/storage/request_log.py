@@ -12,8 +12,6 @@ from spanscore.storage.syncer import Synced
 
 REQUESTS: Final = ".requests"
 
-_READING: Final = b"\0"
-"""Stands for the requests of a file that were not looked at yet."""
 _GARBAGE: Final = 2**20
 """A segment in which nothing is needed goes at this size, and not only when it is full."""
 
@@ -52,7 +50,7 @@ class Segment:
     removed: bool = False
     """Somebody removed the file."""
     arriving: int = 0
-    """How many requests it has of which it is not known yet what is to be held."""
+    """How many requests it has of which it is not known yet what is to be held; of an earlier process: whether any."""
 
 
 class Place(NamedTuple):
@@ -121,13 +119,13 @@ class RequestLog:
 
     def adopt(self, segment: Segment) -> None:
         """Take over a file of an earlier process; it stays until `read_through`, whatever is held."""
-        segment.held[_READING] = _Held()
+        segment.arriving = 1
         self.segments.append(segment)
         self.size += segment.size
 
     def read_through(self, segment: Segment) -> None:
         """Let a file of an earlier process go, if nothing in it is needed."""
-        segment.held.pop(_READING, None)
+        segment.arriving = 0
         self._let_go(segment)
 
     def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
