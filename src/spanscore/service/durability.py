@@ -40,14 +40,8 @@ _log = logging.getLogger(__name__)
 class Durability:
     """Stands between the receivers and the engine: a request is written down before its spans are taken.
 
-    Made in the event loop that serves. What is received is acknowledged when it is written down, or, with `power`, when
-    the disk has it. What a trace left behind is deleted when it is done with.
-
-    Args:
-        config: what `Config.for_serve` completed, with a durability that is not `none`.
-        live: what spans go to.
-        admission: makes the answers to senders that are sent away.
-        open_directory: opens the directory, and locks it.
+    Made in the event loop that serves, where the durability is not `none`. What is received is acknowledged when it is
+    written down, or, with `power`, when the disk has it. What a trace left behind is deleted when it is done with.
     """
 
     def __init__(

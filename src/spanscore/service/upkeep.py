@@ -26,13 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Looks after a storage, in the event loop that made it.
-
-    Args:
-        storage: what it looks after.
-        lock: guards the storage.
-        live: closes traces that keep too much.
-    """
+    """Looks after a storage, which a lock guards, in the event loop that made it."""
 
     def __init__(self, storage: Storage, lock: Lock, live: LiveEngine) -> None:
         self._storage: Final = storage

@@ -129,8 +129,7 @@ def scan(content: bytes, first: int | None = None) -> Scan:
 
 
 def _scan_without_header(content: bytes, first: int | None) -> Scan:
-    found = _found_run(content)
-    if found is None:
+    if (found := _found_run(content)) is None:
         return Scan(header=None, damaged=1)
     begins, run = found
     scanned = _scan_records(content, FileHeader(run, has_gaps=True), begins, first)
@@ -240,11 +239,7 @@ def _found_run(content: bytes) -> tuple[int, int] | None:
 def _end_of_chain(content: bytes, offset: int, run: bytes, dead: set[int]) -> int | None:
     """Follow what may be records up to the end, and return where the last ends; None where they do not lead there.
 
-    Args:
-        content: the file.
-        offset: where the first may be.
-        run: what each begins with.
-        dead: places from which nothing leads to the end; those found here are added, so that none is passed twice.
+    From places that are dead nothing leads to the end. Those found here are added, so that none is passed twice.
     """
     passed = []
     end = offset

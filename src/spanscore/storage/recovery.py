@@ -103,13 +103,7 @@ def _began_without_header(content: bytes) -> tuple[int, int] | None:
 
 
 def damaged_in(found: Scan, first: int, following: int) -> int:
-    """Return how many requests of a file cannot be read.
-
-    Args:
-        found: what can be read of it.
-        first: the number of its first request.
-        following: the number of the first request behind it; where all are lost, this tells how many.
-    """
+    """Return how many requests of a file cannot be read. Where all are lost, the first behind it tells how many."""
     if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
         return found.damaged
     return max(1, following - first)
