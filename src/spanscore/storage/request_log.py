@@ -258,8 +258,9 @@ class RequestLog:
 
     def _let_go(self, segment: Segment) -> None:
         """Delete a segment, if nothing in it is needed and it is worth it."""
-        is_worth_it = segment.full or segment.size >= min(_GARBAGE, self._segment_size)
-        if is_worth_it and not segment.held and not segment.arriving:
+        if segment.held or segment.arriving:
+            return
+        if segment.full or segment.size >= min(_GARBAGE, self._segment_size):
             self._retire(segment)
 
     def _retire(self, segment: Segment) -> None:
