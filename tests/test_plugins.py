@@ -152,6 +152,30 @@ def test_what_cannot_be_loaded(install: Install, value: str, source: str, expect
     assert f"evaluator 'broken' of broken 1.0 (entry point broken = {value}) {expected}" == str(caught.value)
 
 
+@pytest.mark.parametrize("held", [5, "text", [5], (5,), [{"call": "x", "path": 1, "kind": "arguments"}, {}]])
+@pytest.mark.parametrize("form", ["table", "json", "junit"])
+def test_details_may_hold_anything(
+    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, held: object
+) -> None:
+    """What the details of a plug-in's score are is its own affair, also where keys are named as those of ours."""
+    source = (
+        "from dataclasses import dataclass\nfrom typing import ClassVar\nfrom spanscore import Score\n"
+        "@dataclass(frozen=True)\nclass Odd:\n  expectation: ClassVar = None\n"
+        "  def evaluate(self, trajectory):\n"
+        f"    return Score(0.5, False, 'odd', {{'deviations': {held!r}, 'alignment': 5}})\n"
+    )
+    install("odd", {"spanscore.evaluators": {"odd": "odd_module:Odd"}}, odd_module=source)
+    path = tmp_path / "spanscore.yaml"
+    path.write_text("evaluators: {odd: {type: odd}}")
+    recording = str(Path(__file__).parent / "corpus" / "strands.jsonl.gz")
+
+    for more in ([], ["--no-content"]):
+        assert 1 == main(["score", recording, "--config", str(path), "--format", form, *more])
+        told = capsys.readouterr()
+        assert "odd" in told.out
+        assert not told.err
+
+
 def test_two_claims(install: Install) -> None:
     """A name that two distributions claim belongs to neither."""
     install("one", {"spanscore.evaluators": {"mine": "one:One"}})

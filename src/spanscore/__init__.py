@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from spanscore.errors import ConfigError, InputError, PluginError, SpanscoreError
 from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trajectory
@@ -30,6 +31,11 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "evaluator",
 ]
 
+_LATER: Final = {
+    "ScoringSpanExporter": "spanscore.in_process.exporter",
+    "ScoringSpanProcessor": "spanscore.in_process.processor",
+}
+
 
 def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator:  # noqa: A002 - the configuration's word
     """Build an evaluator, the way the configuration does.
@@ -48,13 +54,7 @@ def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator: 
 
 def __getattr__(name: str) -> Any:
     """Import what needs the OpenTelemetry SDK when it is first used: scoring by hand does without."""
-    if name == "ScoringSpanProcessor":
-        from spanscore.in_process.processor import ScoringSpanProcessor  # noqa: PLC0415 - see above
-
-        return ScoringSpanProcessor
-    if name == "ScoringSpanExporter":
-        from spanscore.in_process.exporter import ScoringSpanExporter  # noqa: PLC0415 - see above
-
-        return ScoringSpanExporter
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     message = f"module 'spanscore' has no attribute {name!r}"
     raise AttributeError(message)

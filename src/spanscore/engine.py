@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from spanscore.collect.counts import Counts
@@ -34,15 +34,9 @@ class Listener(Protocol):
 
     def answered(self) -> None:
         """Learn, on any thread, that `settle` or `work` has something to do: an evaluation elsewhere was answered."""
-        ...
 
     def scored(self, trace: Trace) -> None:
         """Learn that all reports of a trace were emitted, or that it could not be scored."""
-        ...
-
-
-def _unmeasured(instrument: Instrument, value: float) -> None:
-    """Take a measurement and forget it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +44,9 @@ class Owner:
     """What an engine is given by those to whom it belongs."""
 
     listener: Listener | None = None
-    measure: Measure = _unmeasured
+    measure: Measure = lambda _instrument, _value: None
     """Takes the measurements of its own work."""
-    dropped: Mapping[str, int] | None = None
+    dropped: Mapping[str, int] = field(default_factory=Counter)
     """Where spans are counted that never reach it, by reason."""
 
 
@@ -64,9 +58,9 @@ class _UnderWay(NamedTuple):
 class Engine:
     """Puts spans into traces, has closed traces scored, and hands the reports to all emitters.
 
-    Not thread-safe: it belongs to one owner, a thread or an event loop, which calls `add` with new spans and `expire`
-    when `next_due` says so. The same spans give the same reports in every front door. An owner that has other things to
-    do calls `take` and `work` instead, and scores a little at a time.
+    Not thread-safe: it belongs to one owner, a thread or an event loop, which calls `add` with new spans, and `expire`
+    when `table.next_due` says so. The same spans give the same reports in every front door. An owner that has other
+    things to do calls `take` and `work` instead, and scores a little at a time.
 
     Nobody waits for an evaluator that runs elsewhere: the reports of its trace, and those behind them, go out with the
     first call after it has answered, in the order in which their traces were closed.
@@ -93,7 +87,7 @@ class Engine:
         self.table: Final = table
         self.pipeline = pipeline
         self.emitters: Final = dict(emitters)
-        self.tallies: Final = Tallies() if owner.dropped is None else Tallies(dropped=owner.dropped)
+        self.tallies: Final = Tallies(dropped=owner.dropped)
         self.backlog = 0
         """How many spans are in traces that are closed and wait for their scores."""
         self._listener: Final = owner.listener
@@ -111,7 +105,7 @@ class Engine:
     def reload(self, pipeline: Pipeline, is_root: Callable[[Span], bool]) -> None:
         """Score by another configuration from now on, open traces too; what ends a trace may be something else."""
         self.pipeline = pipeline
-        self.table.reload(is_root)
+        self.table.is_root = is_root
 
     def note_counted(self, trace_ids: Iterable[bytes]) -> None:
         """Learn of traces that were scored before a restart, but not all sent: what counts at most once has them."""
@@ -143,7 +137,7 @@ class Engine:
         """
         while True:
             if self._under_way and self._under_way[0].scoring.is_done:
-                self._emitted(self._under_way.popleft())
+                self._emit_next()
             elif self._closed:
                 self._begin_next()
             elif self.table.is_due(at := self._clock() if now is None else now):
@@ -161,29 +155,22 @@ class Engine:
         """Emit the reports of the traces that are due."""
         return self._score(self.table.expire(self._clock()))
 
-    def next_due(self) -> float | None:
-        """Return when, on the clock, to call `expire`; None while no trace is open."""
-        return self.table.next_due()
-
     def drain(self, until: float = math.inf) -> tuple[Report, ...]:
         """Close every open trace, and score as many as there is time for."""
-        self._enqueue(self.table.drain())
-        return tuple(self._scored(until))
+        return self._score(self.table.drain(), until)
 
     def drain_ended(self, until: float, also: Iterable[bytes] = ()) -> tuple[Report, ...]:
         """Close and score the traces whose root has ended, and these, as far as there is time; others stay open."""
-        reports = self._scored(until)
+        reports = [*self._score((), until)]
         for trace_id in (*self.table.ended(), *also):
             if self._clock() >= until:
                 break
-            trace = self.table.close(trace_id)
-            reports += self._score(() if trace is None else (trace,))
+            reports += self._score(filter(None, [self.table.close(trace_id)]))
         return tuple(reports)
 
     def evict(self, trace_id: bytes) -> None:
         """Close a trace, if it is open, because it has no room elsewhere, and leave it to `work` to score it."""
-        trace = self.table.close(trace_id, CloseReason.EVICTED)
-        self._enqueue(() if trace is None else (trace,))
+        self._enqueue(filter(None, [self.table.close(trace_id, CloseReason.EVICTED)]))
 
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace waits for its end, or for its scores."""
@@ -193,7 +180,7 @@ class Engine:
         """Emit the reports whose evaluations are all answered, up to the first that is not."""
         reports: list[Report] = []
         while self._under_way and self._under_way[0].scoring.is_done:
-            reports += self._emitted(self._under_way.popleft())
+            reports += self._emit_next()
         return tuple(reports)
 
     def settle_all(self, timeout_s: float) -> tuple[Report, ...]:
@@ -220,22 +207,17 @@ class Engine:
             _log.warning("spanscore: no trace was scored, of %d: %s", self.tallies.unrecognised, self._unknown)
         in_time = not self._under_way
         while self._under_way:
-            self._emitted(self._under_way.popleft())
+            self._emit_next()
         return self._emission.finish("close", self._clock, max(0.0, deadline - self._clock())) and in_time
 
-    def _score(self, traces: Iterable[Trace]) -> tuple[Report, ...]:
+    def _score(self, traces: Iterable[Trace], until: float = math.inf) -> tuple[Report, ...]:
+        """Score these and what is closed already, as far as there is time."""
         self._enqueue(traces)
-        while self._closed:
-            self._begin_next()
-        return self.settle() if self._under_way else ()
-
-    def _scored(self, until: float) -> list[Report]:
-        """Score what is closed, as far as there is time."""
-        reports: list[Report] = []
+        reports = [*self.settle()]
         while self._closed and self._clock() < until:
             self._begin_next()
             reports += self.settle()
-        return reports
+        return tuple(reports)
 
     def _enqueue(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
@@ -263,20 +245,20 @@ class Engine:
             return
         finally:
             if self.pipeline.reader.failures:
-                self._note_dialects(self.pipeline.reader.failures)
+                self._note_failed_dialects()
         self._under_way.append(_UnderWay(scoring, began))
         if not scoring.is_done and self._listener is not None:
             scoring.when_answered(self._listener.answered)
 
-    def _note_dialects(self, failures: Counter[tuple[str, str]]) -> None:
-        """Count where dialects went wrong, and log the first time of each kind."""
+    def _note_failed_dialects(self) -> None:
+        failures = self.pipeline.reader.failures
         for (name, error), count in failures.items():
             self.tallies.dialect_errors[name, error] += count
             self._faults.tell_once(f"dialect {name!r} failed on a span: {error}; its traces are not scored")
         failures.clear()
 
-    def _emitted(self, under_way: _UnderWay) -> tuple[Report, ...]:
-        scoring, began = under_way
+    def _emit_next(self) -> tuple[Report, ...]:
+        scoring, began = self._under_way.popleft()
         trace = scoring.trace
         self._wait_no_more(trace)
         reports = tuple(
@@ -287,10 +269,10 @@ class Engine:
         self._measure(EVALUATION_DURATION, self._clock() - began)
         self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:
-            if not report.revision:
-                self._has_known |= report.trajectory.recognised
-                if not report.trajectory.recognised:
-                    self._note_unknown(report.trajectory)
+            if report.trajectory.recognised:
+                self._has_known |= not report.revision
+            elif not report.revision:
+                self._note_unknown(report.trajectory)
             self._emission.emit(report)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import count
+from itertools import chain, count
 from typing import Final, NamedTuple
 
 from spanscore import wiring
@@ -47,21 +47,13 @@ def score(
     order = _RecordedOrder()
     for batch in recording.read():
         order.begin(batch.spans)
-        for trace in _closed(table, batch.finished, table.add(batch.spans, _NOW)):
+        for trace in chain(table.add(batch.spans, _NOW), filter(None, map(table.close, batch.finished))):
             order.end(trace, pipeline.run(trace, wanted))
         order.forget(batch.finished)
         yield from order.ready()
     for trace in table.drain():
         order.end(trace, pipeline.run(trace, wanted))
-    yield from order.all()
-
-
-def _closed(table: TraceTable, finished: list[bytes], at_limit: list[Trace]) -> Iterator[Trace]:
-    yield from at_limit
-    for trace_id in finished:
-        trace = table.close(trace_id)
-        if trace is not None:
-            yield trace
+    yield from order.ready(at_end=True)
 
 
 class _Ended(NamedTuple):
@@ -103,15 +95,10 @@ class _RecordedOrder:
         for trace_id in finished:
             self._begun.pop(trace_id, None)
 
-    def ready(self) -> Iterator[Report]:
-        """Yield the reports before which none can come any more; all where too many wait."""
+    def ready(self, *, at_end: bool = False) -> Iterator[Report]:
+        """Yield the reports before which none can come any more; all at the end, or where too many wait."""
         first_open, _ = next(iter(self._begun.values()), (_UNBOUNDED, 0))
-        while self._waiting and (self._waiting[0].document < first_open or self._reports > MOST_WAITING):
+        while self._waiting and (at_end or self._waiting[0].document < first_open or self._reports > MOST_WAITING):
             ended = heappop(self._waiting)
             self._reports -= len(ended.reports)
             yield from ended.reports
-
-    def all(self) -> Iterator[Report]:
-        """Yield what is left."""
-        while self._waiting:
-            yield from heappop(self._waiting).reports

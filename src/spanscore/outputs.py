@@ -84,9 +84,4 @@ def serving(config: Config) -> Host:
     held: Roots = "none"
     if config.annotate == "root_event":
         held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
-    passing = PassingOn(
-        held_roots=held,
-        child_spans=child_spans,
-        delay_s=config.traces.longest_delay_s,
-    )
-    return Host(passes_on=passing)
+    return Host(passes_on=PassingOn(held_roots=held, child_spans=child_spans, delay_s=config.traces.longest_delay_s))

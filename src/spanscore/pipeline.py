@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from spanscore.contracts import Evaluator, checked, failure
-from spanscore.model import (
-    Attributes,
-    Evaluation,
-    Failed,
-    Outcome,
-    Report,
-    Score,
-    Skipped,
-    Trace,
-    Trajectory,
-    Unit,
-)
+from spanscore.contracts import Evaluator
+from spanscore.model import Attributes, Evaluation, Failed, Outcome, Report, Score, Skipped, Trace, Trajectory, Unit
+from spanscore.model.outcomes import checked, failure
 from spanscore.read.reader import DialectReader
 from spanscore.read.trajectory import DialectFailedError, trajectories
 
@@ -31,15 +21,12 @@ class Answer(Protocol):
 
     def done(self) -> bool:
         """Return whether the answer is here."""
-        ...
 
     def result(self, timeout: float | None = None, /) -> Outcome:
         """Wait for the answer. Raises TimeoutError when it does not come in time."""
-        ...
 
     def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
         """Have something called when the answer is here, on any thread."""
-        ...
 
 
 Elsewhere: TypeAlias = Callable[[Evaluator, Trajectory], Answer]
@@ -79,9 +66,7 @@ class EvaluatorEntry:
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
 
 
-class _Evaluating(NamedTuple):
-    entry: EvaluatorEntry
-    outcome: Outcome | Answer
+_Evaluating: TypeAlias = tuple[EvaluatorEntry, Outcome | Answer]
 
 
 class Scoring:
@@ -123,7 +108,12 @@ class Scoring:
             Report(
                 trajectory=trajectory,
                 evaluations=tuple(
-                    Evaluation(name=entry.name, type=entry.type, version=entry.version, outcome=_final(outcome))
+                    Evaluation(
+                        name=entry.name,
+                        type=entry.type,
+                        version=entry.version,
+                        outcome=outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome),
+                    )
                     for entry, outcome in evaluating
                 ),
                 close_reason=self.trace.close_reason,
@@ -169,11 +159,7 @@ class Pipeline:
             [
                 (
                     trajectory,
-                    [
-                        _Evaluating(each, self._outcome(each, trajectory))
-                        for each in self.entries
-                        if each.applies_to(trajectory)
-                    ],
+                    [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
                 )
                 for trajectory in trajectories(trace, self.reader, self.unit)
                 if wanted is None or wanted(trajectory)
@@ -209,7 +195,5 @@ class Pipeline:
             return failure(error)
 
 
-def _final(outcome: Outcome | Answer) -> Outcome:
-    if isinstance(outcome, _OUTCOMES):
-        return outcome
-    return outcome.result() if outcome.done() else Failed("Abandoned", "there was no time left to wait for the answer")
+def _answered(answer: Answer) -> Outcome:
+    return answer.result() if answer.done() else Failed("Abandoned", "there was no time left to wait for the answer")

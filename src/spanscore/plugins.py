@@ -46,7 +46,10 @@ def find(kind: Kind, name: str) -> type:
         message = f"{_title(kind, name)} is claimed by {_listed(claims)}; uninstall all but one"
         raise PluginError(message)
     if not claims:
-        raise ConfigError(_unknown(kind, name))
+        known = names(kind)
+        existing = ", ".join(known) or "none is installed"
+        message = f"there is no {_title(kind, name)}{suggestion(name, known)} ({kind}: {existing})"
+        raise ConfigError(message)
     return _load(kind, claims[0])
 
 
@@ -87,11 +90,7 @@ def _class(kind: Kind, name: str) -> type:
     except ImportError as error:
         message = f"{_title(kind, name)} is built in, but cannot be loaded: {error}"
         raise PluginError(message) from error
-    class_name = "".join(word.capitalize() for word in name.split("_"))
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
-        message = f"{_title(kind, name)} is built in, but {module.__name__} has no class {class_name!r}"
-        raise PluginError(message)
+    found: type = getattr(module, "".join(word.capitalize() for word in name.split("_")))
     return found
 
 
@@ -136,9 +135,3 @@ def _listed(entries: tuple[EntryPoint, ...]) -> str:
 
 def _distribution(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown distribution"
-
-
-def _unknown(kind: Kind, name: str) -> str:
-    known = names(kind)
-    existing = ", ".join(known) or "none is installed"
-    return f"there is no {_title(kind, name)}{suggestion(name, known)} ({kind}: {existing})"

@@ -44,7 +44,7 @@ def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bo
         case "parentless":
             return _is_parentless
         case "remote_parent":
-            return _is_local_root
+            return lambda span: not span.parent_span_id or span.parent_is_remote
         case "agent":
             return lambda span: _is_parentless(span) or _is_agent(span, reader)
         case _:
@@ -53,10 +53,6 @@ def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bo
 
 def _is_parentless(span: Span) -> bool:
     return not span.parent_span_id
-
-
-def _is_local_root(span: Span) -> bool:
-    return not span.parent_span_id or span.parent_is_remote
 
 
 def _is_agent(span: Span, reader: DialectReader) -> bool:

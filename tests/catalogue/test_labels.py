@@ -12,7 +12,7 @@ from catalogue.bounds import costs_at_most
 from catalogue.scoring import a_run, outcome_of, report_of, tool_span
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import over_http
-from spanscore.emitters._lines import line
+from spanscore.emitters.console import line
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.instruments.instrument import EVALUATIONS, TOOL_DURATION
 from spanscore.metrics.exposition import Exposition

@@ -12,7 +12,7 @@ import spanscore
 from catalogue.scoring import a_run, tool_span
 from dialects.spans import TRACE_ID
 from spanscore import config, wiring
-from spanscore.emitters._lines import line
+from spanscore.emitters.console import line
 from spanscore.in_process.span_events import span_events
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
 from spanscore.pipeline import EvaluatorEntry, Pipeline

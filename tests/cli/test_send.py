@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_capture import FORBIDDEN, INVALID, PROTOCOLS, UNAVAILABLE, Capture, capturing, partial_success, spans_of
 from receivers.otlp_requests import CORPUS, corpus_lines, from_json, request_of, simple_span, to_json
 from spanscore.cli import main
-from spanscore.cli._replay import Pace, Rewriting
+from spanscore.cli._replay import Pace, rewritten
 from spanscore.sending.client import Protocol
 
 RECORDING = str(CORPUS / "strands.jsonl.gz")
@@ -265,7 +265,7 @@ def test_times_stay_times() -> None:
     moved = [
         (span.start_time_unix_nano, span.end_time_unix_nano)
         for shift_ns in (-10, 10)
-        for span in spans_of([Rewriting(shift_ns=shift_ns).rewritten(request_of(*spans).SerializeToString())])
+        for span in spans_of([rewritten(request_of(*spans).SerializeToString(), shift_ns=shift_ns)])
     ]
 
     assert [(0, 2**64 - 11), (0, 0), (15, 2**64 - 1), (11, 0)] == moved
@@ -276,8 +276,8 @@ def test_what_is_rewritten_keeps_unknown_fields() -> None:
     unknown = b"\xc8\x3e\x96\x01"
     body = request_of(simple_span(1)).SerializeToString() + unknown
 
-    assert Rewriting(b"key", 1).rewritten(body).endswith(unknown)
-    assert body == Rewriting().rewritten(body)
+    assert rewritten(body, b"key", 1).endswith(unknown)
+    assert body == rewritten(body)
 
 
 def test_a_recording_of_json_lines_with_arrays(receiver: Capture, tmp_path: Path) -> None:

@@ -153,6 +153,8 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert f"{file}: cannot be read: No such file or directory" == message()
     file.write_bytes(b"traces:\n  unit: \xe4\xff")
     assert f"{file}:2:9: must be UTF-8, but has the byte 0xe4" == message()
+    file.write_bytes("# día é\n".encode() + b"traces: \xe4")
+    assert f"{file}:2:9: must be UTF-8, but has the byte 0xe4" == message()
     file.write_bytes("traces: {}".encode("utf-16"))
     assert f"{file}:1:1: must be UTF-8, but has the byte 0xff" == message()
     file.write_bytes("é".encode() * (1 << 19) + b"x")

@@ -97,8 +97,8 @@ def built_in_wanted() -> WantedAttributes:
 
 
 def as_received(span: Span) -> Span:
-    """Return a span as a receiver keeps it: below a root, without the attributes that no dialect looks at."""
-    if not span.parent_span_id:
+    """Return a span as a receiver keeps it: below a root, without the attributes that no dialect looks at; logs whole."""
+    if not span.parent_span_id or span.is_log:
         return span
     wanted = built_in_wanted()
     return span._replace(attributes={key: value for key, value in span.attributes.items() if wanted[key] is not None})

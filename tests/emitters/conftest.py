@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from emitters.otlp_server import PROTOCOLS, OtlpServer, serving
+from emitters.otlp_server import OtlpServer, serving
+from otlp_capture import PROTOCOLS
 
 
 @pytest.fixture(params=PROTOCOLS)

@@ -30,7 +30,7 @@ def test_events_reach_the_receiver(otlp: OtlpServer) -> None:
         first.severity_text,
     )
     assert 13 == second.severity_number
-    assert "k" == otlp.headers[-1]["x-api-key"]
+    assert "k" == otlp.capture.seen[-1].headers["x-api-key"]
     assert "spanscore" == otlp.resource()["service.name"]
 
 
@@ -96,7 +96,7 @@ def test_texts_that_utf_8_cannot_encode(otlp: OtlpServer) -> None:
 
 def test_full_queue_is_counted(otlp: OtlpServer) -> None:
     """With a hung receiver events queue up to a bound; each one beyond is left out and counted, and nothing waits."""
-    otlp.answers.clear()
+    otlp.capture.hold()
     emitter = OtlpLogs(otlp.destination.connect())
     many = report(*[PASSED] * 1_000)
     for _ in range(10):
@@ -105,7 +105,7 @@ def test_full_queue_is_counted(otlp: OtlpServer) -> None:
     outbox = emitter.outbox
     assert ({"queue_full": 10_000 - outbox.capacity}, outbox.capacity) == (outbox.failures, outbox.size)
 
-    otlp.answers.set()
+    otlp.capture.go_on()
     assert emitter.flush(DEADLINE_S)
     assert outbox.capacity == len(otlp.log_records())
     emitter.close(DEADLINE_S)
@@ -113,7 +113,7 @@ def test_full_queue_is_counted(otlp: OtlpServer) -> None:
 
 def test_failed_export_is_counted(otlp: OtlpServer) -> None:
     """Every event of a request that the receiver refuses is a failure with a reason."""
-    otlp.refuses = True
+    otlp.refuse()
     emitter = OtlpLogs(otlp.destination.connect())
     emitter.emit(report(PASSED, NOT_PASSED))
 
@@ -125,7 +125,7 @@ def test_failed_export_is_counted(otlp: OtlpServer) -> None:
 def test_receiver_that_does_not_answer_keeps_timeouts(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hung receiver flush and close end when their time is up, and not with the request."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(2 * DEADLINE_S))
-    otlp.answers.clear()
+    otlp.capture.hold()
     emitter = OtlpLogs(otlp.destination.connect())
     emitter.emit(report(PASSED))
 

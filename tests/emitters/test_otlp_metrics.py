@@ -38,7 +38,7 @@ def test_exemplars_reach_the_receiver(otlp: OtlpServer) -> None:
     assert {"gen_ai.evaluation.name": "e1", "gen_ai.agent.name": "refund", "service.name": "shop"} == {
         attribute.key: attribute.value.string_value for attribute in point.attributes
     }
-    assert "k" == otlp.headers[-1]["x-api-key"]
+    assert "k" == otlp.capture.seen[-1].headers["x-api-key"]
 
 
 def test_sends_as_itself(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_what_was_counted_before_a_crash_is_not_counted_again(otlp: OtlpServer) 
 
 def test_failed_export_is_counted(otlp: OtlpServer) -> None:
     """A request that the receiver refuses is a failure with a reason, and the flush says so."""
-    otlp.refuses = True
+    otlp.refuse()
     emitter = OtlpMetrics(otlp.destination.connect())
     emitter.emit(report(PASSED))
 
@@ -90,7 +90,7 @@ def test_failed_export_is_counted(otlp: OtlpServer) -> None:
 def test_receiver_that_does_not_answer_blocks_nothing(otlp: OtlpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hung receiver emitting goes on, and flush and close end when their time is up, not with the request."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(2 * DEADLINE_S))
-    otlp.answers.clear()
+    otlp.capture.hold()
     emitter = OtlpMetrics(otlp.destination.connect())
     emitter.emit(report(PASSED))
 

@@ -20,7 +20,7 @@ from spanscore import config
 from spanscore.compare.json_schema import Schema, UncheckableError, Work
 from spanscore.compare.matching import json_equal, json_key
 from spanscore.dialects import _content as content
-from spanscore.dialects._printed import printed
+from spanscore.dialects._literals import literal, parsed_text, printed
 from spanscore.errors import ConfigError
 from spanscore.intake.inflate import BadEncoding, GzipBody, TooLarge
 from spanscore.model import NOT_RECORDED
@@ -197,15 +197,15 @@ def arguments(body: bytes) -> None:
     for read in (
         content.arguments,
         content.decoded,
-        content.literal,
-        content.parsed_text,
+        literal,
+        parsed_text,
         printed,
         content.sole_argument,
     ):
         value = read(text)
         if value is NOT_RECORDED:
             continue
-        if read is not content.sole_argument and read is not content.parsed_text:
+        if read is not content.sole_argument and read is not parsed_text:
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         hash(json_key(value))
         assert json_equal(value, value)

@@ -14,7 +14,8 @@ from spanscore.instruments.own import OWN_INSTRUMENTS, QUEUE_SIZE, SPANS_LATE, S
 from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, prometheus_name
 
-ORIGIN = Origin({"trace_id": "ab" * 16, "span_id": "cd" * 8}, 12.5)
+ORIGIN = Origin(b"\xab" * 16, b"\xcd" * 8, 12.5)
+LABELS = {"trace_id": "ab" * 16, "span_id": "cd" * 8}
 
 OPENMETRICS = "application/openmetrics-text"
 
@@ -60,7 +61,7 @@ def test_histogram() -> None:
     assert [0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3] == [sample.value for sample in buckets.values()]
     assert 3 == found["gen_ai_execute_tool_duration_seconds_count", labels].value
     assert 400.205 == found["gen_ai_execute_tool_duration_seconds_sum", labels].value
-    assert (ORIGIN.labels, 400, 12.5) == (
+    assert (LABELS, 400, 12.5) == (
         buckets["+Inf"].exemplar.labels,
         buckets["+Inf"].exemplar.value,
         float(buckets["+Inf"].exemplar.timestamp),
@@ -80,7 +81,7 @@ def test_counter() -> None:
         for (name, key), sample in samples(exposition).items()
         if name == "spanscore_evaluations_total"
     }
-    assert (3, ORIGIN.labels) == (found["fail"].value, found["fail"].exemplar.labels)
+    assert (3, LABELS) == (found["fail"].value, found["fail"].exemplar.labels)
     # What never passed has a series of zero: the increase from there on is all of it.
     assert (0, None) == (found["pass"].value, found["pass"].exemplar)
     assert {"fail", "pass"} == set(found)

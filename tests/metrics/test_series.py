@@ -15,11 +15,11 @@ class Counted:
     """Counts in the series of an instrument."""
 
     def __init__(self, instrument: Instrument) -> None:
-        self._table: SeriesTable[list[int]] = SeriesTable(instrument, lambda labels: [0], name_limits())
+        self._table: SeriesTable[list[int]] = SeriesTable(instrument, lambda *_: [0], name_limits())
 
     def add(self, *values: str | None) -> None:
         """Count one."""
-        self._table.at(values)[0] += 1
+        self._table[values][0] += 1
 
     @property
     def counts(self) -> dict[Labels, int]:

@@ -47,6 +47,13 @@ class TestOrder:
 
         assert [made.name for made in calls(*spans)] == ["outer", "next", "inner"]
 
+    def test_a_call_that_names_itself_as_its_parent(self) -> None:
+        """It stands below itself, and yet comes at its start."""
+        spans = [tool(1, "a", parent=1), tool(2, "b"), tool(3, "c", at_ms=2)]
+
+        assert [made.name for made in calls(*spans[:2])] == ["a", "b"]
+        assert [made.name for made in calls(*spans)] == ["a", "b", "c"]
+
     def test_parents_that_form_a_cycle_at_one_time(self) -> None:
         """They come as they arrived."""
         spans = [tool(number, name, parent=above, at_ms=5) for number, name, above in ((1, "a", 2), (2, "b", 1))]

@@ -428,7 +428,7 @@ def test_a_request_that_cannot_be_read_any_more_is_left_out(tmp_path: Path, capl
     directory = Directory(tmp_path / "state")
     storage = Storage(directory, StorageSettings(), lambda _: None)
     for kind, body in ((Kind.JSON, b"{canary"), (Kind.PROTOBUF, CHILD)):
-        storage.hold(storage.append(kind, body), {b"\1" * 16: 1}, 1)
+        storage.requests.hold(storage.append(kind, body), {b"\1" * 16: 1}, 1)
     assert storage.end(DEADLINE_S)
     directory.unlock()
     with serving(configuration(tmp_path)) as running:

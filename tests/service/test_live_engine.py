@@ -257,7 +257,7 @@ def test_a_large_request_is_taken_in_slices() -> None:
     table = Ticking(pipeline, seen, trace_timeout_s=0.01)
     told: list[tuple[int, int, bool]] = []
 
-    def taken(spans: Sequence[Span], sizes: Sequence[int], is_last: bool) -> None:  # noqa: FBT001 - it is a callback
+    def taken(spans: Sequence[Span], sizes: Sequence[int], *, is_last: bool) -> None:
         told.append((len(spans), sum(sizes), is_last))
 
     async def scenario() -> None:

@@ -34,7 +34,7 @@ def traces_of(body: bytes) -> list[int]:
     return [int.from_bytes(body[start : start + 16], "big") for start in range(0, len(body), 16 + PADDING)]
 
 
-def narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:
+def narrow(kind: int, body: bytes, trace_ids: Collection[bytes]) -> bytes:
     """Return a request with the spans of these traces only."""
     return request(*(number for number in traces_of(body) if trace_id(number) in trace_ids))
 
@@ -58,7 +58,7 @@ class Kept:
         }
         for found in self.storage.earlier.requests():
             traces = [number for number in traces_of(found.body) if closed.get(trace_id(number), 0) < found.sequence]
-            self.storage.hold(found.place, _spans(traces), len(traces_of(found.body)))
+            self.storage.requests.hold(found.place, _spans(traces), len(traces_of(found.body)))
             self.open.update(traces)
             if traces:
                 self.restored.append(tuple(traces))
@@ -70,7 +70,7 @@ class Kept:
             place = self.storage.append(Kind.PROTOBUF, request(*traces))
         except NotKept:
             return False
-        self.storage.hold(place, _spans(traces), len(traces))
+        self.storage.requests.hold(place, _spans(traces), len(traces))
         self.open.update(traces)
         self._writes[traces[0]] = place.write
         return True

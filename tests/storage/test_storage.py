@@ -211,7 +211,7 @@ def test_a_trace_is_charged_for_its_own_spans() -> None:
         for number in range(100, 108):
             place = storing.storage.append(Kind.PROTOBUF, bytes(100_000))
             sizes = {trace_id(number): 50_000, **{trace_id(small): 1 for small in range(50)}}
-            storing.storage.hold(place, sizes, 50_050)
+            storing.storage.requests.hold(place, sizes, 50_050)
         assert [trace_id(number) for number in range(100, 104)] == storing.storage.giving_way()
 
 
@@ -464,13 +464,13 @@ def test_a_request_stays_until_all_of_it_is_taken() -> None:
     disk = MemoryDisk()
     with kept(disk, IMPATIENT) as storing:
         place = storing.storage.append(Kind.PROTOBUF, request(*range(1, 500)))
-        storing.storage.hold(place, {}, 499, is_last=False)
-        storing.storage.hold(place, {trace_id(1): 1}, 499, is_last=False)
+        storing.storage.requests.hold(place, {}, 499, is_last=False)
+        storing.storage.requests.hold(place, {trace_id(1): 1}, 499, is_last=False)
         storing.close(1)
         assert (False, 1) == (storing.compact(), len(names(disk, ".requests")))
         with kept(disk.after_kill(), IMPATIENT) as killed:
             assert [tuple(range(1, 500))] == killed.restored
-        storing.storage.hold(place, {trace_id(2): 1}, 499)
+        storing.storage.requests.hold(place, {trace_id(2): 1}, 499)
         storing.close(2)
     assert [] == names(disk, ".requests")
 
@@ -482,7 +482,7 @@ def test_a_trace_in_two_parts_of_a_request_keeps_it_once() -> None:
         place = storing.storage.append(Kind.PROTOBUF, request(1, *range(100, 500), 1))
         storing.open.add(1)
         for is_last in (False, True):
-            storing.storage.hold(place, {trace_id(1): 1}, 402, is_last=is_last)
+            storing.storage.requests.hold(place, {trace_id(1): 1}, 402, is_last=is_last)
         assert storing.compact()
         with kept(disk.after_kill(), IMPATIENT) as killed:
             assert [(1, 1)] == killed.restored
@@ -493,11 +493,11 @@ def test_a_file_that_is_removed_under_an_arriving_request_is_counted() -> None:
     disk = MemoryDisk()
     with kept(disk) as storing:
         place = storing.storage.append(Kind.PROTOBUF, request(1, 2))
-        storing.storage.hold(place, {trace_id(1): 1}, 2, is_last=False)
+        storing.storage.requests.hold(place, {trace_id(1): 1}, 2, is_last=False)
         for name in names(disk, ".requests"):
             disk.delete(name)
         storing.storage.look_after()
-        storing.storage.hold(place, {trace_id(2): 1}, 2)
+        storing.storage.requests.hold(place, {trace_id(2): 1}, 2)
         assert (1, {trace_id(1), trace_id(2)}) == (storing.storage.lost, storing.storage.only_in_memory())
         assert storing.put(3)
         storing.close(1, 2)

@@ -55,11 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=_overview)
     commands: argparse._SubParsersAction[argparse.ArgumentParser]
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    demo.add_to(commands)
-    serve.add_to(commands)
-    score.add_to(commands)
-    send.add_to(commands)
-    catalog.add_to(commands)
+    for command in (demo, serve, score, send, catalog):
+        command.add_to(commands)
     completion.add_to(commands, parser)
     return parser
 

@@ -28,12 +28,7 @@ def side_by_side(
     """Yield a line for each name and its text.
 
     Where lines have a width, a text goes on in its column below, or, where that were too narrow, below the name.
-
-    Args:
-        entries: names and texts.
-        width: of the lines; None where they may have any.
-        longest: how long the longest name is, also of those that are printed at another time.
-        indent: before every line.
+    The column is that of the longest name, also of those that are printed at another time.
     """
     column = len(indent) + longest + _GAP
     for name, text in entries:

@@ -22,32 +22,25 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
     http = _url(addresses, HTTP, secure=bool(protocols and protocols.http and protocols.http.tls))
     path = protocols.http.traces_url_path if protocols is not None and protocols.http is not None else ""
     pages = _url(addresses, PAGES)
-    lines = [f"spanscore {version('spanscore')} is ready"]
-    if grpc is not None:
-        lines.append(f"  OTLP over gRPC   {grpc}")
-    if http is not None:
-        lines.append(f"  OTLP over HTTP   {http}{path}")
     kafka = config.of(KafkaReceiver)
-    if kafka is not None:
-        lines.append(f"  Kafka            {kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}")
-    if pages is not None:
-        lines.append(f"  metrics          {pages}/metrics")
-    if config.storage.durability != "none" and otlp is not None:
-        lines.append(f"  storage          {config.storage.directory or default_directory(os.environ)}")
-    if http is not None:
-        lines += _advice(f"{http}{path}", "http/protobuf")
-    elif grpc is not None:
-        lines += _advice(grpc, "grpc")
+    stores = config.storage.durability != "none" and otlp is not None
+    shown = {
+        "OTLP over gRPC": grpc,
+        "OTLP over HTTP": http and f"{http}{path}",
+        "Kafka": kafka and f"{kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}",
+        "metrics": pages and f"{pages}/metrics",
+        "storage": stores and (config.storage.directory or default_directory(os.environ)),
+    }
+    lines = [f"spanscore {version('spanscore')} is ready"]
+    lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]
+    if http or grpc:
+        # The variables for traces alone: metrics and logs are taken only where they can be sent on.
+        lines += [
+            "Let an agent send its spans here:",
+            f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={shown['OTLP over HTTP'] or grpc}",
+            f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={'http/protobuf' if http else 'grpc'}",
+        ]
     return "\n".join(lines)
-
-
-def _advice(endpoint: str, protocol: str) -> list[str]:
-    # The variables for traces alone: metrics and logs are taken only where they can be sent on.
-    return [
-        "Let an agent send its spans here:",
-        f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={endpoint}",
-        f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={protocol}",
-    ]
 
 
 def _url(addresses: Mapping[str, Sequence[Address]], key: str, *, secure: bool = False) -> str | None:

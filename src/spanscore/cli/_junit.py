@@ -6,9 +6,8 @@ import re
 from typing import Final, NamedTuple, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
-from spanscore.cli._gate import Gate
-from spanscore.cli._summary import Summary
-from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Trajectory
+from spanscore.cli._summary import Gate, Summary
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
 from spanscore.reports.cases import CaseNames
 
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
@@ -25,12 +24,11 @@ class JUnit:
     What is kept of a report is its text.
 
     Args:
-        out: where to.
         key: the attribute that names cases.
         allow_unscored: whether an evaluator that checked nothing is skipped; else it is an error.
     """
 
-    def __init__(self, out: TextIO, key: str | None = None, *, allow_unscored: bool = False) -> None:
+    def __init__(self, out: TextIO, key: str | None, *, allow_unscored: bool) -> None:
         self._allow_unscored: Final = allow_unscored
         self._out: Final = out
         self._names: Final = CaseNames(key)
@@ -38,14 +36,12 @@ class JUnit:
         self._runs = 0
 
     def add(self, report: Report) -> None:
-        """Take a report."""
         self._names.add(report.trajectory)
         for evaluation in report.evaluations:
             self._suite(evaluation.name).add(self._runs, report, evaluation)
         self._runs += 1
 
     def finish(self, summary: Summary) -> None:
-        """Write the document."""
         allowed = "skipped" if self._allow_unscored else "error"
         for name, suite in self._suites.items():
             if not self._allow_unscored:
@@ -53,16 +49,16 @@ class JUnit:
         for gate in summary.gates():
             self._suite(gate.name).decide(gate)
         for name, case, why in summary.unused():
-            self._suite(name).add_unscored(case, why, allowed)
+            self._suite(name).add_own(case, why, allowed)
         for name, why in summary.unscored():
-            self._suite(name).add_unscored("(all runs)", f"checked nothing: {why}", allowed)
+            self._suite(name).add_own("(all runs)", f"checked nothing: {why}", allowed)
         for number, problem in enumerate(summary.problems, 1):
-            self._suite(_INPUT).add_unscored(f"problem #{number}", problem, "error")
+            self._suite(_INPUT).add_own(f"problem #{number}", problem, "error")
         names = self._names.names()
         suites = list(self._suites.values())
         self._out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-        counts = _counted(suites, "tests", "failures", "errors")  # and no more: Jenkins' schema allows none there
-        self._out.write(f'<testsuites name="spanscore"{counts}>\n')
+        # No count of those that were skipped: Jenkins' schema does not allow it there.
+        self._out.write(f'<testsuites name="spanscore"{_counts(suites)}>\n')
         for suite in suites:
             suite.write(self._out, names)
         self._out.write("</testsuites>\n")
@@ -85,16 +81,15 @@ class _Case(NamedTuple):
 
     def written(self, names: list[str]) -> str:
         name = self.name if isinstance(self.name, str) else names[self.name]
-        called = f"name={_attribute(name)} classname={_attribute(self.classname)}"
-        return f"    <testcase {called}>{self.properties}{self._found()}</testcase>\n"
-
-    def _found(self) -> str:
-        # What was found must stand behind the properties.
-        if not self.verdict:
-            return f"<system-out>{escape(_allowed(self.message))}</system-out>" if self.message else ""
+        found = ""  # which must stand behind the properties
         if self.error_type is not None:
-            return f"<error type={_attribute(self.error_type)}>{self.content}</error>"
-        return f"<{self.verdict} message={_attribute(self.message)} />"
+            found = f"<error type={_attribute(self.error_type)}>{self.content}</error>"
+        elif self.verdict:
+            found = f"<{self.verdict} message={_attribute(self.message)} />"
+        elif self.message:
+            found = f"<system-out>{escape(_allowed(self.message))}</system-out>"
+        called = f"name={_attribute(name)} classname={_attribute(self.classname)}"
+        return f"    <testcase {called}>{self.properties}{found}</testcase>\n"
 
 
 class _Suite:
@@ -102,70 +97,51 @@ class _Suite:
         self._name = name
         self._cases: list[_Case] = []
 
-    @property
-    def tests(self) -> int:
-        return len(self._cases)
-
-    @property
-    def failures(self) -> int:
-        return self._count("failure")
-
-    @property
-    def errors(self) -> int:
-        return self._count("error")
-
-    @property
-    def skipped(self) -> int:
-        return self._count("skipped")
-
-    def _count(self, verdict: str) -> int:
-        return sum(case.verdict == verdict for case in self._cases)
+    def count(self, verdict: str = "") -> int:
+        """Return how many cases have a verdict; without one, how many there are."""
+        return sum(case.verdict == verdict for case in self._cases) if verdict else len(self._cases)
 
     def add(self, run: int, report: Report, evaluation: Evaluation) -> None:
         trajectory = report.trajectory
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
         case = _Case(run, classname, "", properties=_properties(trajectory))
-        self._cases.append(_judged(case, report, evaluation.outcome))
+        match evaluation.outcome:
+            case Score(_, True):
+                pass
+            case Score(value) as score:
+                case = case._replace(verdict="failure", message=f"score {value:.4g}: {report.told(score)}")
+            case Skipped(reason):
+                case = case._replace(verdict="skipped", message=reason)
+            case Failed(error_type, message):
+                told = escape(_allowed(message)) if report.tool_content else ""
+                case = case._replace(verdict="error", error_type=error_type, content=told)
+            case _:
+                assert_never(evaluation.outcome)
+        self._cases.append(case)
 
-    def add_unscored(self, name: str, why: str, verdict: str) -> None:
-        """Add a case for what could not be checked, which stands for no run."""
+    def add_own(self, name: str, why: str, verdict: str) -> None:
+        """Add a case that stands for no run: for what could not be checked, or a gate."""
         self._cases.append(_Case(name, self._name, verdict, why))
 
     def refuse(self, reasons: frozenset[str]) -> None:
         """Make errors of the runs that were skipped for one of these reasons."""
-        if reasons:
-            self._cases = [
-                case._replace(verdict="error") if case.verdict == "skipped" and case.message in reasons else case
-                for case in self._cases
-            ]
+        self._cases = [
+            case._replace(verdict="error") if case.verdict == "skipped" and case.message in reasons else case
+            for case in self._cases
+        ]
 
     def decide(self, gate: Gate) -> None:
         """Add a case for the gate. Where it holds, it has the last word on runs that fail: they only say why."""
         if gate.holds:
             self._cases = [case._replace(verdict="") if case.verdict == "failure" else case for case in self._cases]
         verdict = "" if gate.holds else "failure"
-        self._cases.append(_Case(f"mean score of at least {gate.bound:g}", self._name, verdict, str(gate)))
+        self.add_own(f"mean score of at least {gate.bound:g}", str(gate), verdict)
 
     def write(self, out: TextIO, names: list[str]) -> None:
-        counts = _counted([self], "tests", "failures", "errors", "skipped")
-        out.write(f"  <testsuite name={_attribute(self._name)}{counts}>\n")
+        skipped = f' skipped="{self.count("skipped")}"'
+        out.write(f"  <testsuite name={_attribute(self._name)}{_counts([self])}{skipped}>\n")
         out.writelines(case.written(names) for case in self._cases)
         out.write("  </testsuite>\n")
-
-
-def _judged(case: _Case, report: Report, outcome: Outcome) -> _Case:
-    match outcome:
-        case Score(_, True):
-            return case
-        case Score(value) as score:
-            return case._replace(verdict="failure", message=f"score {value:.4g}: {report.told(score)}")
-        case Skipped(reason):
-            return case._replace(verdict="skipped", message=reason)
-        case Failed(error_type, message):
-            told = escape(_allowed(message)) if report.tool_content else ""
-            return case._replace(verdict="error", error_type=error_type, content=told)
-        case _:
-            assert_never(outcome)
 
 
 def _properties(trajectory: Trajectory) -> str:
@@ -174,8 +150,9 @@ def _properties(trajectory: Trajectory) -> str:
     return f"<properties>{properties}</properties>"
 
 
-def _counted(suites: list[_Suite], *names: str) -> str:
-    return "".join(f' {name}="{sum(getattr(suite, name) for suite in suites)}"' for name in names)
+def _counts(suites: list[_Suite]) -> str:
+    verdicts = {"tests": "", "failures": "failure", "errors": "error"}
+    return "".join(f' {name}="{sum(each.count(verdict) for each in suites)}"' for name, verdict in verdicts.items())
 
 
 def _attribute(text: str) -> str:

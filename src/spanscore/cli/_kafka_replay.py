@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from binascii import hexlify
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from spanscore.cli._replay import Pace, Request, Rewriting
 from spanscore.kafka.client import producer
 from spanscore.model import Span
 from spanscore.otlp.forwardable import accepted_only
@@ -26,35 +26,34 @@ class KafkaReplay:
     Args:
         brokers: where to write, each host:port.
         topic: the topic.
-        pace: when to write.
         settings: settings of librdkafka.
 
     Raises:
         ConfigError: the Kafka library is missing, or refuses the settings.
     """
 
-    def __init__(self, brokers: Sequence[str], topic: str, pace: Pace, settings: dict[str, str]) -> None:
+    def __init__(self, brokers: Sequence[str], topic: str, settings: dict[str, str]) -> None:
         self.sent = 0
         """Spans that brokers have."""
         self.refused = 0
         """Spans that they do not have."""
         self._topic: Final = topic
-        self._pace: Final = pace
         self._records = 0
         self._told = False
-        client = {"message.timeout.ms": _DELIVERED_WITHIN_MS, **settings}
-        self._producer: Final = producer(brokers, client, "--setting")
+        settings = {"message.timeout.ms": _DELIVERED_WITHIN_MS, **settings}
+        self._producer: Final = producer(brokers, settings, "--setting")
 
     def __str__(self) -> str:
         refused = f", {self.refused} not written" if self.refused else ""
         return f"sent {plural(self.sent, 'span')} in {plural(self._records, 'record')}{refused}"
 
-    def send(self, recorded: Iterable[Request], rewriting: Rewriting) -> None:
+    def send(self, recorded: Iterable[tuple[bytes, int]]) -> None:
         """Write all, and return when brokers have it or it is given up."""
-        for request in recorded:
-            body = rewriting.rewritten(request.body)
-            self._pace.wait(request.moment_ns)
-            for trace_id, spans in _by_trace(body).items():
+        for body, _ in recorded:
+            traces = defaultdict[bytes, list[Span]](list)
+            for span in decode_protobuf(body).spans:
+                traces[span.trace_id].append(span)
+            for trace_id, spans in traces.items():
                 self._write(hexlify(trace_id), accepted_only(body, spans), len(spans))
         self._producer.flush()
 
@@ -77,10 +76,3 @@ class KafkaReplay:
             else:
                 self._producer.poll(0)
                 return
-
-
-def _by_trace(body: bytes) -> dict[bytes, list[Span]]:
-    traces: dict[bytes, list[Span]] = {}
-    for span in decode_protobuf(body).spans:
-        traces.setdefault(span.trace_id, []).append(span)
-    return traces

@@ -29,7 +29,6 @@ class OneLine(logging.Formatter):
         self._tool_content = tool_content
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         record.exc_text = None  # another handler may have written what the error says
         text = super().format(record)
         if text.isprintable():
@@ -42,11 +41,11 @@ class OneLine(logging.Formatter):
             return super().formatException(ei)
         error: BaseException | None = ei[1]
         lines: list[str] = []
-        for _ in range(_MOST_CAUSES):
-            if error is None:
-                break
+        while error is not None and len(lines) < _MOST_CAUSES:
             where = "".join(traceback.format_tb(error.__traceback__))
-            lines.insert(0, f"{where}{type(error).__name__}{_safe_words(error)}")
+            # What the operating system says may be told: it has not seen what was received.
+            words = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+            lines.insert(0, f"{where}{type(error).__name__}{words}")
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         return "\n".join(lines)
 
@@ -55,7 +54,6 @@ class _StandardError(logging.StreamHandler[TextIO]):
     """Writes to standard error as it is by then: a live table takes it over, so that lines come above the table."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line."""
         self.stream = sys.stderr
         super().emit(record)
 
@@ -68,8 +66,3 @@ def log_to_standard_error(level: str, *, tool_content: bool = False) -> None:
     logging.getLogger(LOGGER).setLevel(level.upper())
     # With a traceback for each client that went away before its answer; our own faults are logged by us.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
-
-
-def _safe_words(error: BaseException) -> str:
-    """Return what the operating system says about an error: it has not seen what was received."""
-    return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Protocol, TextIO, TypeAlias
+from typing import Final, Protocol, TextIO
 
 from spanscore.cli._junit import JUnit
 from spanscore.cli._summary import Summary
@@ -24,17 +24,11 @@ FORMATS: Final = ("table", "json", "junit")
 class Output(Protocol):
     """Writes reports."""
 
-    def add(self, report: Report) -> None:
-        """Take a report."""
-        ...
+    def add(self, report: Report) -> None: ...
 
     def finish(self, summary: Summary) -> None:
         """Write what can be written only when all reports are in."""
         ...
-
-
-Make: TypeAlias = Callable[[TextIO, argparse.Namespace], Output]
-"""Makes an output by the command's arguments."""
 
 
 class JsonLines:
@@ -44,28 +38,19 @@ class JsonLines:
         self._out: Final = out
 
     def add(self, report: Report) -> None:
-        """Write a line."""
         self._out.write(f"{report_line(report, content=report.tool_content)}\n")
 
-    def finish(self, summary: Summary) -> None:
-        """Do nothing."""
+    def finish(self, summary: Summary) -> None: ...
 
 
-def _junit(out: TextIO, arguments: argparse.Namespace) -> Output:
-    return JUnit(out, arguments.key, allow_unscored=arguments.allow_unscored)
-
-
-_FILES: Final[dict[str, tuple[str, Make]]] = {
-    "junit": ("what CI servers read", _junit),
-    "json": ("a line of JSON for each trajectory", lambda out, _: JsonLines(out)),
-}
-"""What can be written to files: the option, what is in it, and what writes it."""
+_FILES: Final = {"junit": "what CI servers read", "json": "a line of JSON for each trajectory"}
+"""What can be written to files: the option, and what is in it."""
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("--format", choices=FORMATS, default="table", help="of standard output (default: table)")
-    for name, (what, _) in _FILES.items():
+    for name, what in _FILES.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"also write {what} to a file")
 
 
@@ -78,10 +63,22 @@ def opened_outputs(arguments: argparse.Namespace, stack: ExitStack) -> list[Outp
     paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
     _check_apart(paths, arguments.files)
     files = [
-        _FILES[name][1](stack.enter_context(_whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
+        _written(name, stack.enter_context(_whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
     ]
-    shown = _shown(arguments)
+    shown = _written(arguments.format, sys.stdout, arguments)
     return [_WhileRead(shown), *files] if files else [shown]
+
+
+def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> Output:
+    match form:
+        case "json":
+            return JsonLines(out)
+        case "junit":
+            return JUnit(out, arguments.key, allow_unscored=arguments.allow_unscored)
+        case _:
+            from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
+
+            return Table(out, arguments.key)
 
 
 class _WhileRead:
@@ -108,21 +105,12 @@ class _WhileRead:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _shown(arguments: argparse.Namespace) -> Output:
-    if arguments.format in _FILES:
-        return _FILES[arguments.format][1](sys.stdout, arguments)
-    from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
-
-    return Table(sys.stdout, arguments.key)
-
-
 def _check_apart(paths: dict[str, Path], inputs: list[str]) -> None:
+    taken = {Path(each).resolve(): "what is scored" for each in inputs}
     for name, path in paths.items():
         if path == Path(STDIN):
             message = f"--{name}: must be a file; standard output has that form with --format {name}"
             raise ConfigError(message)
-    taken = {Path(each).resolve(): "what is scored" for each in inputs}
-    for name, path in paths.items():
         other = taken.setdefault(path.resolve(), f"--{name}")
         if other != f"--{name}":
             message = f"--{name}: {str(path)!r} is {other}, too"

@@ -37,11 +37,7 @@ _LONGEST: Final = max(map(len, _FIRST))
 
 
 def overview(width: int | None) -> str:
-    """Return the text.
-
-    Args:
-        width: of the lines; None where they may have any.
-    """
+    """Return the text, in lines of that width; None where they may have any."""
 
     def wrapped(text: str) -> str:
         return text if width is None else textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)

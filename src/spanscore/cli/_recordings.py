@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from spanscore.recordings.files import KEPT_OF_EACH, Recording
+from spanscore.wording.plural import plural
 
 _LINES_SHOWN: Final = 20
 
@@ -41,6 +42,6 @@ def problems_of(recording: Recording) -> list[str]:
         lines += first
         told += count
         if (more := count - len(first)) > 0:
-            lines.append(f"{file}: ... and {more} more problem{'s' if more > 1 else ''}")
+            lines.append(f"{file}: ... and {plural(more, 'more problem')}")
     more = recording.problem_count - told
     return [*lines, f"... and {more} more problems in the recordings"] if more else lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -20,11 +20,19 @@ _LARGEST_TIME_NS: Final = 2**64 - 1
 class Request(NamedTuple):
     """One recorded request."""
 
-    body: bytes
-    """In protobuf."""
-    spans: int
-    moment_ns: int
-    """When it can have been sent first: when its last span ended. 0 where no span says."""
+    source: Any
+    """What it was decoded from: JSON as text or parsed, or bytes of protobuf."""
+    spans: list[Span]
+
+    @property
+    def body(self) -> bytes:
+        """The request in protobuf."""
+        return self.source if isinstance(self.source, bytes) else accepted_only_from_json(self.source, self.spans)
+
+    @property
+    def moment_ns(self) -> int:
+        """When it can have been sent first: when its last span ended. 0 where no span says."""
+        return max(span.end_ns or span.start_ns for span in self.spans)
 
 
 def requests(recording: Recording) -> Iterator[Request]:
@@ -32,64 +40,54 @@ def requests(recording: Recording) -> Iterator[Request]:
     for document in recording.documents():
         for decoded, source in zip(document.requests, document.sources, strict=True):
             if decoded.spans:
-                yield Request(_body(source, decoded.spans), len(decoded.spans), _moment_ns(decoded.spans))
+                yield Request(source, decoded.spans)
 
 
-def moments_ns(recording: Recording) -> Iterator[int]:
-    """Yield the moments of the requests of a recording."""
-    for document in recording.documents():
-        for decoded in document.requests:
-            if decoded.spans:
-                yield _moment_ns(decoded.spans)
+def replayed(recording: Recording, pace: Pace, id_key: bytes | None, shift_ns: int) -> Iterator[tuple[bytes, int]]:
+    """Yield each request, rewritten, when it is time for it, and how many spans it has."""
+    for request in requests(recording):
+        body = rewritten(request.body, id_key, shift_ns)
+        pace.wait(request.moment_ns)
+        yield body, len(request.spans)
 
 
-def _body(source: Any, spans: list[Span]) -> bytes:
-    return source if isinstance(source, bytes) else accepted_only_from_json(source, spans)
-
-
-def _moment_ns(spans: Iterable[Span]) -> int:
-    return max(span.end_ns or span.start_ns for span in spans)
-
-
-class Rewriting:
-    """Gives requests other ids, other times, or both.
+def rewritten(body: bytes, id_key: bytes | None = None, shift_ns: int = 0) -> bytes:
+    """Return a request with other ids, other times, or both; what is unknown to us in it stays.
 
     Args:
+        body: the request in protobuf.
         id_key: makes new ids out of the old ones, so that spans stay together and lead to the same spans; None keeps
             the ids.
         shift_ns: is added to every time.
     """
+    if id_key is None and not shift_ns:
+        return body
+    request = ExportTraceServiceRequest.FromString(body)
+    for resource_spans in request.resource_spans:
+        for scope_spans in resource_spans.scope_spans:
+            for span in scope_spans.spans:
+                _shift(span, shift_ns)
+                if id_key is not None:
+                    _renew(span, id_key)
+    return request.SerializeToString()
 
-    def __init__(self, id_key: bytes | None = None, shift_ns: int = 0) -> None:
-        self._id_key: Final = id_key
-        self._shift_ns: Final = shift_ns
 
-    def rewritten(self, body: bytes) -> bytes:
-        """Return the request with other ids and times; what is unknown to us in it stays."""
-        if self._id_key is None and not self._shift_ns:
-            return body
-        request = ExportTraceServiceRequest.FromString(body)
-        for resource_spans in request.resource_spans:
-            for scope_spans in resource_spans.scope_spans:
-                for span in scope_spans.spans:
-                    self._rewrite(span)
-        return request.SerializeToString()
+def _shift(span: SpanMessage, shift_ns: int) -> None:
+    def shifted(time_ns: int) -> int:
+        return min(max(0, time_ns + shift_ns), _LARGEST_TIME_NS) if time_ns else 0
 
-    def _rewrite(self, span: SpanMessage) -> None:
-        if self._id_key is not None:
-            span.trace_id = _fresh(span.trace_id, self._id_key)
-            span.span_id = _fresh(span.span_id, self._id_key)
-            span.parent_span_id = _fresh(span.parent_span_id, self._id_key)
-            for link in span.links:
-                link.trace_id = _fresh(link.trace_id, self._id_key)
-                link.span_id = _fresh(link.span_id, self._id_key)
-        span.start_time_unix_nano = self._shifted(span.start_time_unix_nano)
-        span.end_time_unix_nano = self._shifted(span.end_time_unix_nano)
-        for event in span.events:
-            event.time_unix_nano = self._shifted(event.time_unix_nano)
+    span.start_time_unix_nano = shifted(span.start_time_unix_nano)
+    span.end_time_unix_nano = shifted(span.end_time_unix_nano)
+    for event in span.events:
+        event.time_unix_nano = shifted(event.time_unix_nano)
 
-    def _shifted(self, time_ns: int) -> int:
-        return min(max(0, time_ns + self._shift_ns), _LARGEST_TIME_NS) if time_ns else 0
+
+def _renew(span: SpanMessage, key: bytes) -> None:
+    span.parent_span_id = _fresh(span.parent_span_id, key)
+    identified: list[SpanMessage | SpanMessage.Link] = [span, *span.links]
+    for each in identified:
+        each.trace_id = _fresh(each.trace_id, key)
+        each.span_id = _fresh(each.span_id, key)
 
 
 def _fresh(old: bytes, key: bytes) -> bytes:

@@ -61,7 +61,9 @@ class Selection:
         self._key_found = False
         self._attributes: Final[dict[str, None]] = {}
         filters = [
-            _Filter("--trace", arguments.trace, "an id", lambda run: run.trace_id.hex(), _begins),
+            _Filter(
+                "--trace", arguments.trace, "an id", lambda run: run.trace_id.hex(), lambda id_: glob_matcher(f"{id_}*")
+            ),
             _Filter("--agent", arguments.agent, "an agent", lambda run: run.agent, glob_matcher),
             _Filter("--case", arguments.case, key or "a case", lambda run: case_of(run, key), lambda case: case.__eq__),
         ]
@@ -82,11 +84,9 @@ class Selection:
             self._key_found = self._key in trajectory.attributes
             if len(self._attributes) < _VALUES_KEPT:
                 self._attributes.update(dict.fromkeys(trajectory.attributes))
-        left_out_by = 0
-        for each in self._filters:  # all look at every run, so that they can say what there was
-            left_out_by += not each.takes(trajectory)
-        self._found = self._found or not left_out_by
-        return not left_out_by
+        takes = [each.takes(trajectory) for each in self._filters]  # all look at every run, to say what there was
+        self._found |= all(takes)
+        return all(takes)
 
     def problems(self) -> Iterator[str]:
         """Yield a line for each value that no run had, once all runs were seen."""
@@ -145,10 +145,6 @@ class _Filter:
         near = nearest(wanted, shown, 1, _SIMILAR) if len(shown) > 1 else []
         the_nearest = f"; the nearest is {printable(near[0])}" if near else ""
         return f"there is {', '.join(map(printable, sorted(shown)))}{more}{the_nearest}"
-
-
-def _begins(prefix: str) -> Callable[[str], bool]:
-    return lambda trace_id: trace_id.startswith(prefix)
 
 
 def _trace(text: str) -> str:

@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 _SOCKET: Final = "NOTIFY_SOCKET"
@@ -40,22 +41,22 @@ class ServiceManager:
         return bool(self._address)
 
     def ready(self) -> None:
-        """Say that requests are taken."""
         self._is_ready = True
         self._tell("READY=1")
 
-    def reloading(self) -> None:
-        """Say that the configuration is read again; not before we were ready, which would end the waiting for that."""
+    @contextmanager
+    def reloading(self) -> Iterator[None]:
+        """Say that the configuration is read again, and when that is done, whether or not it could be used.
+
+        Not before we were ready: it would end the waiting for that.
+        """
         if self._is_ready:
             self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
-
-    def reloaded(self) -> None:
-        """Say that this is done, whether or not the configuration could be used."""
+        yield
         if self._is_ready:
             self._tell("READY=1")
 
     def stopping(self) -> None:
-        """Say that we end."""
         self._is_ready = False
         self._tell("STOPPING=1")
 

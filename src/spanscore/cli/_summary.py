@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
-from spanscore.cli._gate import Gate, gates, told
-from spanscore.cli._matched import Matched
-from spanscore.cli._uncalled import Uncalled
+from spanscore.cli._sought import Sought
 from spanscore.compare.names import short
 from spanscore.config import ByCase
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
 from spanscore.reports.tally import Tally
+from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
 
 _REASONS_KEPT: Final = 1_000
@@ -23,6 +22,27 @@ _CASES_TOLD: Final = 20
 _TOOLS_TOLD: Final = 20
 _NAMES_TOLD: Final = 5
 _LINE_WIDTH: Final = 1_000
+_ROUNDING: Final = 1e-12
+
+
+class Gate(NamedTuple):
+    """What `--fail-under` asks of the mean score of one evaluator, and what it came to."""
+
+    name: str
+    tally: Tally
+    mean: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean is high enough and nothing went wrong."""
+        return not self.tally.failed and self.mean >= self.bound - _ROUNDING
+
+    def __str__(self) -> str:
+        if self.mean < self.bound - _ROUNDING:
+            return f"mean {_shown(self.mean, self.bound)} is below {self.bound:g}"
+        wrong = f", but {plural(self.tally.failed, 'run')} went wrong" if self.tally.failed else ""
+        return f"mean {_shown(self.mean, self.bound)} is at least {self.bound:g}{wrong}"
 
 
 class Summary:
@@ -47,26 +67,24 @@ class Summary:
         self.problems: list[str] = []
         """What could not be read, or was asked for and not found: set when all reports are in."""
         self._recognised = 0
-        self._matched: Final = {entry.name: Matched(entry) for entry in entries}
+        self._sought: Final = {entry.name: Sought(entry) for entry in entries}
         self._datasets: Final = {entry.name: entry.resolve for entry in entries if isinstance(entry.resolve, ByCase)}
-        self._uncalled: Final = {entry.name: Uncalled(entry) for entry in entries}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
-        """Count one report."""
         self.trajectories += 1
         self.tool_calls += len(report.trajectory.calls)
         self._recognised += report.trajectory.recognised
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
-            self._uncalled[evaluation.name].add(report.trajectory)
+            self._sought[evaluation.name].add_evaluated(report.trajectory)
             if isinstance(evaluation.outcome, Skipped):
                 reasons = self._reasons[evaluation.name]
                 if len(reasons) < _REASONS_KEPT or evaluation.outcome.reason in reasons:
                     reasons[evaluation.outcome.reason] += 1
-        for matched in self._matched.values():
-            matched.add(report.trajectory)
+        for sought in self._sought.values():
+            sought.add(report.trajectory)
 
     @property
     def passes(self) -> bool:
@@ -74,19 +92,28 @@ class Summary:
         return not self.failing if self._fail_under is None else all(gate.holds for gate in self.gates())
 
     def gates(self) -> list[Gate]:
-        """Return what is asked of the mean of each evaluator, and whether it holds; nothing without `fail_under`."""
-        return [] if self._fail_under is None else list(gates(self.tallies, self._fail_under))
+        """Return the gate of each evaluator that scored a run, or went wrong on one; nothing without `fail_under`."""
+        if (bound := self._fail_under) is None:
+            return []
+        decided = {name: tally for name, tally in self.tallies.items() if tally.scored or tally.failed}
+        return [Gate(name, tally, tally.mean or 0.0, bound) for name, tally in decided.items()]
 
     def told_of_gates(self) -> list[str]:
-        """Return a line for each mean that is too low, or why runs that failed do not count."""
-        return [printable(line, _LINE_WIDTH) for line in told(self.gates(), self.failing)]
+        """Return a line for each mean that is too low; where none is, one that says so if runs failed all the same."""
+        gates = self.gates()
+        lines = [f"{short(gate.name)}: {gate}" for gate in gates if not gate.holds]
+        if gates and self.failing and not lines:
+            means = ", ".join(f"{short(gate.name)} {_shown(gate.mean, gate.bound)}" for gate in gates)
+            enough = f"every mean is at least {self._fail_under:g} (--fail-under)"
+            lines = [f"{plural(self.failing, 'run')} failed, but {enough}: {means}"]
+        return [printable(line, _LINE_WIDTH) for line in lines]
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
         for name, tally in self.tallies.items() if self.trajectories else ():
             if tally.scored or tally.failed:
                 continue
-            yield name, f"skipped all {tally.skipped}" if tally.skipped else self._matched[name].why_none()
+            yield name, f"skipped all {tally.skipped}" if tally.skipped else self._sought[name].why_none()
 
     def missed(self, name: str) -> frozenset[str]:
         """Return the reasons by which an evaluator skipped runs of cases that have no row."""
@@ -107,10 +134,8 @@ class Summary:
         A run may be of a case that has no row, and a row of a case that no run was of.
         """
         cases: dict[str, list[str]] = {}
-        for name, dataset in self._datasets.items():
-            for why in dataset.missed():
-                cases.setdefault(why, []).append(name)
-        for name, _, why in self.unused():
+        missed = ((name, why) for name, dataset in self._datasets.items() for why in dataset.missed())
+        for name, why in (*missed, *((name, why) for name, _, why in self.unused())):
             cases.setdefault(why, []).append(name)
         return cases
 
@@ -119,7 +144,7 @@ class Summary:
         cases = [f"{_listed(names)} did not check a case: {why}" for why, names in self.unchecked_cases.items()]
         if len(cases) > _CASES_TOLD:
             more = len(cases) - _CASES_TOLD
-            cases[_CASES_TOLD:] = [f"... and {more} more case{'s' if more > 1 else ''}"]
+            cases[_CASES_TOLD:] = [f"... and {plural(more, 'more case')}"]
         lines = [*cases, *(f"{name} checked nothing: {why}" for name, why in self.unscored())]
         return [printable(line, _LINE_WIDTH) for line in lines]
 
@@ -132,8 +157,8 @@ class Summary:
             return [f"{what}; 'spanscore list dialects' has those that are known"]
         lines = [
             f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
-            for name, uncalled in self._uncalled.items()
-            for tool, near in uncalled.mistyped()
+            for name, sought in self._sought.items()
+            for tool, near in sought.mistyped()
         ]
         more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]
@@ -156,3 +181,9 @@ class Summary:
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
     return ", ".join(map(short, names[:_NAMES_TOLD])) + more
+
+
+def _shown(mean: float, bound: float) -> str:
+    """Return a mean with as many digits as tell it from what it is compared with."""
+    rounded = f"{mean:.3f}"
+    return rounded if (float(rounded) < bound) == (mean < bound - _ROUNDING) else f"{mean:.12g}"

@@ -16,6 +16,7 @@ from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
+from spanscore.plugins import is_built_in
 from spanscore.reports.cases import case_of
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.tally import COLUMNS
@@ -46,7 +47,6 @@ class _Terminal(Console):
     """A terminal whose reader, such as `head`, may leave: that is the caller's to handle, and not the program's end."""
 
     def on_broken_pipe(self) -> None:
-        """Say so as everything else does that writes."""
         raise BrokenPipeError
 
 
@@ -59,7 +59,6 @@ class Table:
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
 
     def add(self, report: Report) -> None:
-        """Print one trajectory."""
         label = report.label
         self._shown[label] += 1
         limit = _FAILING_SHOWN if label == "fail" else _OTHERS_SHOWN
@@ -79,7 +78,8 @@ class Table:
         if hidden:
             self._console.print(f"... and {hidden} more failing; --format json tells of all")
         self._console.print()
-        self._console.print(self._fitting(_counts(summary), _counts(summary, typed=False)) or _counts_below(summary))
+        grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
+        self._console.print(next(grids, None) or _counts_below(summary))
         self._tell_unchecked(summary)
         counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
         if summary.failing:
@@ -90,11 +90,10 @@ class Table:
             counts.append(plural(len(summary.problems), "problem"))
         self._console.print(", ".join(counts))
 
-    def _fitting(self, *grids: Grid) -> Grid | None:
-        """Return the first grid that is no wider than the output: in one that is, heads and names are cut."""
+    def _fits(self, grid: Grid) -> bool:
+        """Return whether a grid is no wider than the output: in one that is, heads and names are cut."""
         unbounded = self._console.options.update(width=_UNBOUNDED)
-        widths = [(self._console.measure(grid, options=unbounded).maximum, grid) for grid in grids]
-        return next((grid for width, grid in widths if width <= self._console.width), None)
+        return self._console.measure(grid, options=unbounded).maximum <= self._console.width
 
     def _tell_unchecked(self, summary: Summary) -> None:
         """Print what was not scored and why, and what else decides whether all is well."""
@@ -112,7 +111,7 @@ class Table:
             case Score(value) as score:
                 told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
                 self._print_indented(Text(told))
-                if aligned := score.details.get("alignment"):
+                if aligned := _details(evaluation).get("alignment"):
                     deviations = score.details.get("deviations", ()) if report.tool_content else ()
                     self._console.print(Padding(_alignment(aligned, deviations), (0, 0, 0, 4), expand=False))
             case Failed() as failed:
@@ -141,10 +140,16 @@ def _deviating(report: Report) -> set[int]:
     """Return the indexes of the calls that an evaluation found to deviate, and of those that failed."""
     found = {index for index, call in enumerate(report.trajectory.calls) if call.error is not None}
     for evaluation in report.evaluations:
-        if isinstance(evaluation.outcome, Score) and not evaluation.outcome.passed:
-            deviations = evaluation.outcome.details.get("deviations", ())
-            found.update(row["call"] for row in deviations if row.get("call") is not None)
+        deviations = _details(evaluation).get("deviations", ())
+        found.update(row["call"] for row in deviations if row.get("call") is not None)
     return found
+
+
+def _details(evaluation: Evaluation) -> Mapping[str, Any]:
+    """Return what an evaluator of ours tells of a run that did not pass; a plug-in's details may hold anything."""
+    if isinstance(outcome := evaluation.outcome, Score) and not outcome.passed:
+        return outcome.details if is_built_in("evaluators", evaluation.type) else {}
+    return {}
 
 
 def _calls(report: Report) -> Text:
@@ -173,7 +178,7 @@ def _call(call: ToolCall, *, content: bool) -> Text:
 
 
 def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
-    columns = (Column("expected", overflow="fold"), Column("actual", overflow="fold"), Column("", overflow="fold"))
+    columns = (Column(name, overflow="fold") for name in ("expected", "actual", ""))
     grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
     by_call = {row["call"]: row for row in deviations if row["kind"] == "arguments"}
     for entry in folded(entries):

@@ -17,6 +17,7 @@ from spanscore.cli._overview import SUMMARIES
 from spanscore.errors import ConfigError
 from spanscore.plugins import KINDS, Kind, names, origin
 from spanscore.wording.nearest import suggestion
+from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
 
 _DOC_WIDTH: Final = 106
@@ -55,7 +56,7 @@ def _check(arguments: argparse.Namespace) -> int:
     count = len(config.evaluators)
     named = ", ".join(f"{printable(each.name)} ({each.type})" for each in config.evaluators[:_EVALUATORS_SHOWN])
     more = f" and {count - _EVALUATORS_SHOWN} more" if count > _EVALUATORS_SHOWN else ""
-    print(f"{arguments.config}: right, {count} evaluator{'' if count == 1 else 's'}: {named}{more}")
+    print(f"{arguments.config}: right, {plural(count, 'evaluator')}: {named}{more}")
     return OK
 
 

@@ -73,7 +73,6 @@ class _Screen:
         self._expected = expected
 
     def emit(self, report: Report) -> None:
-        """Print a report."""
         self.summary.add(report)
         self.table.add(report)
         sys.stdout.flush()
@@ -81,11 +80,9 @@ class _Screen:
             self.complete.set()
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing."""
         return True
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing."""
         return True
 
 
@@ -116,7 +113,10 @@ async def _demo(*, keep: bool) -> int:
         print(_NEXT, flush=True)
         if keep:
             print(f"Receiving on {receiver} until Ctrl-C", flush=True)
-            await _interrupted()
+            ended = asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, ended.set)
+            await ended.wait()
     finally:
         await service.stop()
     return OK
@@ -137,11 +137,3 @@ def _metric(page: str) -> str:
     with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - as above
         lines = response.read().decode().splitlines()
     return "\n".join(f"  {line}" for line in lines if line.startswith(_METRIC) and _SHOWN in line and " # " in line)
-
-
-async def _interrupted() -> None:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    await ended.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
-from spanscore.pipeline import Pipeline
 from spanscore.recordings.files import Recording
 
 
@@ -79,7 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
             summary.add(report)
             for output in outputs:
                 output.add(report)
-        summary.problems = [*problems_of(recording), *_failures(pipeline), *selection.problems()]
+        failures = [
+            f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped"
+            for (dialect, error), count in pipeline.reader.failures.items()
+        ]
+        summary.problems = [*problems_of(recording), *failures, *selection.problems()]
         if summary.trajectories:
             summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
         elif not any(selection.problems()):
@@ -99,12 +101,6 @@ def _status(arguments: argparse.Namespace, summary: Summary) -> int:
     if summary.problems or (unchecked and not arguments.allow_unscored):
         return FAILED
     return OK if summary.passes else FAILED
-
-
-def _failures(pipeline: Pipeline) -> Iterator[str]:
-    """Yield a line for each way in which a dialect went wrong."""
-    for (dialect, error), count in pipeline.reader.failures.items():
-        yield f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped"
 
 
 def _ratio(text: str) -> float:

@@ -16,7 +16,7 @@ from spanscore.cli import FAILED, OK
 from spanscore.cli._kafka_replay import KafkaReplay
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
-from spanscore.cli._replay import Pace, Request, Rewriting, moments_ns, requests
+from spanscore.cli._replay import Pace, replayed, requests
 from spanscore.errors import InputError
 from spanscore.recordings.files import STDIN, Recording
 from spanscore.sending.client import Client, Delivery, Protocol, Refused, Retries, TrustFiles, TryAgain, connect
@@ -62,7 +62,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--header", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="sent with every request"
     )
-    _add_tls(parser)
+    parser.add_argument(
+        "--ca-file",
+        type=Path,
+        metavar="FILE",
+        help="the certificates to trust, in PEM, in place of the system's; for an endpoint with https://",
+    )
+    parser.add_argument("--cert-file", type=Path, metavar="FILE", help="our own certificate, in PEM, with --key-file")
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help="the key of our certificate, in PEM")
     parser.add_argument(
         "--speed",
         type=_speed,
@@ -79,17 +86,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.set_defaults(run=run)
 
 
-def _add_tls(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ca-file",
-        type=Path,
-        metavar="FILE",
-        help="the certificates to trust, in PEM, in place of the system's; for an endpoint with https://",
-    )
-    parser.add_argument("--cert-file", type=Path, metavar="FILE", help="our own certificate, in PEM, with --key-file")
-    parser.add_argument("--key-file", type=Path, metavar="FILE", help="the key of our certificate, in PEM")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Send the files and return the exit status."""
     if arguments.shift_time:
@@ -97,11 +93,11 @@ def run(arguments: argparse.Namespace) -> int:
     pace = Pace(arguments.speed)
     began = time.monotonic()
     with progress("sending") as shown, ExitStack() as stack:
-        replay = _replay(arguments, pace, stack)
+        replay = _replay(arguments, stack)
         recording = Recording(arguments.files, stdin=sys.stdin.buffer, progress=shown)
         shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
         id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
-        replay.send(requests(recording), Rewriting(id_key, shift_ns))
+        replay.send(replayed(recording, pace, id_key, shift_ns))
     for problem in problems_of(recording):
         print(problem, file=sys.stderr)
     if recording.other_signals:
@@ -114,22 +110,21 @@ def run(arguments: argparse.Namespace) -> int:
     return OK if replay.sent and not replay.refused and not recording.problem_count else FAILED
 
 
-def _replay(arguments: argparse.Namespace, pace: Pace, stack: ExitStack) -> _Replay | KafkaReplay:
+def _replay(arguments: argparse.Namespace, stack: ExitStack) -> _Replay | KafkaReplay:
     if arguments.kafka is not None:
-        return KafkaReplay(arguments.kafka.split(","), arguments.topic, pace, dict(arguments.setting))
+        return KafkaReplay(arguments.kafka.split(","), arguments.topic, dict(arguments.setting))
     paths = (arguments.ca_file, arguments.cert_file, arguments.key_file)
     files = TrustFiles(ca_file=paths[0], cert_file=paths[1], key_file=paths[2]) if any(paths) else None
     client = connect(arguments.endpoint, arguments.protocol, dict(arguments.header), files=files)
-    return _Replay(stack.enter_context(closing(client)), arguments.endpoint, pace)
+    return _Replay(stack.enter_context(closing(client)), arguments.endpoint)
 
 
 class _Replay:
     """Sends requests one by one, and counts."""
 
-    def __init__(self, client: Client, endpoint: str, pace: Pace) -> None:
+    def __init__(self, client: Client, endpoint: str) -> None:
         self._delivery: Final = Delivery(client, self._pause, _RETRIES)
         self._endpoint: Final = endpoint
-        self._pace: Final = pace
         self._told = False
         self._requests = 0
         self.sent = 0
@@ -141,16 +136,13 @@ class _Replay:
         refused = f", {self.refused} refused" if self.refused else ""
         return f"sent {plural(self.sent, 'span')} in {plural(self._requests, 'request')}{refused}"
 
-    def send(self, recorded: Iterable[Request], rewriting: Rewriting) -> None:
+    def send(self, recorded: Iterable[tuple[bytes, int]]) -> None:
         """Send all, unless one fails for a reason that the others will share."""
-        for request in recorded:
-            body = rewriting.rewritten(request.body)
-            self._pace.wait(request.moment_ns)
-            self._requests += 1
+        for self._requests, (body, spans) in enumerate(recorded, 1):
             answer = self._delivery.send("traces", body)
-            rejected = request.spans if isinstance(answer, Refused) else min(answer.rejected, request.spans)
+            rejected = spans if isinstance(answer, Refused) else min(answer.rejected, spans)
             self.refused += rejected
-            self.sent += request.spans - rejected
+            self.sent += spans - rejected
             if rejected and not self._told:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
                 what = f"request {self._requests}: {plural(rejected, 'span')} refused ({reason})"
@@ -159,19 +151,17 @@ class _Replay:
                 return  # it is of no use to go on
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
+        if not answer.untrusted and answer.reason not in _WRONG_PROTOCOL:
+            why = f"{answer.reason}: {answer.problem}" if answer.problem else answer.reason
+            print(f"cannot send to {self._endpoint} now ({why}): trying again in {seconds:.1f} s", file=sys.stderr)
+            time.sleep(seconds)
+            return False
+        told = f"{self._endpoint} {_WRONG_PROTOCOL.get(answer.reason)}"
         if answer.untrusted:
-            self._told = True
-            refused = f"the certificate of {self._endpoint} is refused: {answer.problem}"
-            print(f"{refused}; {_way_out(answer.problem)}", file=sys.stderr)
-            return True
-        if (wrong := _WRONG_PROTOCOL.get(answer.reason)) is not None:
-            self._told = True
-            print(f"{self._endpoint} {wrong}", file=sys.stderr)
-            return True
-        why = f"{answer.reason}: {answer.problem}" if answer.problem else answer.reason
-        print(f"cannot send to {self._endpoint} now ({why}): trying again in {seconds:.1f} s", file=sys.stderr)
-        time.sleep(seconds)
-        return False
+            told = f"the certificate of {self._endpoint} is refused: {answer.problem}; {_way_out(answer.problem)}"
+        self._told = True
+        print(told, file=sys.stderr)
+        return True
 
 
 def _way_out(problem: str) -> str:
@@ -185,7 +175,7 @@ def _way_out(problem: str) -> str:
 
 def _shift_ns(recording: Recording, pace: Pace) -> int:
     """Return by how much to move the spans, so that the last ones end when they are sent."""
-    moments = [moment for moment in moments_ns(recording) if moment]
+    moments = [request.moment_ns for request in requests(recording) if request.moment_ns]
     if not moments:
         return 0
     return time.time_ns() + pace.duration_ns(max(moments) - moments[0]) - max(moments)
@@ -193,8 +183,7 @@ def _shift_ns(recording: Recording, pace: Pace) -> int:
 
 def _check_readable_twice(paths: Iterable[str]) -> None:
     for path in paths:
-        only_once = Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
-        if path == STDIN or only_once:
+        if path == STDIN or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()):
             message = f"--shift-time has to read a recording twice, which {path!r} does not allow: save it to a file"
             raise InputError(message)
 

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from spanscore.service.service import Service
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-
 _LOOK_AGAIN_S: Final = 0.05
-
 _COLLECT_AFTER: Final = (50_000, 20, 100)
 """Measured with 5,000 open traces: the longest pause falls from 40 ms to 10 ms, and each span costs 8 % less."""
 
@@ -134,9 +132,8 @@ def _take_hangups(
     def read_again() -> None:
         nonlocal is_due
         is_due = False
-        manager.reloading()
-        _reload(reload, path)
-        manager.reloaded()
+        with manager.reloading():
+            _reload(reload, path)
 
     loop.add_signal_handler(signal.SIGHUP, hear)
     take_hangups()
@@ -146,9 +143,8 @@ async def _tell_ready(service: Service, ended: asyncio.Event, manager: ServiceMa
     """Tell the service manager, where there is one, when everything is well."""
     while manager.is_told and not service.is_ready and not ended.is_set():
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_AGAIN_S):
-                await ended.wait()
-    if manager.is_told and not ended.is_set():
+            await asyncio.wait_for(ended.wait(), _LOOK_AGAIN_S)
+    if not ended.is_set():
         manager.ready()
 
 

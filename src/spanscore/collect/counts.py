@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass, field
 
 from spanscore.collect.held_trace import DropReason
@@ -10,7 +10,7 @@ from spanscore.collect.remembered import LateReason
 from spanscore.model import CloseReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Counts:
     """What has become of every span and trace so far.
 
@@ -23,12 +23,12 @@ class Counts:
     """Spans in closed traces, except those that a revision added: they are late."""
     live: int = 0
     """Spans that wait in open traces for their first closing, or for the next revision."""
-    late: Mapping[LateReason, int] = field(default_factory=dict)
-    dropped: Mapping[DropReason, int] = field(default_factory=dict)
+    late: Counter[LateReason] = field(default_factory=Counter)
+    dropped: Counter[DropReason] = field(default_factory=Counter)
     conflicts: int = 0
     """Spans kept beside a different span with the same id; they are counted above like any other."""
     open_traces: int = 0
-    closed: Mapping[CloseReason, int] = field(default_factory=dict)
+    closed: Counter[CloseReason] = field(default_factory=Counter)
     """Traces, by the reason of their first closing."""
     revisions: int = 0
     """Closings after the first, of all traces."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -21,40 +20,25 @@ class Deadlines:
     """
 
     def __init__(self) -> None:
-        self._traces: dict[int, HeldTrace] = {}
+        self.traces: Final[dict[int, HeldTrace]] = {}
+        """The open traces by their numbers, the one opened first first. Who closes a trace takes it out."""
         self._heap: list[tuple[float, int]] = []
-
-    def __iter__(self) -> Iterator[HeldTrace]:
-        """Go through the traces, the one opened first first."""
-        return iter(self._traces.values())
 
     def set(self, trace: HeldTrace, at: float) -> None:
         """Set the deadline of a trace, for the first time or anew."""
         trace.check_at = at
-        self._traces[trace.number] = trace
+        self.traces[trace.number] = trace
         heappush(self._heap, (at, trace.number))
-        if len(self._heap) > 2 * len(self._traces) + _FEW:
-            self._heap = [(trace.check_at, number) for number, trace in self._traces.items()]
+        if len(self._heap) > 2 * len(self.traces) + _FEW:
+            self._heap = [(trace.check_at, number) for number, trace in self.traces.items()]
             heapify(self._heap)
 
-    def remove(self, trace: HeldTrace) -> None:
-        """Forget a trace that is no longer open."""
-        del self._traces[trace.number]
-
-    def next(self) -> float | None:
-        """Return the earliest deadline."""
-        heap = self._heap
-        while heap and self._current(*heap[0]) is None:
-            heappop(heap)
-        return heap[0][0] if heap else None
-
-    def passed(self, now: float) -> Iterator[HeldTrace]:
-        """Go through the traces whose deadline has passed. The caller removes each, or sets its deadline anew."""
-        while self._heap and self._heap[0][0] <= now:
-            trace = self._current(*heappop(self._heap))
-            if trace is not None:
-                yield trace
-
-    def _current(self, at: float, number: int) -> HeldTrace | None:
-        trace = self._traces.get(number)
-        return trace if trace is not None and trace.check_at == at else None
+    def first(self) -> HeldTrace | None:
+        """Return the trace with the earliest deadline."""
+        while self._heap:
+            at, number = self._heap[0]
+            trace = self.traces.get(number)
+            if trace is not None and trace.check_at == at:
+                return trace
+            heappop(self._heap)
+        return None

@@ -34,12 +34,12 @@ class HeldTrace:
     """A trace whose spans are in memory: open, or closed so recently that a late span may open it again."""
 
     trace_id: bytes
-    number: int
-    """Counts the openings of all traces; an older trace has the lower number."""
     first_at: float
     last_at: float
     resource: Attributes
     """Of the span added last: its size is in that of the trace."""
+    number: int = 0
+    """Counts the openings of all traces; an older trace has the lower number."""
     check_at: float = math.inf
     """When to look whether the trace is due; never later than it is."""
     spans: dict[SpanKey, Span] = field(default_factory=dict)
@@ -74,7 +74,5 @@ class HeldTrace:
             return latest if self.awaited else min(latest, self.last_at + settings.trace_timeout_s)
         if self.awaited:
             return min(latest, self.last_at + settings.trace_timeout_s)
-        delay = settings.decision_delay_s
-        if self.revision:
-            delay = delay or settings.revision_delay_s
+        delay = settings.decision_delay_s or (settings.revision_delay_s if self.revision else 0.0)
         return min(latest, self.last_at + delay, self.root_ended_at + MOST_DELAYS * delay)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import enum
 import math
 from collections import OrderedDict
-from itertools import repeat
 from typing import Final
 
 from spanscore.collect.held_trace import DropReason, HeldTrace
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import Span
+from spanscore.model import EMPTY, Span
 
 _BUCKET_BYTES: Final = 64 * 8
 _IDS_PER_BUCKET: Final = 32  # on average; twice as many fit
@@ -45,25 +44,21 @@ class ClosedTraces:
         self._holds = settings.late_spans == "rescore"
         # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
         self._held: OrderedDict[bytes, HeldTrace] = OrderedDict()
-        self._ids = RememberedIds(settings.remember_traces)
+        self.ids: Final = RememberedIds(settings.remember_traces)
 
     def __contains__(self, trace_id: bytes) -> bool:
-        return trace_id in self._held or trace_id in self._ids
-
-    def remember(self, trace_id: bytes) -> None:
-        """Remember that a trace is closed."""
-        self._ids.add(trace_id)
+        return trace_id in self._held or trace_id in self.ids
 
     def add(self, trace: HeldTrace, now: float) -> None:
         """Remember a trace that was just closed, and hold its spans as far as it may open again."""
-        if not trace.revision or trace.trace_id not in self._ids:
-            self._ids.add(trace.trace_id)
+        if not trace.revision or trace.trace_id not in self.ids:
+            self.ids.add(trace.trace_id)
         if not self._holds or trace.revision >= self._settings.max_revisions:
             return
         if trace.over_limit:
             trace.spans, trace.size = {}, 0
         trace.scored = len(trace.spans) or 1  # the mark that a limit was reached takes up room, too
-        trace.closed_at = now
+        trace.awaited, trace.resource, trace.closed_at = None, EMPTY, now
         self._held[trace.trace_id] = trace
         self.spans += trace.scored
         self.size += trace.size
@@ -87,17 +82,13 @@ class ClosedTraces:
         if now >= min(trace.closed_at + settings.keep_closed_s, trace.first_at + settings.max_trace_age_s):
             return LateReason.NOT_KEPT
         self._let_go(trace)
+        trace.revision += 1
+        trace.last_at = now
+        trace.root_ended_at = None if trace.root_ended_at is None else now
         return trace
 
-    def forget(self, now: float, most: int | None = None) -> None:
-        """Let go of the traces that were closed too long ago; of so many at most."""
-        for _ in repeat(None) if most is None else range(most):
-            if not self.is_due(now):
-                break
-            self.forget_oldest()
-
     def is_due(self, now: float) -> bool:
-        """Return whether `forget` would let go of a trace."""
+        """Return whether the trace closed first was closed too long ago."""
         oldest = next(iter(self._held.values()), None)
         return oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now
 

@@ -7,8 +7,9 @@ looked at, so that a sender's wrong clock closes nothing.
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from itertools import count, islice, repeat
 from typing import Final
 
@@ -20,8 +21,6 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.model import EMPTY, CloseReason, SharedAttributes, Span, Trace
 
 _PROBATION_SHARE: Final = 0.25
-_AT_ITS_END: Final = frozenset({CloseReason.TIMED_OUT, CloseReason.SHUTDOWN})
-"""Where the root has ended, that is why."""
 
 
 class TraceTable:
@@ -43,13 +42,12 @@ class TraceTable:
 
     Args:
         settings: the delays and bounds.
-        is_root: says whether a span is one whose end completes its trace. Does not raise.
+        is_root: says whether a span is one whose end completes its trace. Does not raise. May be replaced later.
     """
 
     def __init__(self, settings: TraceSettings, is_root: Callable[[Span], bool]) -> None:
         self._settings = settings
-        self._is_root = is_root
-        self._first_check_s = min(settings.trace_timeout_s, settings.max_trace_age_s)
+        self.is_root = is_root
         self._now = -math.inf
         # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
         self._probation: OrderedDict[bytes, HeldTrace] = OrderedDict()
@@ -58,14 +56,8 @@ class TraceTable:
         self._deadlines = Deadlines()
         self._numbers = count(1)
         self._closings: list[Trace] = []
-        self._received = self._in_closed = self._live = self._live_bytes = self._conflicts = self._revisions = 0
-        self._late: Counter[LateReason] = Counter()
-        self._dropped: Counter[DropReason] = Counter()
-        self._closed: Counter[CloseReason] = Counter()
-
-    def reload(self, is_root: Callable[[Span], bool]) -> None:
-        """Have other spans complete their traces from now on."""
-        self._is_root = is_root
+        self._live_bytes = 0
+        self._counts = Counts()
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -79,7 +71,7 @@ class TraceTable:
             close_due: close the traces that are due too; if not, `expire` is to be called.
         """
         self._now = now = max(self._now, now)
-        established, is_root = self._established, self._is_root
+        established, is_root = self._established, self.is_root
         span_limit, max_trace_bytes = self._settings.span_limit, self._settings.max_trace_bytes
         added = added_bytes = 0
         for span, size in zip(spans, repeat(0) if sizes is None else sizes, strict=sizes is not None):
@@ -94,11 +86,10 @@ class TraceTable:
                 continue
             key: SpanKey = span.span_id
             if key in held:
-                place = self._place(trace, span)
-                if place is None:
+                if (place := self._place(trace, span)) is None:
                     continue
                 key = place
-                self._conflicts += 1
+                self._counts.conflicts += 1
             held[key] = span
             trace.resource = span.resource
             trace.size += size
@@ -111,12 +102,12 @@ class TraceTable:
             if span.end_ns and is_root(span):
                 trace.root_ended_at = now
                 self._schedule(trace)
-        self._received += len(spans)
-        self._live += added
+        self._counts.received += len(spans)
+        self._counts.live += added
         self._live_bytes += added_bytes
         if self._live_bytes + self._past.size > self._settings.max_bytes:
             self._shed()
-        return self._close_due() if close_due else self._taken()
+        return self._close_due(None if close_due else 0)
 
     def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
         """Announce a span that will be added when it has ended; only a front door inside the process can.
@@ -127,7 +118,7 @@ class TraceTable:
         self._now = now = max(self._now, now)
         trace = self._find(trace_id)
         if trace is None and trace_id not in self._past:
-            trace = self._open(trace_id)
+            trace = self._open(HeldTrace(trace_id, now, now, EMPTY))
         if trace is not None:
             trace.awaited = trace.awaited or set()
             if len(trace.awaited) < self._settings.span_limit:
@@ -136,40 +127,35 @@ class TraceTable:
         return self._close_due()
 
     def expire(self, now: float, most: int | None = None) -> list[Trace]:
-        """Close the traces that are due.
-
-        Args:
-            now: what time it is.
-            most: look at so many at most, of which some may not be due yet; None looks at all.
-        """
+        """Close the traces that are due; look at so many at most, of which some may not be due yet, or at all."""
         self._now = max(self._now, now)
-        self._past.forget(self._now, most)
+        for _ in islice(repeat(None), most):
+            if not self._past.is_due(self._now):
+                break
+            self._past.forget_oldest()
         return self._close_due(most)
 
     def is_due(self, now: float) -> bool:
         """Return whether there is something to do for `expire`."""
-        due = self._deadlines.next()
-        return (due is not None and due <= now) or self._past.is_due(now)
+        trace = self._deadlines.first()
+        return (trace is not None and trace.check_at <= now) or self._past.is_due(now)
 
     def next_due(self) -> float | None:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
-        return self._deadlines.next()
+        trace = self._deadlines.first()
+        return None if trace is None else trace.check_at
 
     def close(self, trace_id: bytes, reason: CloseReason = CloseReason.SHUTDOWN) -> Trace | None:
         """Close a trace that the caller knows to be complete, or has no room for; None when it is not open."""
         trace = self._find(trace_id)
         if trace is not None:
             self._close(trace, reason)
-        return next(iter(self._taken()), None)
+        return next(iter(self._close_due(0)), None)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Let go of open traces without closing them: somebody else will. They are as unknown then as new ones."""
         for trace in filter(None, map(self._find, trace_ids)):
-            self._take_out(trace)
-            added = len(trace.spans) - trace.scored
-            self._live -= added
-            self._live_bytes -= trace.size
-            self._dropped[DropReason.HANDED_OVER] += added
+            self._counts.dropped[DropReason.HANDED_OVER] += self._take_out(trace)
 
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace is open."""
@@ -177,30 +163,27 @@ class TraceTable:
 
     def ended(self) -> list[bytes]:
         """Return the open traces whose root has ended, the oldest first."""
-        return [trace.trace_id for trace in self._deadlines if trace.root_ended_at is not None]
+        return [trace.trace_id for trace in self._deadlines.traces.values() if trace.root_ended_at is not None]
 
     def drain(self) -> list[Trace]:
         """Close every trace, the oldest first: as `root_ended` where the root has ended, else as `shutdown`."""
-        for trace in list(self._deadlines):
+        for trace in list(self._deadlines.traces.values()):
             self._close(trace, CloseReason.SHUTDOWN)
-        return self._taken()
+        return self._close_due(0)
 
     def remember(self, trace_id: bytes) -> None:
         """Take a trace for closed, because it was before a restart."""
-        self._past.remember(trace_id)
+        self._past.ids.add(trace_id)
 
     def counts(self) -> Counts:
         """Return what has become of every span and trace so far."""
-        return Counts(
-            received=self._received,
-            in_closed=self._in_closed,
-            live=self._live,
-            late=dict(self._late),
-            dropped=dict(self._dropped),
-            conflicts=self._conflicts,
-            open_traces=len(self._probation) + len(self._established),
-            closed=dict(self._closed),
-            revisions=self._revisions,
+        counts = self._counts
+        return replace(
+            counts,
+            late=counts.late.copy(),
+            dropped=counts.dropped.copy(),
+            closed=counts.closed.copy(),
+            open_traces=len(self._deadlines.traces),
             held_spans=self._past.spans,
             held_bytes=self._live_bytes + self._past.size,
         )
@@ -212,7 +195,16 @@ class TraceTable:
         """Return the trace for a span of a trace that is not established; None where the span is counted and gone."""
         trace = self._probation.get(span.trace_id)
         if trace is None:
-            return self._recall(span, size) if span.trace_id in self._past else self._open(span.trace_id)
+            if span.trace_id not in self._past:
+                return self._open(HeldTrace(span.trace_id, self._now, self._now, EMPTY))
+            late = self._past.recall(span, size, self._now)
+            if isinstance(late, HeldTrace):
+                return self._open(late)
+            if isinstance(late, LateReason):
+                self._counts.late[late] += 1
+            else:
+                self._counts.dropped[late] += 1
+            return None
         if span.span_id in trace.spans and self._place(trace, span) is None:
             return None
         if trace.spans:
@@ -222,44 +214,23 @@ class TraceTable:
     def _place(self, trace: HeldTrace, span: Span) -> SpanKey | None:
         place = trace.place(span)
         if isinstance(place, DropReason):
-            self._dropped[place] += 1
+            self._counts.dropped[place] += 1
             return None
         return place
 
-    def _open(self, trace_id: bytes) -> HeldTrace:
-        self._make_room()
-        trace = HeldTrace(trace_id, next(self._numbers), self._now, self._now, EMPTY)
-        self._probation[trace_id] = trace
-        self._deadlines.set(trace, self._now + self._first_check_s)
-        return trace
-
-    def _recall(self, span: Span, size: int) -> HeldTrace | None:
-        trace = self._past.recall(span, size, self._now)
-        if isinstance(trace, DropReason):
-            self._dropped[trace] += 1
-            return None
-        if isinstance(trace, LateReason):
-            self._late[trace] += 1
-            return None
-        self._make_room()
+    def _open(self, trace: HeldTrace) -> HeldTrace:
+        if len(self._deadlines.traces) >= self._settings.num_traces:
+            self._evict()
         trace.number = next(self._numbers)
-        trace.revision += 1
-        trace.last_at = self._now
-        trace.root_ended_at = None if trace.root_ended_at is None else self._now
-        trace.check_at = math.inf
-        self._established[trace.trace_id] = trace
+        (self._established if trace.revision else self._probation)[trace.trace_id] = trace
         self._live_bytes += trace.size
-        self._schedule(trace)
+        self._deadlines.set(trace, trace.due_at(self._settings))
         return trace
 
     def _schedule(self, trace: HeldTrace) -> None:
         due_at = trace.due_at(self._settings)
         if due_at < trace.check_at:
             self._deadlines.set(trace, due_at)
-
-    def _make_room(self) -> None:
-        if len(self._probation) + len(self._established) >= self._settings.num_traces:
-            self._evict()
 
     def _shed(self) -> None:
         while self._live_bytes + self._past.size > self._settings.max_bytes:
@@ -273,56 +244,56 @@ class TraceTable:
         self._close(min(oldest, key=lambda trace: trace.number), CloseReason.EVICTED)
 
     def _close_due(self, most: int | None = None) -> list[Trace]:
-        for trace in islice(self._deadlines.passed(self._now), most):
+        """Close the traces that are due, having looked at so many, and return all that were closed."""
+        for _ in islice(repeat(None), most):
+            trace = self._deadlines.first()
+            if trace is None or trace.check_at > self._now:
+                break
             due_at = trace.due_at(self._settings)
             if due_at > trace.check_at:
                 self._deadlines.set(trace, due_at)
             else:
                 self._close(trace, CloseReason.TIMED_OUT)
-        return self._taken()
+        closings, self._closings = self._closings, []
+        return closings
 
     def _close_full(self, trace: HeldTrace, span: Span) -> None:
         if self._place(trace, span) is None:
             return
-        self._late[LateReason.OVER_LIMIT] += 1
+        self._counts.late[LateReason.OVER_LIMIT] += 1
         trace.over_limit = True
         full = len(trace.spans) >= self._settings.span_limit
         self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT)
 
-    def _take_out(self, trace: HeldTrace) -> None:
-        self._deadlines.remove(trace)
+    def _take_out(self, trace: HeldTrace) -> int:
+        """Have a trace open no longer, and return how many of its spans were in no closing yet."""
+        del self._deadlines.traces[trace.number]
         if self._established.pop(trace.trace_id, None) is None:
             del self._probation[trace.trace_id]
+        added = len(trace.spans) - trace.scored
+        self._counts.live -= added
+        self._live_bytes -= trace.size
+        return added
 
     def _close(self, trace: HeldTrace, reason: CloseReason) -> None:
-        if trace.root_ended_at is not None and reason in _AT_ITS_END:
+        if trace.root_ended_at is not None and reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN}:
             reason = CloseReason.ROOT_ENDED
-        self._take_out(trace)
+        added = self._take_out(trace)
         if not trace.spans:  # it was only announced: nothing to score, and nothing that could be late
             return
-        spans = tuple(trace.spans.values())
-        added = len(spans) - trace.scored
-        self._live -= added
         if trace.revision:
-            self._revisions += 1
-            self._late[LateReason.RESCORED] += added
+            self._counts.revisions += 1
+            self._counts.late[LateReason.RESCORED] += added
         else:
-            self._closed[reason] += 1
-            self._in_closed += added
+            self._counts.closed[reason] += 1
+            self._counts.in_closed += added
         self._closings.append(
             Trace(
                 trace_id=trace.trace_id,
-                spans=spans,
+                spans=tuple(trace.spans.values()),
                 close_reason=reason,
                 revision=trace.revision,
                 root_received_at=trace.root_ended_at,
             )
         )
-        self._live_bytes -= trace.size
-        trace.awaited = None
-        trace.resource = EMPTY
         self._past.add(trace, self._now)
-
-    def _taken(self) -> list[Trace]:
-        closings, self._closings = self._closings, []
-        return closings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -23,6 +23,7 @@ Entry: TypeAlias = dict[str, Any]
 """A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index or null}`. In place
 of those left out stands `{"status": "folded", "calls": 41}`, or `"cut"` at the end of a list that is too long."""
 
+_NONE: Final[Iterator[int]] = iter(())
 _AS_EXPECTED: Final = frozenset({"ok", "ignored", "folded"})
 
 
@@ -43,10 +44,10 @@ def by_position(expected: Sequence[str], actual: Sequence[str], fits: Callable[[
         fits: whether the calls at a position match; asked only where their names do.
     """
     shared = min(len(expected), len(actual))
-    aligned: list[Aligned] = []
-    for index in range(shared):
-        same_tool = expected[index] == actual[index]
-        aligned.append(Aligned(index, index, "wrong" if not same_tool else "ok" if fits(index) else "arguments"))
+    statuses: list[Status] = [
+        "wrong" if expected[index] != actual[index] else "ok" if fits(index) else "arguments" for index in range(shared)
+    ]
+    aligned = [Aligned(index, index, status) for index, status in enumerate(statuses)]
     return [*aligned, *_unmatched(range(shared, len(expected)), range(shared, len(actual)))]
 
 
@@ -65,18 +66,13 @@ def in_order(expected: Sequence[str], actual: Sequence[str], pairs: Pairs) -> li
 def in_any_order(expected: Sequence[str], actual: Sequence[str], pairs: Pairs) -> list[Aligned]:
     """Align the calls along pairs of positions (actual, expected): in the order expected, then what is left over."""
     partner = {right: left for left, right in pairs}
-    used = set(partner.values())
-    unused = [index for index in range(len(actual)) if index not in used]
-    spare = {
-        name: iter([unused[place] for place in found])
-        for name, found in positions(map(actual.__getitem__, unused)).items()
-    }
+    spare = _spare(actual, set(range(len(actual))).difference(partner.values()))
     aligned: list[Aligned] = []
     for index, name in enumerate(expected):
         if index in partner:
             aligned.append(Aligned(index, partner[index], "ok"))
             continue
-        other = next(spare[name], None) if name in spare else None
+        other = next(spare.get(name, _NONE), None)
         aligned.append(Aligned(index, other, "missing" if other is None else "arguments"))
     left_over = sorted(index for rest in spare.values() for index in rest)
     return [*aligned, *_unmatched((), left_over)]
@@ -95,7 +91,10 @@ def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequenc
     if len(aligned) <= LIMIT:
         return [_entry(pair, expected, actual) for pair in aligned]
     runs = list(islice(_runs([pair.status not in _AS_EXPECTED for pair in aligned]), LIMIT))
-    listed = [_fold(run) if isinstance(run, range) else _entry(aligned[run], expected, actual) for run in runs]
+    listed = [
+        {"status": "folded", "calls": len(run)} if isinstance(run, range) else _entry(aligned[run], expected, actual)
+        for run in runs
+    ]
     end = runs[-1].stop if isinstance(runs[-1], range) else runs[-1] + 1
     if end < len(aligned):
         listed[-1] = {"status": "cut", "calls": len(aligned) - end + 1}
@@ -126,10 +125,6 @@ def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:
         yield from range(start, following)
 
 
-def _fold(run: range) -> Entry:
-    return {"status": "folded", "calls": len(run)}
-
-
 def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str]) -> Entry:
     place, call, status = pair
     return {
@@ -158,16 +153,18 @@ def _displaced(expected: Sequence[str], actual: Sequence[str], aligned: list[Ali
     }
     if not extra:
         return aligned
-    calls = list(extra)
-    spare = {name: iter(found) for name, found in positions(map(actual.__getitem__, calls)).items()}
+    spare = _spare(actual, extra)
     for index, (place, _, status) in enumerate(aligned):
-        if status != "missing" or place is None or expected[place] not in spare:
-            continue
-        found = next(spare[expected[place]], None)
-        if found is not None:
-            aligned[index] = Aligned(place, calls[found], "order")
-            aligned[extra[calls[found]]] = Aligned(None, calls[found], "ignored")
+        if status == "missing" and place is not None:
+            call = next(spare.get(expected[place], _NONE), None)
+            if call is not None:
+                aligned[index] = Aligned(place, call, "order")
+                aligned[extra[call]] = Aligned(None, call, "ignored")
     return aligned
+
+
+def _spare(actual: Sequence[str], calls: Container[int]) -> dict[str, Iterator[int]]:
+    return {name: iter([call for call in found if call in calls]) for name, found in positions(actual).items()}
 
 
 def _unmatched(expected: Iterable[int], actual: Iterable[int]) -> Iterator[Aligned]:

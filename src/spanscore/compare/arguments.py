@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from spanscore.compare.differences import ABSENT, Difference, differences
 from spanscore.compare.effort import Effort
 from spanscore.compare.matching import containing, json_key, member_keys
-from spanscore.model import NOT_RECORDED, Recorded
+from spanscore.model import Recorded
 
 ArgumentMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 """`exact`: equal as a whole; `ignore`: not compared; `subset`, `superset`: the actual call's top-level arguments are
@@ -66,9 +66,7 @@ class Comparison:
 
     def differences(self, reference: Recorded, actual: Recorded) -> list[Difference]:
         """Return where arguments differ that do not fit, as far as they are compared."""
-        expected, came = ({} if value is NOT_RECORDED else value for value in (reference, actual))
-        if self.ignored:
-            expected, came = without(expected, self.ignored), without(came, self.ignored)
+        expected, came = without(reference, self.ignored), without(actual, self.ignored)
         if self.only is None:
             return differences(expected, came, missing=self.mode != "subset", extra=self.mode != "superset")
         found = []

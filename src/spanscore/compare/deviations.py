@@ -6,13 +6,12 @@ twice, once with what was expected and what came, and once without.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from spanscore.compare.alignment import LIMIT, Aligned
-from spanscore.compare.differences import ABSENT, Difference, path_text, shown
+from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
 from spanscore.compare.names import short
 from spanscore.model import Score, ToolCall
 
@@ -62,7 +61,8 @@ class Deviation:
             case "wrong_tool":
                 told = f"expected {short(self.expected or '')}, got {tool}"
             case "error":
-                told = f"{tool} failed{self._error(content=content)}"
+                told = f"{tool} failed"
+                told += f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
             case "arguments" | "result" | "schema":
                 told = ", ".join(self._differences(content=content)) or f"{tool}: other {self.kind}"
             case "rule" | "count":
@@ -86,9 +86,6 @@ class Deviation:
         if len(paths) > 1:
             row["more"] = paths[1:]
         return row
-
-    def _error(self, *, content: bool) -> str:
-        return f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
 
     def _differences(self, *, content: bool) -> Iterator[str]:
         subject = f"{short(self.tool)} result" if self.kind == "result" else short(self.tool)
@@ -120,10 +117,8 @@ def of_alignment(
             found.append(Deviation(kind="missing", tool=expected[place]))
         elif call is None or status in {"ok", "ignored"}:
             continue
-        elif status == "extra":
-            found.append(Deviation.at("unexpected", call, calls))
-        elif status == "order":
-            found.append(Deviation.at("order", call, calls))
+        elif status in {"extra", "order"}:
+            found.append(Deviation.at("order" if status == "order" else "unexpected", call, calls))
         elif place is not None and status == "wrong":
             found.append(Deviation.at("wrong_tool", call, calls, expected=expected[place]))
         elif place is not None:
@@ -168,19 +163,16 @@ def _sentence(summary: str, deviations: Sequence[Deviation], *, content: bool) -
 
 
 def _path_row(difference: Difference) -> dict[str, Any]:
-    row: dict[str, Any] = {"path": path_text("", difference.path).removeprefix(".")}
-    for key, value in (("expected", difference.expected), ("actual", difference.actual)):
-        if value is not ABSENT:
-            row[key] = _bounded(value)
-    return row
+    values = {"expected": difference.expected, "actual": difference.actual}
+    shown_values = {key: _bounded(value) for key, value in values.items() if value is not ABSENT}
+    return {"path": path_text("", difference.path).removeprefix("."), **shown_values}
 
 
 def _bounded(value: Any) -> Any:
     """Return a value as it is, or the beginning of its text where that is long."""
     if isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_VALUE):
         return value
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (RecursionError, ValueError, TypeError):
-        return "a value that cannot be shown"
+    text = json_text(value)
+    if text is UNSHOWABLE:
+        return text
     return value if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -9,9 +9,12 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.matching import json_equal
+from spanscore.model import NOT_RECORDED
 
 MOST: Final = 20
 """No more differences of one value are looked for."""
+
+UNSHOWABLE: Final = "a value that cannot be shown"
 
 _DEEPEST: Final = 32
 _SHOWN: Final = 80
@@ -70,11 +73,12 @@ def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool
     """Return where two JSON values differ, in the order of the expected one, and at most the first 20.
 
     Args:
-        expected: a value.
+        expected: a value; of a call without arguments an empty object.
         actual: another.
         missing: whether top-level keys that only the expected value has count.
         extra: whether top-level keys that only the actual value has count.
     """
+    expected, actual = ({} if value is NOT_RECORDED else value for value in (expected, actual))
     if isinstance(expected, dict) and isinstance(actual, dict):
         if not missing:
             expected = {key: value for key, value in expected.items() if key in actual}
@@ -85,13 +89,23 @@ def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool
 
 def path_text(subject: str, path: Sequence[str | int]) -> str:
     """Return a path behind what it leads into: `issue_refund.items.0.sku`; keys that are no words stand in brackets."""
-    steps = (f".{step}" if _PLAIN_STEP.fullmatch(str(step)) else f"[{_json(step)}]" for step in path)
+    steps = (f".{step}" if _PLAIN_STEP.fullmatch(str(step)) else f"[{json_text(step)}]" for step in path)
     return subject + "".join(steps)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON; `UNSHOWABLE` where a caller in Python passed what is none."""
+    if value is ABSENT:
+        return "nothing"
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError, TypeError):
+        return UNSHOWABLE
 
 
 def shown(value: Any) -> str:
     """Return a value as JSON, cut where it is long."""
-    text = _json(value)
+    text = json_text(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -115,19 +129,10 @@ def _differences(expected: Any, actual: Any, path: tuple[str | int, ...], levels
 
 def _shown_apart(expected: Any, actual: Any) -> tuple[str, str]:
     """Return two values as JSON, both from shortly before the place where they part, if that is far behind."""
-    texts = _json(expected), _json(actual)
+    texts = json_text(expected), json_text(actual)
     alike = next((place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
     if max(map(len, texts)) <= _SHOWN or alike < _ALIKE:
         return shown(expected), shown(actual)
     start = alike - _BEFORE
     cut = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
     return f"…{cut[0]}", f"…{cut[1]}"
-
-
-def _json(value: Any) -> str:
-    if value is ABSENT:
-        return "nothing"
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (RecursionError, ValueError, TypeError):  # a caller in Python may pass what is no JSON
-        return "a value that cannot be shown"

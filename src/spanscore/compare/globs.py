@@ -1,19 +1,17 @@
 """Globs over names: `*` stands for any run of characters, `?` for one; everything else for itself.
 
 Patterns come from configurations, names from telemetry: a name may be a megabyte long and made to be slow. A match
-costs time linear in the name, because each piece between two stars is looked for once, leftmost, and never again.
+costs time linear in the name: of `fnmatch`, each piece between two stars is looked for once, leftmost, and never again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from fnmatch import translate
+from typing import Final
 
 from spanscore.model import AttributeValue
-
-Find: TypeAlias = Callable[[str, int], int]
-"""Returns where a piece is found first, from a position on; -1 where it is not."""
 
 _WILD: Final = frozenset("*?")
 
@@ -27,25 +25,8 @@ def glob_matcher(pattern: str) -> Callable[[str], bool]:
     """Return a function that says whether a whole name matches the pattern; case counts."""
     if not is_glob(pattern):
         return pattern.__eq__
-    first, *others = pattern.split("*")
-    if not others:
-        return _whole(pattern)
-    *middle, last = others
-    starts, ends = _finder(first), _finder(last)
-    finders = [(_finder(piece), len(piece)) for piece in middle if piece]
-
-    def matches(name: str) -> bool:
-        position, stop = len(first), len(name) - len(last)
-        if stop < position or starts(name[:position], 0) != 0 or ends(name[stop:], 0) != 0:
-            return False
-        for find, length in finders:
-            found = find(name, position)
-            if found < 0 or found + length > stop:
-                return False
-            position = found + length
-        return True
-
-    return matches
+    match = re.compile(translate(pattern.replace("[", "[[]"))).match
+    return lambda name: match(name) is not None
 
 
 def value_matches(matcher: Callable[[str], bool], value: AttributeValue) -> bool:
@@ -61,21 +42,3 @@ def value_matches(matcher: Callable[[str], bool], value: AttributeValue) -> bool
             return any(value_matches(matcher, item) for item in value if not isinstance(item, list))
         case _:
             return False
-
-
-def _whole(pattern: str) -> Callable[[str], bool]:
-    find = _finder(pattern)
-    return lambda name: len(name) == len(pattern) and find(name, 0) == 0
-
-
-def _finder(piece: str) -> Find:
-    if "?" not in piece:
-        return lambda name, start: name.find(piece, start)
-    # Characters and dots only: without a quantifier there is nothing that could backtrack.
-    expression = re.compile(re.escape(piece).replace(r"\?", "."), re.DOTALL)
-
-    def find(name: str, start: int) -> int:
-        found = expression.search(name, start)
-        return found.start() if found else -1
-
-    return find

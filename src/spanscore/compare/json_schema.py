@@ -22,7 +22,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from spanscore.compare.differences import ABSENT
+from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.matching import json_key
 from spanscore.model import JSON
 
@@ -59,23 +59,6 @@ class UncheckableError(Exception):
     """A value cannot be checked within the limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One thing that is wrong with a value."""
-
-    path: tuple[str | int, ...]
-    """Where, from the top of the value."""
-    rule: str
-    """What the schema wants there, which does not tell the value: scores go where arguments may not."""
-    actual: Any
-    """What stands there; `ABSENT` where the rule is about something that does not."""
-    known_path: tuple[str | int, ...]
-    """The path with `*` for each key that the schema does not name: a user may have made it."""
-
-    def __str__(self) -> str:
-        return f"{_pointer(self.path)}: {self.rule}"
-
-
 class Schema:
     """A schema that is ready to check values.
 
@@ -99,15 +82,18 @@ class Schema:
             raise ValueError(message) from error
         _refuse_unusable(schema, parts)
         self._validator = _bounded(draft)(schema, registry=Registry())
-        self._named = frozenset(name for part in parts for name in _properties(part))
+        self._named = frozenset(name for part in parts for name in _names(part, "properties"))
         try:
             self.problems({}, Work())
         except UncheckableError as error:
             message = f"the schema cannot be used: {error}"
             raise ValueError(message) from error
 
-    def problems(self, value: JSON, work: Work) -> list[Violation]:
+    def problems(self, value: JSON, work: Work) -> list[Difference]:
         """Return the first few things that are wrong with a value; none when it is valid.
+
+        What is expected is the rule there, which does not tell the value: scores go where arguments may not. The known
+        path has `*` for each key that the schema does not name: a user may have made it.
 
         Args:
             value: what to check.
@@ -126,30 +112,35 @@ class Schema:
             return self._distinct(islice(self._validator.iter_errors(value), _SHOWN))
         except (RecursionError, Unresolvable) as error:
             raise UncheckableError(_ENDLESS) from error
-        except ArithmeticError as error:
+        except (ArithmeticError, ValueError) as error:  # Python writes no integer of more than 4,300 digits
             message = "a number is too large"
             raise UncheckableError(message) from error
         finally:
             _work.reset(token)
             work.left -= granted - own.left
 
-    def _distinct(self, errors: Iterable[ValidationError]) -> list[Violation]:
-        found: dict[str, Violation] = {}
+    def _distinct(self, errors: Iterable[ValidationError]) -> list[Difference]:
+        found: dict[str, Difference] = {}
         for error in errors:
             is_missing = error.validator == "required"
             path = tuple(error.absolute_path)
-            violation = Violation(
-                path=path,
-                rule=error.message if is_missing else f"{error.validator}: {reprlib.repr(error.validator_value)}",
-                actual=ABSENT if is_missing else error.instance,
-                known_path=tuple(step if isinstance(step, int) or step in self._named else "*" for step in path),
+            problem = Difference(
+                path,
+                error.message if is_missing else f"{error.validator}: {reprlib.repr(error.validator_value)}",
+                ABSENT if is_missing else error.instance,
+                tuple(step if isinstance(step, int) or step in self._named else "*" for step in path),
             )
-            found.setdefault(str(violation), violation)
+            found.setdefault(problem_text(problem), problem)
         return list(found.values())
 
 
-def _properties(part: Mapping[str, Any]) -> Iterable[str]:
-    named = part.get("properties")
+def problem_text(problem: Difference) -> str:
+    """Return what is wrong at which JSON pointer."""
+    return f"{_pointer(problem.path)}: {problem.expected}"
+
+
+def _names(part: Mapping[str, Any], keyword: str) -> Iterable[str]:
+    named = part.get(keyword)
     return named if isinstance(named, dict) else ()
 
 
@@ -165,8 +156,7 @@ def _refuse_unusable(schema: Any, parts: Iterable[dict[str, Any]]) -> None:
     keywords: set[str] = set()
     for part in parts:
         keywords.update(part)
-        patterns = part.get("patternProperties")
-        for pattern in [part.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
+        for pattern in [part.get("pattern"), *_names(part, "patternProperties")]:
             if isinstance(pattern, str):
                 _pattern(pattern)
         for keyword in _REFERENCES & part.keys():
@@ -225,8 +215,6 @@ def _bounded(draft: Any) -> Any:
     """Return a draft's validator with our own keywords in place of the unsafe ones, and all of them counted."""
     ours: dict[str, _Keyword] = {
         "additionalProperties": _additional_properties,
-        "const": _const,
-        "enum": _enum,
         "pattern": _match,
         "patternProperties": _pattern_properties,
         "uniqueItems": _unique_items,
@@ -278,17 +266,6 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
             yield ValidationError("not allowed", path=[name], instance=value)
         else:
             yield from validator.descend(value, allowed, path=name)
-
-
-def _const(_validator: Any, const: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    if json_key(instance) != json_key(const):
-        yield ValidationError("another value")
-
-
-def _enum(_validator: Any, enum: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    key = json_key(instance)
-    if not any(json_key(each) == key for each in enum):
-        yield ValidationError("another value")
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:

@@ -130,7 +130,8 @@ def common_subsequence(
     while end < shorter - start and _fits(left[-1 - end], right[-1 - end], fitting):
         end += 1
     matches = _matches(left[start : len(left) - end], right[start : len(right) - end], fitting)
-    pairs = _continued(start, _longest_chain(matches, len(right) - end - start))
+    pairs = [(index, index) for index in range(start)]
+    pairs += ((start + row, start + column) for row, column in _longest_chain(matches, len(right) - end - start))
     pairs += ((len(left) - index, len(right) - index) for index in range(end, 0, -1))
     return pairs
 
@@ -182,7 +183,8 @@ def _key(value: Any, levels: int) -> Hashable:
         return frozenset([(name, _key(item, levels - 1)) for name, item in value.items()])
     if kind is list:
         return tuple([_item_key(item, levels - 1) for item in value])
-    return _other_key(value)
+    # What is not JSON, but a caller in Python may pass, is equal when type and text are.
+    return (_Token.OTHER, kind, repr(value))
 
 
 def _are_own_keys(values: Iterable[Any]) -> bool:
@@ -217,11 +219,6 @@ def _flat_key(value: Any) -> Hashable:
     return tuple(tokens)
 
 
-def _other_key(value: Any) -> Hashable:
-    """Return a key for what is not JSON but a caller in Python may pass: equal when type and text are."""
-    return (_Token.OTHER, type(value), repr(value))
-
-
 def _fits(one: Hashable, other: Hashable, fitting: Mapping[Hashable, frozenset[Hashable]] | None) -> bool:
     return one == other if fitting is None else other in fitting.get(one, ())
 
@@ -244,11 +241,6 @@ def _matches(
     if fits is not None:
         where = {symbol: sum(where[other] for other in fits[symbol]) for symbol in distinct}
     return [where[symbol] for symbol in left]
-
-
-def _continued(start: int, pairs: Pairs) -> Pairs:
-    """Return the pairs of two sequences whose first `start` positions belong together, given those of the rest."""
-    return [*((index, index) for index in range(start)), *((start + left, start + right) for left, right in pairs)]
 
 
 def _longest_chain(rows: Sequence[int], width: int) -> Pairs:

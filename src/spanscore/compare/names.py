@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
@@ -53,6 +54,16 @@ def canonical(name: str, namespaces: Namespaces = "strip") -> str:
     """
     read = _cached_canonical if len(name) <= _CACHED_LENGTH else _canonical
     return read(name, namespaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameParameters(Parameters):
+    """The parameters of an evaluator that compares names."""
+
+    _normalise: Normalise = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_normalise", normaliser(self))
 
 
 def normaliser(parameters: Parameters) -> Normalise:

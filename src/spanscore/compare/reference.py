@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from spanscore.compare.matching import Doubt, Pairs, doubts, json_key
+from spanscore.compare.matching import Doubt, Pairs, doubts, json_key, positions
 from spanscore.model import Recorded, ToolCall
 
 UNKNOWN: Final = -1
@@ -56,7 +56,7 @@ class Reference:
             self._places.setdefault((call.name, key(call.name, call.arguments)), place)
             for place, call in enumerate(wanted)
         ]
-        self._following: Final = _following(self.numbers)
+        self._places_of: Final = positions(self.numbers)
 
     def is_run(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
         """Return whether a run consists of exactly these calls. False may also mean that it takes more to find out."""
@@ -90,13 +90,12 @@ class Reference:
 
     def pairs(self, recognised: Iterable[int]) -> Pairs:
         """Pair calls with expected ones of their number, the earliest on both sides, ordered by the calls."""
-        open_places = list(range(len(self.numbers)))
-        pairs = []
-        for index, number in enumerate(recognised):
-            if number != UNKNOWN and (place := open_places[number]) != UNKNOWN:
-                pairs.append((index, place))
-                open_places[number] = self._following[place]
-        return pairs
+        untaken = {number: iter(places) for number, places in self._places_of.items()}
+        return [
+            (index, place)
+            for index, number in enumerate(recognised)
+            if number != UNKNOWN and (place := next(untaken[number], None)) is not None
+        ]
 
     def _number(self, name: str, arguments: Recorded) -> int:
         if name not in self._tools:
@@ -110,14 +109,3 @@ def _all_doubts(wanted: Sequence[Wanted]) -> list[Doubt]:
         for place, call in enumerate(wanted)
         for doubt in call.doubts or ()
     ]
-
-
-def _following(numbers: Sequence[int]) -> list[int]:
-    """Return for each place the next one with the same number, UNKNOWN where there is none."""
-    following = [UNKNOWN] * len(numbers)
-    last: dict[int, int] = {}
-    for place, number in enumerate(numbers):
-        if number in last:
-            following[last[number]] = place
-        last[number] = place
-    return following

@@ -70,22 +70,14 @@ class ByCase:
         missed = ManyNames(self._missed)
         for name, row in self._rows.items():
             if name not in self._used:
-                told = f"{self._file}:{row.line}: no run has {self.key} = {_shown(name)}"
-                yield name, told + _nearest(missed.nearest(name))
+                told = f"{self._file}:{row.line}: no run has {self.key} = {name[:_LONGEST_SHOWN]!r}"
+                yield name, told + missed.nearest(name)
 
     def _no_row(self, name: str) -> Skipped:
-        told = f"{self._file} has no row for {self.key} = {_shown(name)}"
-        return Skipped(told + _nearest(self._names.nearest(name)))
+        told = f"{self._file} has no row for {self.key} = {name[:_LONGEST_SHOWN]!r}"
+        return Skipped(told + self._names.nearest(name))
 
 
 def absent(attribute: str) -> Skipped:
     """Return that a run does not have an attribute that it is told apart by."""
     return Skipped(f"no attribute {attribute!r} on the root span")
-
-
-def _shown(name: str) -> str:
-    return repr(name[:_LONGEST_SHOWN])
-
-
-def _nearest(name: str | None) -> str:
-    return "" if name is None else f"; the nearest is {name!r}"

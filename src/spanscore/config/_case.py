@@ -36,21 +36,14 @@ class Case(NamedTuple):
 
 
 def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *, is_text: bool) -> Case:
-    """Return what a row says.
-
-    Args:
-        row: the row.
-        key: the attribute that names the case.
-        kind: the evaluator.
-        fixed: the parameters that hold for every row.
-        is_text: whether its cells are text, in which JSON is written as such.
+    """Return what a row says; `key` names its case, `fixed` holds for every row, and `is_text` cells hold JSON as text.
 
     Raises:
         ValueError: it says no case, or nothing that the evaluator could expect.
     """
     cells = row.cells
-    if is_text and isinstance(cells.get(_ATTRIBUTES), str):
-        cells = {**cells, _ATTRIBUTES: _read_cell(str(cells[_ATTRIBUTES]))}
+    if is_text and isinstance(text := cells.get(_ATTRIBUTES), str):
+        cells = {**cells, _ATTRIBUTES: _read_cell(text)}
     name = _key(cells, key)
     column = _column(kind, cells)
     expected = cells[column]
@@ -60,10 +53,11 @@ def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *
         except ValueError as error:
             message = f"{column}: {error}"
             raise ValueError(message) from None
+    names = _parameters(kind, cells)
     others = {
         name: _read_cell(value) if is_text and isinstance(value, str) else value
         for name, value in cells.items()
-        if name in _parameters(kind, cells) and value is not None
+        if name in names and value is not None
     }
     parameters = {**others, **recorded_calls.translated(kind, column, expected, {**fixed, **others})}
     is_recorded = column == recorded_calls.COLUMN and (column != kind.expectation or _is_report(cells))

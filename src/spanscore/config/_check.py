@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from spanscore.config._hints import below, sections_in
-from spanscore.config._messages import LONGEST_SHOWN, message, shown
-from spanscore.config._mistakes import WANTS_TEXT, Mistake, mistakes
+from spanscore.config._messages import LONGEST_SHOWN, WANTS_TEXT, Mistake, message, mistakes, shown
+from spanscore.config._section import below, sections_in
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.model import JSON
 
@@ -27,23 +28,19 @@ _ABOUT_THE_KEY: Final = frozenset({"missing", "extra_forbidden", "key"})
 def check(model: type[Model], root: Node, *, at: Path = (), directory: FilePath) -> Model | list[Problem]:
     """Return a part of the data as a model has it, or everything that is wrong with it.
 
-    The data is checked as JSON: that is strict about scalars, but takes a list for a tuple.
-
-    Args:
-        model: what is allowed.
-        root: all of the data.
-        at: the part that is checked.
-        directory: what relative paths are relative to.
+    The data is checked as JSON: that is strict about scalars, but takes a list for a tuple. Relative paths in it are
+    relative to `directory`.
     """
     node = root.find(at)
-    data = _filled(node.data(), model)
+    data: Any = _filled(node.data(), model)
     found = _checked(model, data, node, directory)
     if isinstance(found, BaseModel):
         return found
     # As in the Collector, what a variable holds is text where text is wanted, even if it looks like a number.
-    texts = [each.path for each in found if _wants_text(each) and node.find(each.path).text is not None]
-    for path in texts:
-        data = _replaced(data, path, node.find(path).text)
+    wants_text = [each.path for each in found if not _TEXTS.isdisjoint(each.wanted)]
+    texts = [path for path in wants_text if node.find(path).text is not None]
+    for *above, last in texts:
+        reduce(getitem, above, data)[last] = node.find((*above, last)).text
     if texts:
         found = _checked(model, data, node, directory)
         if isinstance(found, BaseModel):
@@ -67,21 +64,6 @@ def _filled(data: JSON, hint: Any) -> JSON:
     if isinstance(data, list):
         return [_filled(value, below(hint, index)) for index, value in enumerate(data)]
     return data
-
-
-def _replaced(data: JSON, path: Path, value: JSON) -> JSON:
-    if not path:
-        return value
-    step, rest = path[0], path[1:]
-    if isinstance(data, dict):
-        return {key: _replaced(item, rest, value) if key == step else item for key, item in data.items()}
-    if isinstance(data, list):
-        return [_replaced(item, rest, value) if index == step else item for index, item in enumerate(data)]
-    return data
-
-
-def _wants_text(mistake: Mistake) -> bool:
-    return not _TEXTS.isdisjoint(mistake.wanted)
 
 
 def _follows_from_another(mistake: Mistake, node: Node) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._check import check
@@ -14,7 +14,7 @@ from spanscore.config._dialects import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
-from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document, Telemetry
+from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Telemetry
 from spanscore.config._server_files import is_readable_by_all, parts, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
@@ -28,8 +28,6 @@ from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.settings import Secret
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
-
-Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
@@ -62,10 +60,8 @@ class Config:
     """What messages call the file."""
     file: Path | None = None
     """The file, where it was read from one."""
-    inline_secrets: tuple[str, ...] = ()
-    """The keys whose secrets stand in the file itself, and not in variables of the environment."""
-    places: Mapping[KeyPath, Place] = field(default_factory=dict, repr=False, compare=False)
-    """Where the keys of the receivers stand."""
+    root: Node = field(repr=False, compare=False)
+    """What is in the file, to tell where it stands there."""
 
     def of(self, settings: type[Settings]) -> Settings | None:
         """Return the settings of the receiver or exporter that has such, where it is listed."""
@@ -84,7 +80,7 @@ class Config:
             ConfigError: a file that serving needs, a certificate or the bearer tokens, cannot be used.
         """
         otlp = self.of(OtlpReceiver)
-        unusable = [Problem(self._place(at), at, why) for at, why in unusable_files(otlp)] if otlp else []
+        unusable = [Problem(self.root.find(at).place, at, why) for at, why in unusable_files(otlp)] if otlp else []
         if unusable:
             raise _error(unusable, self.source)
         return self._with(
@@ -142,16 +138,21 @@ class Config:
         return replace(section, **changes)
 
     def _exposed_secrets(self) -> Iterator[str]:
-        if self.inline_secrets and self.file is not None and is_readable_by_all(self.file):
-            yield _readable(self.file, f"holds {', '.join(self.inline_secrets)}, and")
+        inline = ", ".join(self._inline_secrets())
+        if inline and self.file is not None and is_readable_by_all(self.file):
+            yield _readable(self.file, f"holds {inline}, and")
         otlp = self.of(OtlpReceiver)
         for at, file in secret_files(otlp) if otlp else ():
             if is_readable_by_all(file):
                 yield _readable(file, f"({dotted(at)})")
 
-    def _place(self, path: KeyPath) -> Place:
-        """Return where a key stands, or else the nearest one above it."""
-        return next((place for end in range(len(path), 0, -1) if (place := self.places.get(path[:end]))), Place(1, 1))
+    def _inline_secrets(self) -> Iterator[str]:
+        """Yield the keys whose secrets stand in the file itself, and not in variables of the environment."""
+        for at, part in (*parts(self.receivers, ("receivers",)), *parts(self.exporters, ("exporters",))):
+            # Of the settings of librdkafka only some are secret.
+            is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
+            if isinstance(part, Secret) and is_secret and part.reveal() and self.root.find(at).written is None:
+                yield dotted(at)
 
 
 def load(path: str | os.PathLike[str]) -> Config:
@@ -173,7 +174,8 @@ def load(path: str | os.PathLike[str]) -> Config:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        place = place_in(content[: error.start].decode(), error.start)
+        before = content[: error.start].decode()
+        place = place_in(before, len(before))
         message = f"{path}:{place.line}:{place.column}: must be UTF-8, but has the byte 0x{content[error.start]:02x}"
         raise ConfigError(message) from None
     return replace(loads(text, str(path), path.parent), file=path)
@@ -208,7 +210,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     problems = list(_first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise _error(problems, source)
-    config = Config(
+    return Config(
         evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
         dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
         receivers=_listed(document, root, "receivers"),
@@ -220,31 +222,13 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         telemetry=document.telemetry,
         given=frozenset(_given(root)),
         source=source,
-        places=dict(_places(root.find(("receivers",)), ("receivers",))),
+        root=root,
     )
-    return replace(config, inline_secrets=tuple(_inline_secrets(config, root)))
 
 
 def default() -> Config:
     """Return the configuration that holds without a file."""
     return loads("", "default configuration", Path())
-
-
-def _inline_secrets(config: Config, root: Node) -> Iterator[str]:
-    for at, part in (*parts(config.receivers, ("receivers",)), *parts(config.exporters, ("exporters",))):
-        if not isinstance(part, Secret):
-            continue
-        node = root.find(at)
-        # Of the settings of librdkafka only some are secret.
-        is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
-        if node.written is None and node.value and is_secret:
-            yield dotted(at)
-
-
-def _places(node: Node, at: KeyPath) -> Iterator[tuple[KeyPath, Place]]:
-    yield at, node.place
-    for key, below in node.value.items() if isinstance(node.value, dict) else ():
-        yield from _places(below, (*at, key))
 
 
 def _readable(file: Path, what: str) -> str:
@@ -253,15 +237,13 @@ def _readable(file: Path, what: str) -> str:
 
 def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:
     """Return the settings of the plug-ins that a section lists, in the order of the file."""
-    listed = root.find((section,)).value if root.has(section) else None
-    return {name: getattr(getattr(document, section), name) for name in listed} if isinstance(listed, dict) else {}
+    return {name: getattr(getattr(document, section), name) for name in root.mapping(section)}
 
 
 def _given(root: Node) -> Iterator[str]:
-    for key, node in root.value.items() if isinstance(root.value, dict) else ():
+    for key in root.value if isinstance(root.value, dict) else ():
         yield key
-        below = node.value if isinstance(node.value, dict) else {}
-        yield from (f"{key}.{name}" for name, each in below.items() if each.value is not None)
+        yield from (f"{key}.{name}" for name, each in root.mapping(key).items() if each.value is not None)
 
 
 def _with_defaults(root: Node) -> Node:

@@ -39,12 +39,9 @@ def build_dialects(section: Dialects, root: Node) -> Iterator[Dialect | Problem]
             node = root.find(path)
             yield Problem(node.place, path, without_values(text, node))
     for name in installed:
-        if name not in section.disabled:
-            yield from _installed(name, root)
-
-
-def _installed(name: str, root: Node) -> Iterator[Dialect | Problem]:
-    try:
-        yield find("dialects", name)()
-    except ConfigError as error:
-        yield Problem(root.find(("dialects",)).place, ("dialects",), f"{error}; disable it, or uninstall it")
+        if name in section.disabled:
+            continue
+        try:
+            yield find("dialects", name)()
+        except ConfigError as error:
+            yield Problem(root.find(("dialects",)).place, ("dialects",), f"{error}; disable it, or uninstall it")

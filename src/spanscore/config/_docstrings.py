@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
 
 
 def docstring(documented: type) -> str:
@@ -27,21 +30,14 @@ def field_docs(documented: type) -> dict[str, str]:
     """Return the string below each annotated field of a class and of the classes it derives from, on one line."""
     docs: dict[str, str] = {}
     for each in reversed(documented.__mro__[:-1]):
-        docs |= _own_field_docs(each)
+        with suppress(OSError, TypeError, SyntaxError):  # compiled, or made at run time: there is no source to look at
+            for definition in ast.parse(textwrap.dedent(inspect.getsource(each))).body:
+                docs |= dict(_own_field_docs(definition))
     return docs
 
 
-def _own_field_docs(documented: type) -> dict[str, str]:
-    try:
-        source = textwrap.dedent(inspect.getsource(documented))
-        definition = ast.parse(source).body[0]
-    except (OSError, TypeError, SyntaxError):  # compiled, or made at run time: there is no source to look at
-        return {}
-    if not isinstance(definition, ast.ClassDef):
-        return {}
-    docs = {}
-    for statement, below in zip(definition.body, definition.body[1:], strict=False):
-        match statement, below:
+def _own_field_docs(definition: ast.stmt) -> Iterator[tuple[str, str]]:
+    for pair in pairwise(getattr(definition, "body", ())):
+        match pair:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
-                docs[name] = " ".join(text.split())
-    return docs
+                yield name, " ".join(text.split())

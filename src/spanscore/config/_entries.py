@@ -15,7 +15,6 @@ from spanscore.config._models import given
 from spanscore.config._parameters import EvaluatorType, evaluator_type
 from spanscore.config._sections import EvaluatorKeys
 from spanscore.config._tree import Node, Path, Problem
-from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
 from spanscore.isolation.process import pickled
 from spanscore.model import Attributes, Trajectory
@@ -27,9 +26,7 @@ PLUGIN_TIME_LIMIT_S: Final = 1.0
 
 def build_entries(root: Node, directory: FilePath) -> Iterator[EvaluatorEntry | Problem]:
     """Yield the entries of a configuration in its order, and what is wrong with those that cannot be built."""
-    section = root.value.get("evaluators") if isinstance(root.value, dict) else None
-    entries = section.value if section else None
-    for name, entry in entries.items() if isinstance(entries, dict) else ():
+    for name, entry in root.mapping("evaluators").items():
         if not isinstance(entry.value, dict):
             continue  # said when the sections were checked
         at = ("evaluators", name)
@@ -55,6 +52,8 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
     if limit_s is not None and (why := _not_to_be_sent(kind, resolve)):
         limited = (*at, "time_limit") if root.find(at).has("time_limit") else at
         return [Problem(root.key_place(limited), limited, f"{why}; with 'time_limit: none' it runs in this one")]
+    source = keys.expected_from
+    named = (source.attribute, source.key) if source else ()
     return EvaluatorEntry(
         name=name,
         type=kind.name,
@@ -65,7 +64,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         match=keys.match,
         sample_ratio=keys.sample_ratio,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
-        reads=frozenset(_attributes_read(keys)),
+        reads=frozenset({*keys.match, *filter(None, named)}),
     )
 
 
@@ -102,17 +101,10 @@ def _resolver(kind: EvaluatorType, keys: EvaluatorKeys, root: Node, at: Path) ->
     source = keys.expected_from
     if source is None:
         built = kind.build(fixed, root.find(at), at)
-        return built if isinstance(built, list) else _always(built)
+        return built if isinstance(built, list) else lambda _: built
     if source.dataset is not None and source.key is not None:
         return from_dataset(kind, fixed, source.dataset, source.key, root.find((*at, "expected_from", "dataset")))
     return from_attribute(kind, fixed, source.attribute or "")
-
-
-def _attributes_read(keys: EvaluatorKeys) -> Iterator[str]:
-    yield from keys.match
-    if keys.expected_from is not None:
-        named = (keys.expected_from.attribute, keys.expected_from.key)
-        yield from (key for key in named if key is not None)
 
 
 def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:
@@ -130,27 +122,11 @@ def _not_to_be_sent(kind: EvaluatorType, resolve: Resolve) -> str:
     return ""
 
 
-def _always(evaluator: Evaluator) -> Resolve:
-    def resolve(trajectory: Trajectory) -> Evaluator:
-        del trajectory
-        return evaluator
-
-    return resolve
-
-
 def _attribute_matcher(globs: Mapping[str, str]) -> Callable[[Attributes], bool]:
     matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
-
-    def matches(attributes: Attributes) -> bool:
-        return all(value_matches(matcher, attributes.get(name)) for name, matcher in matchers)
-
-    return matches
+    return lambda attributes: all(value_matches(matcher, attributes.get(name)) for name, matcher in matchers)
 
 
 def _any_glob(globs: tuple[str, ...]) -> Callable[[str], bool]:
     matchers = [glob_matcher(glob) for glob in globs]
-
-    def ignores(tool: str) -> bool:
-        return any(matcher(tool) for matcher in matchers)
-
-    return ignores
+    return lambda tool: any(matcher(tool) for matcher in matchers)

@@ -10,16 +10,14 @@ from typing import Any, Final, TypeAlias
 
 from spanscore.config._by_case import ByCase, Expected, absent
 from spanscore.config._case import Case, case_of
-from spanscore.config._check import check
 from spanscore.config._dataset import Fault, rows
 from spanscore.config._json import parse_json
-from spanscore.config._models import given
 from spanscore.config._parameters import EvaluatorType
 from spanscore.config._plain import plain
-from spanscore.config._tree import Node, Place, Problem, dotted
+from spanscore.config._tree import Node, Problem, dotted
 from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
-from spanscore.model import JSON, Failed, Skipped, Trajectory
+from spanscore.model import Failed, Skipped, Trajectory
 
 Resolve: TypeAlias = Callable[[Trajectory], Evaluator | Skipped | Failed]
 """Finds what is expected of a trajectory; a `ByCase` where a dataset says it."""
@@ -31,14 +29,9 @@ _CACHED_ATTRIBUTES: Final = 64  # with the length above, a bound on memory: 16 M
 def from_dataset(
     kind: EvaluatorType, fixed: Mapping[str, Any], dataset: FilePath, key: str, node: Node
 ) -> Resolve | list[Problem]:
-    """Build an evaluator for each row of a dataset.
+    """Build an evaluator for each row of a dataset, which the configuration names at `node`.
 
-    Args:
-        kind: what to build.
-        fixed: the parameters that the entry gives; a row's own go before them.
-        dataset: the file.
-        key: the attribute whose value names the row.
-        node: where the configuration names the file.
+    A row's own parameters go before the fixed ones, which the entry gives.
     """
     file = node.written or str(node.value)
     found: dict[str, Expected] = {}
@@ -50,7 +43,7 @@ def from_dataset(
             why = f"{file}: {case.message}; the path is relative to this configuration" if unread else case.message
             problems.append(Problem(node.place, (), why, "" if unread else elsewhere))
             continue
-        built = _build(kind, fixed, case.parameters)
+        built = kind.check_and_build(kind.row, case.parameters, fixed)
         if not isinstance(built, list):
             found[case.key] = Expected(built, case.line)
         elif _expects_nothing(kind, case, built):
@@ -63,18 +56,12 @@ def from_dataset(
 
 
 def from_attribute(kind: EvaluatorType, fixed: Mapping[str, Any], attribute: str) -> Resolve:
-    """Build an evaluator from what an attribute of the trace holds.
-
-    Args:
-        kind: what to build.
-        fixed: the parameters that the entry gives.
-        attribute: the attribute that holds the expectation.
-    """
+    """Build an evaluator from the expectation that an attribute of the trace holds, and the entry's parameters."""
 
     @lru_cache(maxsize=_CACHED_ATTRIBUTES)
     def build(text: str) -> Evaluator | Failed:
         try:
-            built = _build(kind, fixed, {kind.expectation or "": parse_json(text)})
+            built = kind.check_and_build(kind.row, {kind.expectation or "": parse_json(text)}, fixed)
         except (ValueError, ConfigError) as error:
             return _failed(attribute, str(error))
         if isinstance(built, list):
@@ -116,15 +103,6 @@ def _expects_nothing(kind: EvaluatorType, case: Case, problems: list[Problem]) -
     """Return whether all that is wrong with a run taken as it was is that it has no calls, which some runs have not."""
     is_empty = not case.parameters[kind.expectation or ""]
     return case.is_recorded and is_empty and all(each.path == (kind.expectation,) for each in problems)
-
-
-def _build(kind: EvaluatorType, fixed: Mapping[str, Any], parameters: Mapping[str, JSON]) -> Evaluator | list[Problem]:
-    data, problems = plain(parameters)
-    if problems:
-        return problems
-    node = Node.of(data, Place())
-    checked = check(kind.row, node, directory=FilePath())
-    return checked if isinstance(checked, list) else kind.build({**fixed, **given(checked)}, node)
 
 
 def _failed(attribute: str, message: str) -> Failed:

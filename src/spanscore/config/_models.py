@@ -6,21 +6,41 @@ What is checked with such a model is built as the dataclass, which knows nothing
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, Field, JsonValue, create_model
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    ValidationInfo,
+    create_model,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from spanscore.config._check import Model
 from spanscore.config._docstrings import docstring, field_docs
 from spanscore.config._plain import plain
 from spanscore.config._section import Section
-from spanscore.config._values import checked_by
 from spanscore.errors import PluginError
 from spanscore.model import NotRecorded
-from spanscore.settings import AS_DURATION, ByPlace, Example, Internal, Written
+from spanscore.settings import (
+    AS_DURATION,
+    DURATION_PART,
+    BesideConfiguration,
+    ByPlace,
+    Example,
+    Internal,
+    Written,
+    seconds,
+)
 
 UNSAID: Final[Mapping[str, Any]] = {"default_factory": object, "validate_default": False}
 """A key that may be left out, of which the JSON Schema says no default."""
@@ -64,24 +84,25 @@ def _configured(documented: type[Any]) -> Iterator[tuple[str, dataclasses.Field[
 def checkable(hint: Any) -> Any:
     """Replace dataclasses in a type by models of them that build them, and marks by what pydantic does about them."""
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return Annotated[model_of(hint, Section, fields_of(hint)), AfterValidator(_Builder(hint))]
+        return Annotated[model_of(hint, Section, fields_of(hint)), AfterValidator(partial(_built, hint))]
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal or not arguments:
         return hint
     if origin is Annotated:
-        return Annotated[(checkable(arguments[0]), *map(checked_by, arguments[1:]))]
+        return Annotated[(checkable(arguments[0]), *map(_checked_by, arguments[1:]))]
     inner = tuple(checkable(argument) for argument in arguments if argument is not NotRecorded)
     return Union[inner] if origin in (Union, types.UnionType) else origin[inner]  # noqa: UP007 - known only here
 
 
 def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
     """Build a dataclass of what was given for its keys."""
-    fields = {key: (field.name, ByPlace() in _marks(hint)) for key, field, hint in _configured(documented)}
-    named = {fields[key]: value for key, value in parameters.items()}
+    values = {
+        field.name: parameters[key]
+        for key, field, hint in _configured(documented)
+        if key in parameters and (parameters[key] is not None or ByPlace() not in _marks(hint))
+    }
     try:
-        return documented(
-            **{name: value for (name, by_place), value in named.items() if not by_place or value is not None}
-        )
+        return documented(**values)
     except ValueError:
         raise
     except Exception as error:  # a plug-in's own check may raise anything
@@ -94,17 +115,60 @@ def given(checked: Section) -> dict[str, Any]:
     return {name: getattr(checked, name) for name in checked.model_fields_set}
 
 
+def _built(documented: type[Any], checked: Section) -> Any:
+    try:
+        return construct(documented, given(checked))
+    except PluginError as error:
+        raise ValueError(str(error)) from error
+
+
+def _checked_by(mark: Any) -> Any:
+    """Return what a mark of an annotation is to pydantic."""
+    match mark:
+        case Written():
+            return _Text(mark)
+        case BesideConfiguration():
+            return AfterValidator(_beside_the_configuration)
+        case Example(value):
+            return Field(examples=[value])
+        case _:
+            return mark
+
+
 @dataclass(frozen=True, slots=True)
-class _Builder:
-    """Makes the dataclass that a model stands for."""
+class _Text:
+    """Written as text, kept as what is read from it."""
 
-    documented: type[Any]
+    written: Written
 
-    def __call__(self, checked: Section) -> Any:
-        try:
-            return construct(self.documented, given(checked))
-        except PluginError as error:
-            raise ValueError(str(error)) from error
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text: CoreSchema = core_schema.str_schema()
+        if self.written.error != "string_type":
+            text = core_schema.custom_error_schema(
+                text, custom_error_type=self.written.error, custom_error_message="must be text"
+            )
+        return core_schema.no_info_after_validator_function(self.written.read, text)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        pattern = {"pattern": f"^{self.written.pattern}$"} if self.written.pattern else {}
+        return {"type": "string", **pattern, **({"examples": [self.written.example]} if self.written.example else {})}
+
+
+def _beside_the_configuration(path: Path, info: ValidationInfo) -> Path:
+    if path == Path() or "\0" in str(path):
+        message = "must name a file"
+        raise ValueError(message)
+    return Path(info.context or "") / path
+
+
+def _time_limit(text: str) -> float:
+    if text == "none":
+        return math.inf
+    limit = seconds(text)
+    if not limit:
+        message = f"must be more than 0, not {text!r}; write 'none' for no limit"
+        raise ValueError(message)
+    return limit
 
 
 def _marks(hint: Any) -> Iterator[Any]:
@@ -138,3 +202,7 @@ def _shown(value: Any, hint: Any) -> Any:
         return {key: _shown(getattr(value, field.name), below) for key, field, below in _configured(type(value))}
     written = next((mark for mark in _marks(hint) if isinstance(mark, Written)), None)
     return value if value is None or written is None else written.write(value)
+
+
+TimeLimit = Annotated[float, _Text(Written(_time_limit, f"(?:none|(?:{DURATION_PART})+)", "not_a_duration", "500ms"))]
+ConfiguredFile = Annotated[Path, AfterValidator(_beside_the_configuration)]

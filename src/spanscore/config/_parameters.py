@@ -6,7 +6,7 @@ An evaluator knows nothing of configurations: its fields, their annotations and 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path as FilePath
@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import Field
 from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
 
 from spanscore.compare.expected import ExpectedCall
 from spanscore.config._check import check, without_values
@@ -35,8 +34,8 @@ class EvaluatorType:
     name: str
     evaluator: type[Any]
     expectation: str | None
-    expected_call: type[ExpectedCall] | None
-    """What the expectation has for each call, where it is a list of calls."""
+    call_keys: frozenset[str]
+    """What the expectation may say of each call, where it is a list of calls."""
     parameters: type[Section]
     """The parameters."""
     row: type[Section]
@@ -56,13 +55,24 @@ class EvaluatorType:
         is_required = self.parameters.model_fields[self.expectation].is_required()
         return is_required or bool(getattr(self.evaluator, "needs_expectation", False))
 
+    def check_and_build(
+        self, model: type[Section], parameters: Mapping[str, Any], fixed: Mapping[str, Any]
+    ) -> Evaluator | list[Problem]:
+        """Make an evaluator of values that stand in no configuration, or return what is wrong with them.
+
+        They are checked with `model`, and go before the fixed parameters, which were checked before.
+        """
+        data, problems = plain(parameters)
+        if problems:
+            return problems
+        node = Node.of(data, Place())
+        checked = check(model, node, directory=FilePath())
+        return checked if isinstance(checked, list) else self.build({**fixed, **given(checked)}, node)
+
     def build(self, parameters: Mapping[str, Any], node: Node, path: Path = ()) -> Evaluator | list[Problem]:
         """Make an evaluator of checked parameters, or return what it has against them itself.
 
-        Args:
-            parameters: by name; what is not given stays at the evaluator's default.
-            node: what they were read from.
-            path: the path of `node` in its file.
+        They were read from `node`, which is at `path` in its file; what is not given stays at the evaluator's default.
         """
         try:
             return cast("Evaluator", construct(self.evaluator, parameters))
@@ -78,15 +88,10 @@ def build_evaluator(name: str, parameters: Mapping[str, Any]) -> Evaluator:
         ConfigError: there is no such type, or parameters are wrong; the message lists every error.
     """
     kind = evaluator_type(name)
-    data, problems = plain(parameters)
-    if not problems:
-        node = Node.of(data, Place())
-        checked = check(kind.parameters, node, directory=FilePath())
-        built = checked if isinstance(checked, list) else kind.build(given(checked), node)
-        if not isinstance(built, list):
-            return built
-        problems = built
-    raise ConfigError("\n".join(f"{dotted((name, *each.path))}: {each.message}" for each in problems))
+    built = kind.check_and_build(kind.parameters, parameters, {})
+    if isinstance(built, list):
+        raise ConfigError("\n".join(f"{dotted((name, *each.path))}: {each.message}" for each in built))
+    return built
 
 
 def evaluator_type(name: str) -> EvaluatorType:
@@ -107,14 +112,16 @@ def _evaluator_type(name: str, evaluator: type[Any]) -> EvaluatorType:
         raise PluginError(message)
     try:
         fields = fields_of(evaluator)  # anew for each model: pydantic 2.10 changes the fields it is given
-        optional = {key: (hint, _optional(field)) for key, (hint, field) in fields.items()}
+        optional = {
+            key: (hint, Field(description=field.description, **UNSAID)) for key, (hint, field) in fields.items()
+        }
         expected = {key: field for key, field in optional.items() if key == evaluator.expectation}
         type_key = (Literal[name], Field(description=EvaluatorKeys.model_fields["type"].description))
         return EvaluatorType(
             name=name,
             evaluator=evaluator,
             expectation=evaluator.expectation,
-            expected_call=_expected_call(evaluator),
+            call_keys=frozenset(_call_keys(evaluator)),
             parameters=model_of(evaluator, Section, fields_of(evaluator)),
             row=model_of(evaluator, Section, optional),
             entry=model_of(evaluator, EvaluatorKeys, {**fields, **expected, "type": type_key}),
@@ -138,14 +145,10 @@ def _broken_contract(evaluator: type[Any]) -> str:
     return ""
 
 
-def _expected_call(evaluator: type[Any]) -> type[ExpectedCall] | None:
-    """Return the class whose instances the expectation is a tuple of."""
+def _call_keys(evaluator: type[Any]) -> Iterator[str]:
     hint = hints_of(evaluator).get(evaluator.expectation)
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     item = get_args(hint)[0] if get_origin(hint) is tuple else None
-    return item if isinstance(item, type) and issubclass(item, ExpectedCall) else None
-
-
-def _optional(field: FieldInfo) -> Any:
-    return Field(description=field.description, **UNSAID)
+    if isinstance(item, type) and issubclass(item, ExpectedCall):
+        yield from (field.name for field in dataclasses.fields(item))

@@ -19,37 +19,26 @@ def plain(value: Any, path: Path = ()) -> tuple[JSON, list[Problem]]:
 
 
 def _plain(value: Any, path: Path, problems: list[Problem]) -> JSON:
-    refused = _refusal(value, path)
-    if refused:
-        problems.append(Problem(Place(), path, refused))
-        return None
-    if isinstance(value, Mapping):
-        return {key: _plain(item, (*path, key), problems) for key, item in value.items()}
-    if isinstance(value, (set, frozenset)):
-        value = sorted(value, key=repr)
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, (*path, index), problems) for index, item in enumerate(value)]
-    found: JSON = value
-    return found
-
-
-def _refusal(value: Any, path: Path) -> str:
-    """Return why a value cannot be JSON, looking no deeper; empty when it can be."""
     match value:
-        case None | bool() | int():
-            return ""
-        case float():
-            return "" if math.isfinite(value) else "must be a finite number"
-        case str():
-            return "" if is_unicode(value) else "must not hold half of a surrogate pair"
+        case float() if not math.isfinite(value):
+            refused = "must be a finite number"
+        case str() if not is_unicode(value):
+            refused = "must not hold half of a surrogate pair"
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping() if not all(isinstance(key, str) and is_unicode(key) for key in value):
+            refused = "must have keys that are text"
+        case Mapping() | list() | tuple() | set() | frozenset() if len(path) >= MAX_DEPTH:
+            refused = f"must not be nested more than {MAX_DEPTH} levels deep"
         case Mapping():
-            if not all(isinstance(key, str) and is_unicode(key) for key in value):
-                return "must have keys that are text"
+            return {key: _plain(item, (*path, key), problems) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            pass
+            items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
+            return [_plain(item, (*path, index), problems) for index, item in enumerate(items)]
         case _:
-            return f"must be JSON, not {type(value).__name__}"
-    return "" if len(path) < MAX_DEPTH else f"must not be nested more than {MAX_DEPTH} levels deep"
+            refused = f"must be JSON, not {type(value).__name__}"
+    problems.append(Problem(Place(), path, refused))
+    return None
 
 
 def is_unicode(text: str) -> bool:

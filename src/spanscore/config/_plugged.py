@@ -39,16 +39,13 @@ def document_for(root: Node) -> tuple[type[Document], list[Problem]]:
     problems: list[Problem] = []
     sections: dict[str, list[str]] = {}
     for section, kind in KINDS.items():
-        given = root.find((section,)).value if root.has(section) else None
-        usable = []
-        for name in sorted(given) if isinstance(given, dict) else ():
-            if name in names(kind):
-                try:
-                    settings_model(kind, name)
-                    usable.append(name)
-                except ConfigError as error:
-                    problems.append(Problem(root.key_place((section, name)), (section, name), str(error)))
-        sections[section] = usable
+        sections[section] = []
+        for name in sorted(root.mapping(section).keys() & set(names(kind))):
+            try:
+                settings_model(kind, name)
+                sections[section].append(name)
+            except ConfigError as error:
+                problems.append(Problem(root.key_place((section, name)), (section, name), str(error)))
     return _document(sections), problems
 
 

@@ -6,9 +6,9 @@ of any other the call asks too much, and that is said.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from spanscore.config._parameters import EvaluatorType
@@ -32,19 +32,13 @@ _Call: TypeAlias = Mapping[str, JSON]
 
 def are_expected_by(kind: EvaluatorType) -> bool:
     """Return whether an evaluator can expect recorded calls."""
-    return kind.expected_call is not None or kind.expectation in _NAMES | _COUNTS
+    return bool(kind.call_keys) or kind.expectation in _NAMES | _COUNTS
 
 
 def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mapping[str, Any]) -> dict[str, JSON]:
-    """Return the expectation, and what else has to be given with it.
+    """Return the expectation that stands in a column, and what has to be given with it and the other parameters.
 
-    What is in the evaluator's own form stays as it is.
-
-    Args:
-        kind: the evaluator.
-        column: where the value stands.
-        value: what stands there; only a list can hold recorded calls.
-        parameters: the evaluator's other parameters.
+    What is in the evaluator's own form stays as it is; only a list can hold recorded calls.
 
     Raises:
         ValueError: a recorded call cannot be expected; the message begins with where it stands.
@@ -68,57 +62,44 @@ def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mappin
     return _Translation(kind, column, value, recorded, parameters).parameters()
 
 
+@dataclass(frozen=True, slots=True)
 class _Translation:
     """Turns recorded calls into those of a parameter that lists calls."""
 
-    def __init__(
-        self,
-        kind: EvaluatorType,
-        column: str,
-        calls: Sequence[JSON],
-        recorded: Mapping[int, _Call],
-        parameters: Mapping[str, Any],
-    ) -> None:
-        self._kind: Final = kind
-        self._column: Final = column
-        self._calls: Final = calls
-        self._recorded: Final = recorded
-        self._given: Final = parameters
-        self._overrides: Final[dict[str, Any]] = {}
+    kind: EvaluatorType
+    column: str
+    calls: Sequence[JSON]
+    recorded: Mapping[int, _Call]
+    given: Mapping[str, Any]
+    overrides: dict[str, Any] = field(default_factory=dict)
 
     def parameters(self) -> dict[str, JSON]:
         """Return the expectation, and the parameter that leaves arguments open where it takes one."""
-        fields = _fields(self._kind)
-        if "output" in fields:
-            return {self._kind.expectation or "": list(self._with_outputs())}
-        argument = next((field for field in _ARGUMENTS if field in fields), None)
-        expected: list[JSON] = []
-        for index, call in enumerate(self._calls):
-            if index not in self._recorded:
-                expected.append(call)
-                continue
-            each: dict[str, JSON] = {"name": self._recorded[index]["name"]}
-            arguments = self._recorded[index].get("arguments")
+        if "output" in self.kind.call_keys:
+            return {self.kind.expectation or "": list(self._with_outputs())}
+        argument = next((key for key in _ARGUMENTS if key in self.kind.call_keys), None)
+        expected = list(self.calls)
+        for index, call in self.recorded.items():
+            each: dict[str, JSON] = {"name": call["name"]}
+            arguments = call.get("arguments")
             if argument is not None:
                 each |= self._left_open(index) if arguments is None else {argument: arguments}
-            expected.append(each)
-        overrides: dict[str, JSON] = {}
-        if self._overrides:
-            overrides[_OVERRIDES] = {**self._given.get(_OVERRIDES, {}), **self._overrides}
-        return {self._kind.expectation or "": expected, **overrides}
+            expected[index] = each
+        overrides = {_OVERRIDES: {**self.given.get(_OVERRIDES, {}), **self.overrides}} if self.overrides else {}
+        return {self.kind.expectation or "": expected, **overrides}
 
     def _left_open(self, index: int) -> dict[str, JSON]:
         """Return what expects a call whatever its arguments."""
-        tool = str(self._recorded[index]["name"])
-        match self._kind.name:
-            case "tool_call_args" if self._given.get("subset", True):
+        tool = str(self.recorded[index]["name"])
+        match self.kind.name:
+            case "tool_call_args" if self.given.get("subset", True):
                 return {"args": {}}
-            case "tool_call_accuracy" if self._given.get("mode") != "flexible":
+            case "tool_call_accuracy" if self.given.get("mode") != "flexible":
                 return {}
             case "trajectory_match" if self._is_ignored(tool):
                 return {}
             case "trajectory_match" if self._can_be_ignored(tool):
-                self._overrides[tool] = _IGNORE
+                self.overrides[tool] = _IGNORE
                 return {}
             case name:
                 remedies = {
@@ -126,51 +107,44 @@ class _Translation:
                     "tool_call_accuracy": "; with 'mode: exact' it can",
                     "trajectory_match": f"; with 'arguments: {_IGNORE}' it can",
                 }
-                message = f"{self._column}[{index}]: the arguments of {tool!r} were not recorded, and {name} cannot "
+                message = f"{self.column}[{index}]: the arguments of {tool!r} were not recorded, and {name} cannot "
                 message += f"leave them open{remedies.get(name, '; write them, or take the call out')}"
                 raise ValueError(message)
 
     def _is_ignored(self, tool: str) -> bool:
-        how = self._given.get(_OVERRIDES, {}).get(tool, self._given.get("arguments"))
+        how = self.given.get(_OVERRIDES, {}).get(tool, self.given.get("arguments"))
         return bool(how == _IGNORE)
 
     def _can_be_ignored(self, tool: str) -> bool:
         """Return whether nothing is said of the arguments of any call of a tool."""
-        return tool not in self._given.get(_OVERRIDES, {}) and all(
-            index in self._recorded and self._recorded[index].get("arguments") is None
-            for index, call in enumerate(self._calls)
+        return tool not in self.given.get(_OVERRIDES, {}) and all(
+            index in self.recorded and self.recorded[index].get("arguments") is None
+            for index, call in enumerate(self.calls)
             if isinstance(call, dict) and call.get("name") == tool
         )
 
     def _with_outputs(self) -> list[JSON]:
         """Return the calls that have a result; there is nothing to say of the others, as of those that failed."""
-        without = [index for index, call in self._recorded.items() if call.get("result") is None]
-        kept = [index for index in range(len(self._calls)) if index not in without]
-        if self._given.get("strict"):
-            tools = {self._recorded[index]["name"] for index in kept if index in self._recorded}
-            missed = next((index for index in without if self._recorded[index]["name"] in tools), None)
+        without = {index: call["name"] for index, call in self.recorded.items() if call.get("result") is None}
+        if self.given.get("strict"):
+            tools = {call["name"] for index, call in self.recorded.items() if index not in without}
+            missed = next((index for index, tool in without.items() if tool in tools), None)
             if missed is not None:
-                message = f"{self._column}[{missed}]: the call has no result, and with 'strict: true' the results of "
-                message += f"{self._recorded[missed]['name']!r} are compared one by one"
+                message = f"{self.column}[{missed}]: the call has no result, and with 'strict: true' the results of "
+                message += f"{without[missed]!r} are compared one by one"
                 raise ValueError(message)
         return [
-            {"name": self._recorded[index]["name"], "output": self._recorded[index]["result"]}
-            if index in self._recorded
-            else self._calls[index]
-            for index in kept
+            {"name": found["name"], "output": found["result"]} if (found := self.recorded.get(index)) else call
+            for index, call in enumerate(self.calls)
+            if index not in without
         ]
-
-
-def _fields(kind: EvaluatorType) -> frozenset[str]:
-    call = kind.expected_call
-    return frozenset() if call is None else frozenset(field.name for field in dataclasses.fields(call))
 
 
 def _is_recorded(call: _Call, kind: EvaluatorType, column: str) -> bool:
     """Return whether a call is in the printed form: by its column, or by a key that the evaluator does not have."""
     if column == COLUMN != kind.expectation:
         return True
-    return not _fields(kind).union({"name"}).issuperset(call.keys() & set(CALL_KEYS))
+    return not kind.call_keys.union({"name"}).issuperset(call.keys() & set(CALL_KEYS))
 
 
 def _checked(call: _Call, at: str) -> _Call:

@@ -11,9 +11,8 @@ from typing import Final, get_args
 
 from spanscore.config._describe import COMMON, Description, Parameter, describe, parameters_of
 from spanscore.config._docstrings import docstring
-from spanscore.config._hints import below, sections_in
 from spanscore.config._plugged import whole_document
-from spanscore.config._section import Section
+from spanscore.config._section import Section, below, sections_in
 from spanscore.config._sections import EvaluatorKeys
 from spanscore.plugins import names
 

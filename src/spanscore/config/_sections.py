@@ -6,17 +6,19 @@ as bytes. `Config` fills in the keys whose default depends on where spanscore ru
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from annotated_types import Ge, Le
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from spanscore.collect.settings import TraceSettings
+from spanscore.config._models import ConfiguredFile, TimeLimit
 from spanscore.config._section import Section
-from spanscore.config._values import ConfiguredFile, TimeLimit
 from spanscore.dialects.custom import Custom
 from spanscore.settings import Text
 from spanscore.storage.settings import StorageSettings
+
+Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
 
 DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_trajectory"}}
 
@@ -94,7 +96,7 @@ class Document(Section):
     """How tool calls are read from spans."""
     exporters: Any = Field(default_factory=dict)
     """Where scores go. Standalone: Prometheus on localhost and the console when left out."""
-    annotate: Literal["child_span", "root_event", "none"] | None = None
+    annotate: Annotate | None = None
     """How a score is put into its trace: as a short span below the root (default inside a process), as an event of
     the root (default where spans are forwarded), or not at all."""
     tool_content: bool = False

@@ -32,7 +32,7 @@ def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
     for at, part in parts(otlp, _OTLP):
         try:
             if isinstance(part, ServerTls):
-                files = [(key, file) for key, file in parts(part, at) if isinstance(file, FilePath)]
+                files = ((key, file) for key, file in parts(part, at) if isinstance(file, FilePath))
                 unreadable = [(key, why) for key, file in files if (why := _unreadable(file))]
                 yield from unreadable
                 if not unreadable and part.files is not None:

@@ -78,6 +78,11 @@ class Node:
         """Return whether there is a value under a key or at an index."""
         return self._below(step) is not None
 
+    def mapping(self, key: str) -> dict[str, Node]:
+        """Return the mapping under a key; an empty one where there is none."""
+        below = self._below(key)
+        return below.value if below is not None and isinstance(below.value, dict) else {}
+
     def key_place(self, path: Path) -> Place:
         """Return where the key at the end of a path stands; for an item of a list, the item."""
         *above, last = path

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import yaml
@@ -63,7 +63,7 @@ def read(text: str, environment: Mapping[str, str] | None) -> tuple[Node | None,
     except yaml.MarkedYAMLError as error:
         reader.problems.append(_syntax(error))
     except _RefusedError as error:
-        reader.problems.append(error.problem)
+        reader.problems += error.args
     except (ValueError, OverflowError):  # PyYAML passes the number of an escape such as \UFFFFFFFF to chr() unchecked
         reader.problems.append(Problem(_place(loader.get_mark()), (), "not valid YAML: no such character in Unicode"))
     return None, reader.problems
@@ -95,11 +95,7 @@ def resolve(text: str) -> bool | int | float | str | None:
 
 
 class _RefusedError(Exception):
-    """Reading cannot go on."""
-
-    def __init__(self, place: Place, path: Path, message: str) -> None:
-        super().__init__(message)
-        self.problem = Problem(place, path, message)
+    """Reading cannot go on, because of a problem."""
 
 
 class _Reader:
@@ -107,6 +103,7 @@ class _Reader:
 
     def __init__(self, loader: Any, environment: Mapping[str, str] | None) -> None:
         self._loader = loader
+        self._next: Final[Callable[[], Any]] = loader.get_event
         self._environment = environment
         self._values = 0
         self.problems: list[Problem] = []
@@ -119,11 +116,9 @@ class _Reader:
         node = self._node(())
         self._next()
         if not self._loader.check_event(yaml.StreamEndEvent):
-            raise _RefusedError(_place(self._next().start_mark), (), "only one YAML document is allowed in a file")
+            place = _place(self._next().start_mark)
+            raise _RefusedError(Problem(place, (), "only one YAML document is allowed in a file"))
         return node
-
-    def _next(self) -> Any:
-        return self._loader.get_event()
 
     def _refuse(self, place: Place, path: Path, message: str) -> None:
         self.problems.append(Problem(place, path, message))
@@ -133,7 +128,7 @@ class _Reader:
         place = _place(event.start_mark)
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _RefusedError(place, path, f"must not hold more than {MAX_VALUES} values")
+            raise _RefusedError(Problem(place, path, f"must not hold more than {MAX_VALUES} values"))
         if event.anchor is not None:
             self._refuse(place, path, "anchors and aliases (&name, *name) are not allowed; write the value out")
         if isinstance(event, yaml.AliasEvent):
@@ -141,7 +136,7 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place, path)
         if len(path) >= MAX_DEPTH:
-            raise _RefusedError(place, path, f"must not be nested more than {MAX_DEPTH} levels deep")
+            raise _RefusedError(Problem(place, path, f"must not be nested more than {MAX_DEPTH} levels deep"))
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in (None, "!", _CORE + ("seq" if is_list else "map")):
             self._refuse(place, path, f"the tag {_tag(event.tag)!r} is not allowed here; leave it out")
@@ -192,9 +187,6 @@ class _Reader:
         written: str = event.value
         try:
             text = written if self._environment is None else expand(written, self._environment)
-            if not is_unicode(text):
-                self._refuse(place, path, "must not hold half of a surrogate pair")
-                return Node(place=place, value=None)
             is_replaced = text != written and has_reference(written)
             value = _typed(event.tag, text, is_plain=event.implicit[0] or is_replaced)
         except ValueError as error:
@@ -207,6 +199,9 @@ class _Reader:
 
 def _typed(tag: str | None, text: str, *, is_plain: bool) -> bool | int | float | str | None:
     """Return what a scalar means: as the Collector has it, quotes do not make a text of what a variable holds."""
+    if not is_unicode(text):
+        message = "must not hold half of a surrogate pair"
+        raise ValueError(message)
     if tag in (None, "!"):
         return resolve(text) if is_plain else text
     if tag == _CORE + "str":

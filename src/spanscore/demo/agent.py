@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -47,31 +46,25 @@ TOOLS: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One conversation: what goes on in it, and the calls that the model asks for."""
+_Call: TypeAlias = tuple[str, Mapping[str, Any]]
 
-    title: str
-    calls: Sequence[tuple[str, Mapping[str, Any]]]
+_LOOKUP: Final[_Call] = ("lookup_order", {"order_id": ORDER})
+_POLICY: Final[_Call] = ("check_policy", {"order_id": ORDER, "reason": "damaged"})
+_REFUND: Final[_Call] = ("issue_refund", {"order_id": ORDER, "amount": 59.9})
+_WRONG_ORDER: Final[_Call] = ("issue_refund", {"order_id": "?", "amount": 59.9})
+_WRONG_TYPE: Final[_Call] = ("issue_refund", {"order_id": ORDER, "amount": "all"})
 
-
-_LOOKUP: Final = ("lookup_order", {"order_id": ORDER})
-_POLICY: Final = ("check_policy", {"order_id": ORDER, "reason": "damaged"})
-_REFUND: Final = ("issue_refund", {"order_id": ORDER, "amount": 59.9})
-
-RUNS: Final = (
-    Run("as it should be", [_LOOKUP, _POLICY, _REFUND]),
-    Run("refund before the policy was checked", [_LOOKUP, _REFUND, _POLICY]),
-    Run("as it should be", [_LOOKUP, _POLICY, _REFUND]),
-    Run("policy never checked", [_LOOKUP, _REFUND]),
-    Run(
-        "a tool fails and is tried again",
-        [_LOOKUP, _POLICY, ("issue_refund", {**_REFUND[1], "order_id": "?"}), _REFUND],
-    ),
-    Run("the model goes round in circles", [_LOOKUP, _LOOKUP, _LOOKUP, _LOOKUP, _POLICY, _REFUND]),
-    Run("a word where a number belongs", [_LOOKUP, _POLICY, ("issue_refund", {"order_id": ORDER, "amount": "all"})]),
-    Run("as it should be", [_LOOKUP, _POLICY, _REFUND]),
+RUNS: Final[Sequence[Sequence[_Call]]] = (
+    (_LOOKUP, _POLICY, _REFUND),  # as it should be
+    (_LOOKUP, _REFUND, _POLICY),  # refund before the policy was checked
+    (_LOOKUP, _POLICY, _REFUND),
+    (_LOOKUP, _REFUND),  # policy never checked
+    (_LOOKUP, _POLICY, _WRONG_ORDER, _REFUND),  # a tool fails and is tried again
+    (_LOOKUP, _LOOKUP, _LOOKUP, _LOOKUP, _POLICY, _REFUND),  # the model goes round in circles
+    (_LOOKUP, _POLICY, _WRONG_TYPE),  # a word where a number belongs
+    (_LOOKUP, _POLICY, _REFUND),
 )
+"""The conversations, each with the calls that the model asks for."""
 
 
 def main() -> None:
@@ -79,20 +72,20 @@ def main() -> None:
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=100))
     tracer = provider.get_tracer("spanscore.demo")
-    for number, run in enumerate(RUNS, 1):
-        _converse(tracer, run, f"conversation-{number}")
+    for number, calls in enumerate(RUNS, 1):
+        _converse(tracer, calls, f"conversation-{number}")
         time.sleep(_BETWEEN_RUNS_S)
     provider.shutdown()
 
 
-def _converse(tracer: trace.Tracer, run: Run, conversation_id: str) -> None:
+def _converse(tracer: trace.Tracer, calls: Sequence[_Call], conversation_id: str) -> None:
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": AGENT,
         "gen_ai.conversation.id": conversation_id,
     }
     with tracer.start_as_current_span(f"invoke_agent {AGENT}", kind=SpanKind.INTERNAL, attributes=attributes):
-        for number, (name, arguments) in enumerate(run.calls):
+        for number, (name, arguments) in enumerate(calls):
             _think(tracer)
             _call(tracer, name, arguments, f"call_{number}")
 

@@ -7,19 +7,14 @@ scoring a fault of the instrumentation.
 
 from __future__ import annotations
 
-import ast
-import json
-import math
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
+from spanscore.contracts import CallReading
+from spanscore.dialects._literals import encodable, is_unreadable, parsed_text, plain
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span, StatusCode
 
-MAX_PARSED_CHARS: Final = 256 * 1024
-"""Longer texts are not parsed: they cost time and are no arguments."""
 MAX_ERROR_CHARS: Final = 256
-MAX_DEPTH: Final = 200
 
 _ERROR_TYPE: Final = "error.type"
 _UNNAMED: Final = "exception"
@@ -30,22 +25,26 @@ READS: Final = frozenset({_ERROR_TYPE})
 """The attributes that `error` looks at."""
 
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
-# Only what repr() itself writes: ast would warn on stderr about any other escape.
-_FOREIGN_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"nrtxuU]")
-_NUMBER_AND_WORD: Final = re.compile(r"(?:(?<!\w)|\.)\d[\w.]*?(?:and|else|for|if|i[ns]|not|or)")
-# To the end where no quote closes: looked for again at each later quote, that would take quadratic time.
-_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)""", re.DOTALL)
-_UNICODE_ESCAPE: Final = re.compile(r"\\[uUN]")
-_ESCAPE_CHARS: Final = len("\\uD83D\\uDE00")
-_CUT_TOKEN: Final = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")
-_BARE_TEXT: Final = re.compile(r"[^\s\d{\[\"tfn-]")
-_OPENING: Final = ("{", "[", "(")
 _OBJECT: Final = ('{"', "{'", "{}")
-_UNDECODED: Final = object()
+_SIGNATURE: Final = frozenset({"args", "kwargs"})
 
 
-def text(value: AttributeValue) -> str | None:
-    """Return an attribute as text; None when it is missing, empty, or no text."""
+def call(
+    span: Span, name: str | None, given: AttributeValue, answer: AttributeValue, call_id: AttributeValue = None
+) -> CallReading:
+    """Return the call of a span that writes the arguments, the result and the id into one attribute each."""
+    return CallReading(
+        name=name,
+        arguments=arguments(given),
+        result=decoded(answer),
+        error=error(span),
+        error_type=error_type(span),
+        call_id=identifier(call_id),
+    )
+
+
+def text(value: AttributeValue | Recorded) -> str | None:
+    """Return a text; None when it is missing, empty, or no text."""
     return value if isinstance(value, str) and value else None
 
 
@@ -62,8 +61,8 @@ def first(*values: AttributeValue) -> AttributeValue:
 def unquoted(value: AttributeValue) -> str | None:
     """Return text that some instrumentations JSON-encode a second time, without those quotes."""
     if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
-        decoded = _json(value)
-        return decoded if isinstance(decoded, str) else None
+        unwrapped = parsed_text(value)
+        return unwrapped if isinstance(unwrapped, str) else None
     return text(value)
 
 
@@ -78,27 +77,9 @@ def decoded(value: AttributeValue | JSON) -> Recorded:
         return plain(value)
     if value in _REDACTED:
         return NOT_RECORDED
-    value = _encodable(value)
+    value = encodable(value)
     parsed = parsed_text(value)
-    if parsed is NOT_RECORDED and not _is_unreadable(value):
-        return value
-    return parsed
-
-
-def parsed_text(value: str) -> Recorded:
-    """Return the JSON or Python literal that a text spells; NOT_RECORDED when it is neither."""
-    if len(value) > MAX_PARSED_CHARS:
-        return NOT_RECORDED
-    parsed = _json(value)
-    if parsed is _UNDECODED and value.lstrip().startswith(_OPENING):
-        parsed = _python_literal(value)
-    return NOT_RECORDED if parsed is _UNDECODED else parsed
-
-
-def literal(value: str) -> Recorded:
-    """Return the Python literal that a text spells, a quoted string too; NOT_RECORDED when it is none."""
-    parsed = _python_literal(value)
-    return NOT_RECORDED if parsed is _UNDECODED else parsed
+    return value if parsed is NOT_RECORDED and not is_unreadable(value) else parsed
 
 
 def arguments(value: AttributeValue | JSON) -> Recorded:
@@ -111,7 +92,7 @@ def arguments(value: AttributeValue | JSON) -> Recorded:
 
 def sole_argument(value: AttributeValue) -> str | None:
     """Return the bare text that stands where arguments should; None for objects, whole or cut, and redaction marks."""
-    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OBJECT) or _is_unreadable(value):
+    if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OBJECT) or is_unreadable(value):
         return None
     return value
 
@@ -125,14 +106,30 @@ def field(value: Recorded, *path: str) -> Recorded:
     return value
 
 
-def string(value: Recorded) -> str | None:
-    """Return a JSON string that is not empty, else None."""
-    return value if isinstance(value, str) and value else None
+def from_signature(value: Recorded, *ignored: str) -> Recorded:
+    """Return the named arguments of `{"args": [...], "kwargs": {...}}`; any other object unchanged.
+
+    Positional arguments have lost their names: with any, the arguments count as not recorded, unless it is one object,
+    which is what a function that takes its arguments as one object was given.
+
+    Args:
+        value: the decoded attribute.
+        ignored: further keys that the instrumentation adds.
+    """
+    if not isinstance(value, dict) or not set(value) - set(ignored) <= _SIGNATURE or not value:
+        return value if isinstance(value, dict) else NOT_RECORDED
+    positional = value.get("args") or []
+    named = value.get("kwargs") or {}
+    if not positional:
+        return named if isinstance(named, dict) else NOT_RECORDED
+    if isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict) and not named:
+        return positional[0]
+    return NOT_RECORDED
 
 
 def identifier(value: AttributeValue) -> str | None:
     """Return an id; None for the placeholders that stand for "there was none"."""
-    found = unquoted(value)
+    found = unquoted(value) if value else None
     return None if found is None or found.startswith("<") else found
 
 
@@ -141,43 +138,49 @@ def error(span: Span) -> str | None:
 
     It begins with the `error_type`.
     """
+    told = text(span.attributes.get(_ERROR_TYPE))
+    if told is None and not span.events and span.status_code != StatusCode.ERROR:
+        return None
     kind = error_type(span)
     raised = exception(span)
     if raised is not None:
         return kind if kind is not None and raised == _UNNAMED else named(kind, raised)
     if span.status_code == StatusCode.ERROR:
-        return named(kind, span.status_message) or text(span.attributes.get(_ERROR_TYPE)) or "error"
-    return short(text(span.attributes.get(_ERROR_TYPE)) or "") or None
+        return named(kind, span.status_message) or told or "error"
+    return short(told or "") or None
 
 
 def error_type(span: Span) -> str | None:
     """Return what the span calls the kind of its failure: its `error.type`, or else its first exception's type."""
     kind = text(span.attributes.get(_ERROR_TYPE))
-    return exception_type(span) if kind is None or kind in _NO_TYPE else kind
+    if kind is not None and kind not in _NO_TYPE:
+        return kind
+    return exception_type(span) if span.events else None
 
 
 def exception(span: Span) -> str | None:
     """Return a short text of the first exception event of a span: what follows wraps it. None when there is none."""
-    for event in span.events:
-        if event.name == "exception":
-            kind = text(event.attributes.get("exception.type"))
-            message = text(event.attributes.get("exception.message"))
-            return named(kind, message or "") or _UNNAMED
-    return None
+    raised = _first_exception(span)
+    if raised is None:
+        return None
+    return named(text(raised.get("exception.type")), text(raised.get("exception.message")) or "") or _UNNAMED
 
 
 def exception_type(span: Span) -> str | None:
     """Return the type of the first exception event of a span."""
-    for event in span.events:
-        if event.name == "exception":
-            return text(event.attributes.get("exception.type"))
-    return None
+    raised = _first_exception(span)
+    return None if raised is None else text(raised.get("exception.type"))
+
+
+def _first_exception(span: Span) -> Attributes | None:
+    return next((event.attributes for event in span.events if event.name == "exception"), None)
 
 
 def named(kind: str | None, message: str) -> str:
     """Return a short text that begins with the kind of the error; a message that names it already stays as it is."""
     message = message.strip()
-    if kind is None or _begins_with(message, kind):
+    after = message[len(kind or "") :][:1]
+    if kind is None or (message.startswith(kind) and not (after.isalnum() or after == "_")):
         return short(message)
     # The exception's own type is the same name with its modules in front: what follows it is the message.
     first, _, rest = message.partition(": ")
@@ -186,140 +189,14 @@ def named(kind: str | None, message: str) -> str:
     return short(f"{kind}: {message}" if message else kind)
 
 
-def _begins_with(message: str, kind: str) -> bool:
-    after = message[len(kind) : len(kind) + 1]
-    return message.startswith(kind) and not (after.isalnum() or after == "_")
-
-
 def short(message: str) -> str:
     """Return the first line of a message, cut to a length that fits a table and an attribute."""
     return message.strip().partition("\n")[0][:MAX_ERROR_CHARS]
 
 
-def _json(value: str) -> Any:
-    if _BARE_TEXT.match(value):  # most results: to learn it from the decoder's exception takes ten times as long
-        return _UNDECODED
-    try:
-        content = _DECODER.decode(value)
-    except (ValueError, RecursionError):
-        return _UNDECODED
-    return plain(content) if "\\u" in value else content
-
-
-def _is_unreadable(value: str) -> bool:
-    """Tell whether a text is JSON that cannot be read: the beginning of an object or array, or too large or too deep.
-
-    A long text that only begins like one counts too: to find out would cost what the limit saves.
-    """
-    if not value.lstrip().startswith(_OPENING):
-        return False
-    if len(value) > MAX_PARSED_CHARS:
-        return True
-    try:
-        json.loads(value)
-    except json.JSONDecodeError as error:
-        is_in_escape = error.msg.startswith("Invalid \\u") and len(value) - error.pos < _ESCAPE_CHARS
-        is_in_string = is_in_escape or error.msg.startswith("Unterminated string")
-        return is_in_string or _CUT_TOKEN.fullmatch(value, error.pos) is not None
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or nesting of thousands of levels
-        return True
-    return False
-
-
-def _refuse_constant(token: str) -> float:
-    raise ValueError(token)
-
-
-def _finite(token: str) -> float:
-    number = float(token)
-    if not math.isfinite(number):
-        raise ValueError(token)
-    return number
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-
-
-def _python_literal(value: str) -> Any:
-    if not is_parsable(value):
-        return _UNDECODED
-    try:
-        content = ast.literal_eval(value.strip())
-        return plain(content) if _is_finite(content) else _UNDECODED
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return _UNDECODED
-
-
-def _is_finite(content: Any) -> bool:
-    """Return whether no number in a literal was too large for a float, as 1e999 is."""
-    pending = [content]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending += value
-            pending += value.values()
-        elif isinstance(value, (list, tuple, set)):
-            pending += value
-        elif isinstance(value, float) and not math.isfinite(value):
-            return False
-    return True
-
-
-def is_parsable(value: str) -> bool:
-    """Return whether Python's parser may be given a text: it is neither long nor deep, and no warning comes of it."""
-    is_safe = len(value) <= MAX_PARSED_CHARS and not _FOREIGN_ESCAPE.search(value) and _depth(value) <= MAX_DEPTH
-    return is_safe and not _is_warned_of(value)
-
-
-def _is_warned_of(value: str) -> bool:
-    """Tell whether ast may warn of a text, on the standard error of whoever runs us; never so of what repr() writes.
-
-    It warns of a number with a word at its end, as in `1or 2`, and of escapes of Unicode in bytes. Within quotes
-    nothing is special.
-    """
-    for quoted in _QUOTED.finditer(value):
-        if value[quoted.start() - 1 : quoted.start()] in ("b", "B") and _UNICODE_ESCAPE.search(quoted[0]):
-            return True
-    outside = _QUOTED.sub("''", value)
-    return "#" in outside or _NUMBER_AND_WORD.search(outside) is not None
-
-
-def _depth(value: str) -> int:
-    """Return an upper bound of the nesting, so that the parser's C stack is never at risk."""
-    depth = deepest = 0
-    for character in value:
-        if character in "{[(":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "}])":
-            depth -= 1
-    return deepest
-
-
-def plain(value: Any, depth: int = 0) -> JSON:
-    """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates."""
-    if depth > MAX_DEPTH:
-        return None
-    if isinstance(value, Mapping):
-        return {_encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item, depth + 1) for item in value]
-    if isinstance(value, str):
-        return _encodable(value)
-    return _plain_scalar(value)
-
-
-def _encodable(value: str) -> str:
-    """Return a text without lone surrogates, which no encoding can write."""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-
-
-def _plain_scalar(value: Any) -> JSON:
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def in_event(span: Span, name: str, key: str) -> AttributeValue:
+    """Return an attribute of the first event of a name."""
+    return next((event.attributes.get(key) for event in span.events if event.name == name), None)
 
 
 def reparsed(value: Recorded) -> JSON:

@@ -27,4 +27,4 @@ def metadata(span: Span, key: str) -> str | None:
     held = span.attributes.get("metadata")
     if isinstance(held, str) and key not in held:  # it is long, and on every span
         return None
-    return content.string(content.field(content.decoded(held), key))
+    return content.text(content.field(content.decoded(held), key))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.contracts import CallRequest
+from spanscore.contracts import CallRequest, ModelReading
 from spanscore.dialects import _content as content
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
 
@@ -28,6 +28,15 @@ _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output")
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
+
+
+def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
+    """Return what is in three attributes: the model's answer, the messages it was sent, and the tools it was given."""
+    return ModelReading(
+        requests=requests(content.decoded(said)),
+        answers=answers(content.decoded(sent)),
+        tool_definitions=definitions(content.decoded(tools)),
+    )
 
 
 def requests(messages: Recorded) -> tuple[CallRequest, ...]:
@@ -53,7 +62,7 @@ def answers(messages: Recorded) -> dict[str, JSON]:
             body is not node or node.get("role") == "tool" or node.get("type") in _ANSWER_TYPES
         ):
             continue
-        call_id = _first_string(body, _ANSWER_ID)
+        call_id = content.first_text(body, _ANSWER_ID)
         key = next((key for key in _ANSWER if key in body), None)
         if call_id is not None and key is not None:
             found[call_id] = content.reparsed(unwrapped(body[key]))
@@ -87,26 +96,49 @@ def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[
     return [fields for _, fields in sorted(found.items())]
 
 
+def numbered_requests(
+    attributes: Attributes, prefix: str, key: re.Pattern[str], *, within: str = "", left_out: str | None = None
+) -> tuple[CallRequest, ...]:
+    """Return the calls of which `numbered` finds the name, the arguments and the id.
+
+    The first two may stand `within` another field; `left_out` are the arguments of a call that has no such field.
+    """
+    return tuple(
+        CallRequest(
+            name=name,
+            arguments=content.arguments(fields.get(f"{within}arguments", left_out)),
+            call_id=content.text(fields.get("id")),
+        )
+        for fields in numbered(attributes, prefix, key)
+        if (name := content.text(fields.get(f"{within}name")))
+    )
+
+
+def told(value: Recorded) -> Recorded:
+    """Return the content of a result that may be wrapped as one block, which is JSON where its text spells that."""
+    block = unwrapped(value)
+    return content.reparsed(block) if isinstance(block, str) else block
+
+
 def unwrapped(value: Recorded) -> Recorded:
     """Return the content of a result that is wrapped as one block: `[{"text": ...}]`, `[{"json": {"$value": ...}}]`."""
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-        block = value[0]
-        if set(block) <= {"text", "type"} and isinstance(block.get("text"), str):
-            return block["text"]
-        if set(block) == {"json"}:
-            return unwrapped(block["json"])
-    if isinstance(value, dict) and set(value) == {"$value"}:
-        return value["$value"]
+    match value:
+        case [{"text": str(said), **others}] if others.keys() <= {"type"}:
+            return said
+        case [{"json": inner, **others}] if not others:
+            return unwrapped(inner)
+        case {"$value": inner, **others} if not others:
+            return inner
     return value
 
 
 def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above: str | None) -> CallRequest | None:
     body = node if inner is None else inner
-    name = _first_string(body, _NAME)
+    name = content.first_text(body, _NAME)
     if name is None:
         return None
     key = next((key for key in _ARGUMENTS if key in body), None)
-    call_id = _first_string(body, _ID) or (None if inner is None else _first_string(node, _ID))
+    call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
     is_typed = inner is not None or node.get("type") in _REQUEST_TYPES
     # Without a type it may as well be an object of the model's structured answer.
     is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
@@ -121,14 +153,6 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
         call_id=call_id,
     )
-
-
-def _first_string(node: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = node.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return None
 
 
 def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:

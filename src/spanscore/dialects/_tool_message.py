@@ -6,6 +6,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from spanscore.dialects import _content as content
+from spanscore.dialects._literals import literal
 from spanscore.model import NOT_RECORDED, Recorded
 
 _ENVELOPES: Final = 5
@@ -67,7 +68,7 @@ def _printed(value: str) -> ToolMessage:
     said = _PRINTED.match(value)
     if said is None:
         return ToolMessage()
-    body = content.literal(said["content"])
+    body = literal(said["content"])
     fields = value[said.end() :]
     call_id = _PRINTED_ID.search(fields)
     return ToolMessage(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
-from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import openinference
 from spanscore.model import Span
@@ -27,8 +26,7 @@ class ClaudeAgentSdk:
         if span.attributes.get(openinference.KIND) != "TOOL":
             return None
         call = openinference.call(span)
-        block = messages.unwrapped(call.result)
-        return Reading(call=replace(call, result=content.reparsed(block) if isinstance(block, str) else block))
+        return Reading(call=replace(call, result=messages.told(call.result)))
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None

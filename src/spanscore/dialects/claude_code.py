@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
-from spanscore.model import Recorded, Span
+from spanscore.model import Span
 
 _SCOPE: Final = "com.anthropic.claude_code.tracing"
 _TYPE: Final = "span.type"
@@ -42,16 +42,11 @@ def _call(span: Span) -> CallReading:
     attributes = span.attributes
     return CallReading(
         name=content.text(attributes.get("tool_name")) or content.text(attributes.get(gen_ai.TOOL_NAME)),
-        result=_output(span),
+        result=content.decoded(content.in_event(span, "tool.output", "output")),
         error=content.error(span),
         error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or content.identifier(attributes.get("tool_use_id")),
     )
-
-
-def _output(span: Span) -> Recorded:
-    told = (event.attributes.get("output") for event in span.events if event.name == "tool.output")
-    return content.decoded(next(told, None))
 
 
 def _failure(span: Span) -> str | None:

@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.dialects._printed import printed
+from spanscore.dialects._literals import printed
 from spanscore.model import Span
 
 _ROLE: Final = "crewai.agent.role"

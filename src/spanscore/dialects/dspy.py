@@ -7,7 +7,6 @@ from dataclasses import replace
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.dialects._arguments import from_signature
 from spanscore.model import Span
 
 
@@ -26,7 +25,7 @@ class Dspy:
             call=replace(
                 call,
                 name=span.name.removesuffix(".__call__"),
-                arguments=from_signature(content.decoded(span.attributes.get(openinference.INPUT))),
+                arguments=content.from_signature(content.decoded(span.attributes.get(openinference.INPUT))),
             )
         )
 

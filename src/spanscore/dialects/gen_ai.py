@@ -23,8 +23,8 @@ _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
-_OUTPUT: Final = "gen_ai.output.messages"
-_INPUT: Final = "gen_ai.input.messages"
+OUTPUT: Final = "gen_ai.output.messages"
+INPUT: Final = "gen_ai.input.messages"
 
 READS: Final = frozenset(
     {
@@ -38,8 +38,8 @@ READS: Final = frozenset(
         RESPONSE,
         _SESSION,
         _DEFINITIONS,
-        _OUTPUT,
-        _INPUT,
+        OUTPUT,
+        INPUT,
         *content.READS,
     }
 )
@@ -68,8 +68,10 @@ class GenAi:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         operation = content.text(attributes.get(OPERATION))
+        # A tool span gets its attributes at the end, which never comes where the tool raises.
+        is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
         return Reading(
-            call=_call(span) if not span.is_log and (operation == EXECUTE_TOOL or _is_bare(span)) else None,
+            call=_call(span) if is_call and not span.is_log else None,
             is_model=operation in _MODEL_OPERATIONS or span.is_log,
             is_agent=True if operation == "invoke_agent" and not span.is_log else None,
             agent=content.text(attributes.get(AGENT)),
@@ -79,27 +81,15 @@ class GenAi:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
-            requests=messages.requests(_message_list(span, _OUTPUT, "gen_ai.choice")),
-            answers=messages.answers(_message_list(span, _INPUT, "gen_ai.tool.message")),
+            requests=messages.requests(_message_list(span, OUTPUT, "gen_ai.choice")),
+            answers=messages.answers(_message_list(span, INPUT, "gen_ai.tool.message")),
             tool_definitions=messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS))),
         )
 
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    return CallReading(
-        name=content.text(attributes.get(TOOL_NAME)) or _name_in(span.name),
-        arguments=content.arguments(_held(span, ARGUMENTS)),
-        result=content.decoded(_held(span, RESULT)),
-        error=content.error(span),
-        error_type=content.error_type(span),
-        call_id=content.identifier(attributes.get(CALL_ID)),
-    )
-
-
-def _is_bare(span: Span) -> bool:
-    """Tell a tool span that got its attributes at the end, which never came: the tool raised."""
-    return span.name.startswith(_TOOL_SPAN) and OPERATION not in span.attributes
+    name = content.text(span.attributes.get(TOOL_NAME)) or _name_in(span.name)
+    return content.call(span, name, _held(span, ARGUMENTS), _held(span, RESULT), span.attributes.get(CALL_ID))
 
 
 def _name_in(span_name: str) -> str | None:
@@ -119,8 +109,7 @@ def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
     if value is not NOT_RECORDED:
         return value
     found: list[Recorded] = []
-    events = (SpanEvent(span.name, span.start_ns, span.attributes),) if span.is_log else span.events
-    for event in events:
+    for event in [SpanEvent(span.name, span.start_ns, span.attributes)] if span.is_log else span.events:
         held = event.attributes
         if event.name == _CONTENT_EVENT and attribute in held:
             found.append(content.decoded(held[attribute]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
@@ -46,11 +47,6 @@ class Genkit:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    failed = "error" if attributes.get("genkit:state") == "error" else None
-    return CallReading(
-        name=content.text(attributes.get(_NAME)) or span.name,
-        arguments=content.arguments(attributes.get(_INPUT)),
-        result=content.decoded(attributes.get(_OUTPUT)),
-        error=content.error(span) or failed,
-        error_type=content.error_type(span),
-    )
+    name = content.text(attributes.get(_NAME)) or span.name
+    call = content.call(span, name, attributes.get(_INPUT), attributes.get(_OUTPUT))
+    return replace(call, error="error") if call.error is None and attributes.get("genkit:state") == "error" else call

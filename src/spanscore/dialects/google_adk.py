@@ -48,7 +48,7 @@ class GoogleAdk:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(requests=messages.requests(content.decoded(span.attributes.get(_LLM_RESPONSE))))
+        return messages.reading(span.attributes.get(_LLM_RESPONSE))
 
 
 def _call(span: Span) -> CallReading:

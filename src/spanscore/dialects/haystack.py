@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
@@ -32,20 +33,15 @@ class Haystack:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(
-            requests=messages.requests(content.decoded(span.attributes.get(f"{_LLM}.output"))),
-            tool_definitions=messages.definitions(content.decoded(span.attributes.get("haystack.agent.tools"))),
-        )
+        attributes = span.attributes
+        return messages.reading(attributes.get(f"{_LLM}.output"), tools=attributes.get("haystack.agent.tools"))
 
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    result = content.decoded(attributes.get(_OUTPUT))
-    failure = content.string(content.field(result, "error")) or "error"
-    return CallReading(
-        name=content.text(attributes.get(_TOOL_NAME)),
-        arguments=content.arguments(attributes.get("haystack.agent.step.tool.input")),
-        result=result,
-        error=content.error(span) or (content.short(failure) if attributes.get(_ERROR) is True else None),
-        error_type=content.error_type(span),
-    )
+    name = content.text(attributes.get(_TOOL_NAME))
+    call = content.call(span, name, attributes.get("haystack.agent.step.tool.input"), attributes.get(_OUTPUT))
+    if call.error is None and attributes.get(_ERROR) is True:
+        failure = content.text(content.field(call.result, "error")) or "error"
+        return replace(call, error=content.short(failure))
+    return call

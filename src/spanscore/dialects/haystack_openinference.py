@@ -8,7 +8,7 @@ from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import openinference
-from spanscore.dialects._printed import printed
+from spanscore.dialects._literals import printed
 from spanscore.model import JSON, Recorded, Span
 
 _AGENT_RUN: Final = "Agent.run"

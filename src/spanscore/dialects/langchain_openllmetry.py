@@ -15,7 +15,6 @@ _JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
 _PYTHON: Final = "opentelemetry.instrumentation.langchain"
 _SCOPES: Final = frozenset({_PYTHON, _JAVASCRIPT})
 _CLASS_NAMES: Final = frozenset({"DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool"})
-_AI_MESSAGES: Final = frozenset({"AIMessage", "AIMessageChunk"})
 _AGENT: Final = "traceloop.association.properties.lc_agent_name"
 
 
@@ -48,7 +47,7 @@ class LangchainOpenllmetry:
                 error=content.error(span) or message.error,
                 error_type=content.error_type(span),
                 agent=content.text(attributes.get(_AGENT)),
-                call_id=content.string(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
+                call_id=content.text(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
             )
         )
 
@@ -77,16 +76,16 @@ def _answer(told: Recorded) -> Recorded:
     """Return the messages that a step of a graph added to its state when all are the model's."""
     match told:
         case {"output": [{"update": {"messages": list(added)}}]} | {"messages": list(added)}:
-            if all(_class(message) in _AI_MESSAGES for message in added):
+            if all(map(_is_of_the_model, added)):
                 return added
     return NOT_RECORDED
 
 
-def _class(message: JSON) -> JSON:
+def _is_of_the_model(message: JSON) -> bool:
     match message:
-        case {"lc": 1, "id": [*_, name]}:
-            return name
-    return None
+        case {"lc": 1, "id": [*_, "AIMessage" | "AIMessageChunk"]}:
+            return True
+    return False
 
 
 def _name(span: Span, told: str | None) -> str | None:

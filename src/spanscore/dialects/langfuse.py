@@ -7,7 +7,6 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.dialects._arguments import from_signature
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
@@ -41,10 +40,7 @@ class Langfuse:
         return Reading(is_model=kind == "generation", is_agent=run.is_agent, agent=run.agent)
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(
-            requests=messages.requests(content.decoded(span.attributes.get(_OUTPUT))),
-            answers=messages.answers(content.decoded(span.attributes.get(_INPUT))),
-        )
+        return messages.reading(span.attributes.get(_OUTPUT), span.attributes.get(_INPUT))
 
 
 def _call(span: Span) -> CallReading:
@@ -72,7 +68,7 @@ def _arguments(span: Span) -> Recorded:
     given = content.arguments(span.attributes.get(_INPUT))
     if span.resource.get("telemetry.sdk.language") == "nodejs":
         return given if isinstance(given, dict) else NOT_RECORDED
-    return from_signature(given)
+    return content.from_signature(given)
 
 
 def _message(span: Span) -> ToolMessage:

@@ -47,10 +47,7 @@ class Langsmith:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(
-            requests=messages.requests(content.decoded(span.attributes.get(_COMPLETION))),
-            answers=messages.answers(content.decoded(span.attributes.get(_PROMPT))),
-        )
+        return messages.reading(span.attributes.get(_COMPLETION), span.attributes.get(_PROMPT))
 
 
 def _call(span: Span) -> CallReading:

@@ -8,7 +8,6 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference, openllmetry
-from spanscore.dialects._arguments import from_signature
 from spanscore.model import Recorded, Span
 
 MAX_AGENT_CHARS: Final = 200
@@ -44,9 +43,9 @@ class LlamaIndex:
 
 
 def _openinference(span: Span) -> CallReading:
-    arguments = from_signature(content.decoded(span.attributes.get(openinference.INPUT)))
+    arguments = content.from_signature(content.decoded(span.attributes.get(openinference.INPUT)))
     if isinstance(arguments, dict):  # the workflow's context, handed to tools that ask for it, is no argument
-        arguments = {key: value for key, value in arguments.items() if key != "ctx" or not _is_repr(value)}
+        arguments = {key: value for key, value in arguments.items() if key != "ctx" or not str(value).startswith("<")}
     return _call(span, arguments, content.decoded(span.attributes.get(openinference.OUTPUT)), None)
 
 
@@ -56,7 +55,7 @@ def _openllmetry(span: Span) -> CallReading:
         span,
         content.arguments(span.attributes.get(_TOOL_ARGUMENTS)),
         content.field(done, "tool_output"),
-        content.string(content.field(done, "tool_id")),
+        content.text(content.field(done, "tool_id")),
     )
 
 
@@ -87,7 +86,3 @@ def _agent(span: Span) -> str | None:
         if told and (named := _CURRENT_AGENT.search(told[-MAX_AGENT_CHARS:])):
             return named[1]
     return None
-
-
-def _is_repr(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("<")

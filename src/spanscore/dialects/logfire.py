@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.model import Span
@@ -32,14 +32,16 @@ class Logfire:
             return Reading(not_a_call=True, is_agent=False)
         if span.scope != _SCOPE:
             return None
+        name = content.text(attributes.get("name"))
         is_agent = span.name.startswith("Agent run")
         return Reading(
-            call=_call(span) if span.name.startswith("Function: ") else None,
+            call=content.call(span, name, attributes.get("input"), attributes.get("output"))
+            if span.name.startswith("Function: ")
+            else None,
             not_a_call=span.name.startswith("Handoff: "),
             is_model=span.name.startswith(_MODEL_SPANS),
             is_agent=True if is_agent else None,
-            agent=content.text(attributes.get("agent_name"))
-            or (content.text(attributes.get("name")) if is_agent else None),
+            agent=content.text(attributes.get("agent_name")) or (name if is_agent else None),
             conversation_id=content.text(attributes.get("group_id")),
         )
 
@@ -52,14 +54,3 @@ class Logfire:
         if isinstance(events, list):
             said.append([event for event in events if content.field(event, "event.name") == "gen_ai.choice"])
         return ModelReading(requests=messages.requests([part for part in said if isinstance(part, (list, dict))]))
-
-
-def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    return CallReading(
-        name=content.text(attributes.get("name")),
-        arguments=content.arguments(attributes.get("input")),
-        result=content.decoded(attributes.get("output")),
-        error=content.error(span),
-        error_type=content.error_type(span),
-    )

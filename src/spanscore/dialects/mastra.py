@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
@@ -38,9 +39,7 @@ class Mastra:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(
-            requests=messages.requests(content.decoded(span.attributes.get("mastra.model_step.output")))
-        )
+        return messages.reading(span.attributes.get("mastra.model_step.output"))
 
 
 def _conversation(span: Span) -> str | None:
@@ -49,24 +48,24 @@ def _conversation(span: Span) -> str | None:
     if named or span.attributes.get(_TYPE) != "agent_run":
         return named
     metadata = content.decoded(span.attributes.get("metadata"))
-    return next((told for key in _CONVERSATION if (told := content.string(content.field(metadata, key)))), None)
+    return next((told for key in _CONVERSATION if (told := content.text(content.field(metadata, key)))), None)
 
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    result = content.decoded(attributes.get(gen_ai.RESULT, attributes.get(openinference.OUTPUT)))
-    return CallReading(
-        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or content.text(attributes.get(openinference.TOOL_NAME)),
-        arguments=content.arguments(attributes.get(gen_ai.ARGUMENTS, attributes.get(openinference.INPUT))),
-        result=result,
-        error=content.error(span) or _refusal(result),
-        error_type=content.error_type(span),
-        call_id=content.identifier(attributes.get(gen_ai.CALL_ID, attributes.get("tool_call.id"))),
+    call = content.call(
+        span,
+        content.first_text(attributes, (gen_ai.TOOL_NAME, openinference.TOOL_NAME)),
+        attributes.get(gen_ai.ARGUMENTS, attributes.get(openinference.INPUT)),
+        attributes.get(gen_ai.RESULT, attributes.get(openinference.OUTPUT)),
+        attributes.get(gen_ai.CALL_ID, attributes.get("tool_call.id")),
     )
+    refusal = _refusal(call.result)
+    return call if refusal is None or call.error is not None else replace(call, error=refusal)
 
 
 def _refusal(result: Recorded) -> str | None:
-    message = content.string(content.field(result, "message"))
+    message = content.text(content.field(result, "message"))
     if content.field(result, "error") is True and message and message.startswith(_REFUSALS):
         return content.short(message)
     return None

@@ -32,16 +32,9 @@ class Mcp:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(_METHOD) == _CALL:
-            return Reading(
-                call=CallReading(
-                    name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name.rpartition(f"{_CALL} ")[2],
-                    arguments=content.arguments(attributes.get(gen_ai.ARGUMENTS)),
-                    result=content.decoded(attributes.get(gen_ai.RESULT)),
-                    error=content.error(span),
-                    error_type=content.error_type(span),
-                    call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
-                )
-            )
+            name = content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name.rpartition(f"{_CALL} ")[2]
+            given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
+            return Reading(call=content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID)))
         if attributes.get(_OPENLIT_METHOD) == "call_tool":
             return Reading(call=_openlit(span))
         if span.scope in _OPENLLMETRY and attributes.get(openllmetry.KIND) == "tool":
@@ -76,7 +69,7 @@ def _openlit(span: Span) -> CallReading:
     response = content.decoded(span.attributes.get("mcp.response.payload"))
     failed = content.field(response, "isError") is True
     return CallReading(
-        name=content.string(name),
+        name=content.text(name),
         arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
         error=content.error(span) or ("the tool failed" if failed else None),
         error_type=content.error_type(span),

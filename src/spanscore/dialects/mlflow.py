@@ -48,10 +48,10 @@ class Mlflow:
 
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
-        return ModelReading(
-            requests=messages.requests(content.decoded(attributes.get("mlflow.spanOutputs"))),
-            answers=messages.answers(content.decoded(attributes.get("mlflow.spanInputs"))),
-            tool_definitions=messages.definitions(content.decoded(attributes.get("mlflow.chat.tools"))),
+        return messages.reading(
+            attributes.get("mlflow.spanOutputs"),
+            attributes.get("mlflow.spanInputs"),
+            attributes.get("mlflow.chat.tools"),
         )
 
 
@@ -64,6 +64,6 @@ def _call(span: Span, name: str) -> CallReading:
         result=message.content,
         error=content.error(span) or message.error,
         error_type=content.error_type(span),
-        call_id=content.string(content.decoded(attributes.get("tool_call_id"))) or message.call_id,
+        call_id=content.text(content.decoded(attributes.get("tool_call_id"))) or message.call_id,
         agent=metadata(span, _AGENT),
     )

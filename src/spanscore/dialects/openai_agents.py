@@ -9,7 +9,7 @@ from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.dialects._printed import printed
+from spanscore.dialects._literals import printed
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _SCOPES: Final = frozenset(
@@ -20,7 +20,6 @@ _SCOPES: Final = frozenset(
     }
 )
 _HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
-_MESSAGES: Final = "gen_ai.output.messages"
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
@@ -46,7 +45,7 @@ class OpenaiAgents:
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
-        told = content.decoded(span.attributes.get(_MESSAGES))
+        told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
         return ModelReading(requests=messages.requests(list(_printed_parts(told))))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.model import JSON, NOT_RECORDED, Span
@@ -58,7 +58,15 @@ class Openinference:
         attributes = span.attributes
         schemas = [content.decoded(attributes[key]) for key in attributes if _TOOL_SCHEMA.fullmatch(key)]
         return ModelReading(
-            requests=_flat_requests(span) or messages.requests(content.decoded(attributes.get(OUTPUT))),
+            # The instrumentors leave out the arguments of a call that has none.
+            requests=messages.numbered_requests(
+                attributes,
+                _OUTPUT_MESSAGES,
+                _TOOL_CALL,
+                within="function.",
+                left_out=None if span.dropped_attributes else "{}",
+            )
+            or messages.requests(content.decoded(attributes.get(OUTPUT))),
             answers=_flat_answers(span),
             tool_definitions=messages.definitions([schema for schema in schemas if isinstance(schema, dict)]),
         )
@@ -77,22 +85,6 @@ def call(span: Span) -> CallReading:
         error=content.error(span),
         error_type=content.error_type(span),
         call_id=content.first_text(attributes, _CALL_ID),
-    )
-
-
-def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
-    """Read `llm.output_messages.0.message.tool_calls.1.tool_call.function.name` and its like.
-
-    The instrumentors leave out the arguments of a call that has none.
-    """
-    return tuple(
-        CallRequest(
-            name=name,
-            arguments=content.arguments(fields.get("function.arguments", None if span.dropped_attributes else "{}")),
-            call_id=content.text(fields.get("id")),
-        )
-        for fields in messages.numbered(span.attributes, _OUTPUT_MESSAGES, _TOOL_CALL)
-        if (name := content.text(fields.get("function.name")))
     )
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import openinference
-from spanscore.model import NOT_RECORDED, Span
-
-_SCOPES: Final = frozenset({"openinference-core"})
+from spanscore.model import Span
 
 
 class OpeninferenceCore:
@@ -19,7 +14,7 @@ class OpeninferenceCore:
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(scopes=_SCOPES)
+    markers = Markers(scopes=frozenset({"openinference-core"}))
     reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:
@@ -28,9 +23,7 @@ class OpeninferenceCore:
             return Reading(is_agent=True, agent=span.name)
         if kind != "TOOL":
             return None
-        call = openinference.call(span)
-        arguments = call.arguments if isinstance(call.arguments, dict) else NOT_RECORDED
-        return Reading(call=replace(call, arguments=arguments))
+        return Reading(call=openinference.call(span))
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None

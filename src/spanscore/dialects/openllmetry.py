@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.dialects._arguments import from_signature
 from spanscore.model import JSON, Span
 
 KIND: Final = "traceloop.span.kind"
@@ -60,7 +59,8 @@ class Openllmetry:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
-            requests=_flat_requests(span) or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
+            requests=messages.numbered_requests(span.attributes, _COMPLETION, _TOOL_CALL)
+            or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
             tool_definitions=_definitions(span),
         )
 
@@ -69,23 +69,10 @@ def _call(span: Span, name: str | None) -> CallReading:
     attributes = span.attributes
     return CallReading(
         name=content.text(attributes.get("gen_ai.tool.name")) or name or span.name.removesuffix(".tool"),
-        arguments=from_signature(content.decoded(attributes.get(ENTITY_INPUT))),
+        arguments=content.from_signature(content.decoded(attributes.get(ENTITY_INPUT))),
         result=content.decoded(attributes.get(ENTITY_OUTPUT)),
         error=content.error(span),
         error_type=content.error_type(span),
-    )
-
-
-def _flat_requests(span: Span) -> tuple[CallRequest, ...]:
-    """Read `gen_ai.completion.0.tool_calls.1.name` and its like."""
-    return tuple(
-        CallRequest(
-            name=name,
-            arguments=content.arguments(fields.get("arguments")),
-            call_id=content.text(fields.get("id")),
-        )
-        for fields in messages.numbered(span.attributes, _COMPLETION, _TOOL_CALL)
-        if (name := content.text(fields.get("name")))
     )
 
 

@@ -46,13 +46,12 @@ class PydanticAi:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    return CallReading(
-        name=content.text(attributes.get(gen_ai.TOOL_NAME)),
-        arguments=content.arguments(attributes.get("tool_arguments")),
-        result=content.decoded(attributes.get("tool_response")),
-        error=content.error(span),
-        error_type=content.error_type(span),
-        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+    return content.call(
+        span,
+        content.text(attributes.get(gen_ai.TOOL_NAME)),
+        attributes.get("tool_arguments"),
+        attributes.get("tool_response"),
+        attributes.get(gen_ai.CALL_ID),
     )
 
 

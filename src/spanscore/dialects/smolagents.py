@@ -8,7 +8,6 @@ from typing import Final
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.dialects._arguments import from_signature
 from spanscore.model import Recorded, Span
 
 _SANITIZE: Final = "sanitize_inputs_outputs"
@@ -44,4 +43,4 @@ def _arguments(span: Span) -> Recorded:
     match positional, named, parameters:
         case [_, *_], dict(), dict() if len(positional) <= len(parameters):
             return {**dict(zip(parameters, positional, strict=False)), **named}
-    return from_signature(given, _SANITIZE)
+    return content.from_signature(given, _SANITIZE)

@@ -8,7 +8,7 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.model import NOT_RECORDED, AttributeValue, Recorded, Span
+from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _STATUS: Final = "gen_ai.tool.status"
 _SCHEMA: Final = "gen_ai.tool.json_schema"
@@ -33,15 +33,15 @@ class Strands:
         attributes = span.attributes
         given = content.first(
             attributes.get(gen_ai.ARGUMENTS),
-            _in_event(span, "gen_ai.tool.message", "content"),
+            content.in_event(span, "gen_ai.tool.message", "content"),
             attributes.get(openinference.INPUT),
         )
         answer = content.first(
             attributes.get(gen_ai.RESULT),
-            _in_event(span, "gen_ai.choice", "message"),
+            content.in_event(span, "gen_ai.choice", "message"),
             attributes.get(openinference.OUTPUT),
         )
-        result = _result(answer)
+        result = messages.told(content.decoded(answer))
         return Reading(
             call=CallReading(
                 name=content.text(attributes.get(gen_ai.TOOL_NAME)),
@@ -59,15 +59,6 @@ class Strands:
         if name is None or not isinstance(schema, dict):
             return None
         return ModelReading(tool_definitions={name: schema})
-
-
-def _in_event(span: Span, event_name: str, key: str) -> AttributeValue:
-    return next((event.attributes.get(key) for event in span.events if event.name == event_name), None)
-
-
-def _result(answer: AttributeValue) -> Recorded:
-    block = messages.unwrapped(content.decoded(answer))
-    return content.reparsed(block) if isinstance(block, str) else block
 
 
 def _failure(result: Recorded) -> str:

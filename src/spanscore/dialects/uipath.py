@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
-from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import openinference
 from spanscore.model import Span
@@ -37,7 +36,4 @@ class Uipath:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return ModelReading(
-            requests=messages.requests(content.decoded(span.attributes.get(openinference.OUTPUT))),
-            answers=messages.answers(content.decoded(span.attributes.get(openinference.INPUT))),
-        )
+        return messages.reading(span.attributes.get(openinference.OUTPUT), span.attributes.get(openinference.INPUT))

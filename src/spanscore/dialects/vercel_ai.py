@@ -13,13 +13,12 @@ from spanscore.model import Span
 _OPERATION: Final = "ai.operationId"
 _RUNS: Final = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"})
 _MODEL_STEPS: Final = (".doGenerate", ".doStream")
-_SCOPES: Final = frozenset({"ai", "gen_ai"})
 _NAME: Final = ("ai.toolCall.name", gen_ai.TOOL_NAME)
 _ARGUMENTS: Final = ("ai.toolCall.args", "ai.toolCall.input", gen_ai.ARGUMENTS)
 _RESULT: Final = ("ai.toolCall.result", "ai.toolCall.output", gen_ai.RESULT)
 _CALL_ID: Final = ("ai.toolCall.id", gen_ai.CALL_ID)
-_REQUESTS: Final = ("ai.response.toolCalls", "gen_ai.output.messages")
-_ANSWERS: Final = ("ai.prompt.messages", "gen_ai.input.messages")
+_REQUESTS: Final = ("ai.response.toolCalls", gen_ai.OUTPUT)
+_ANSWERS: Final = ("ai.prompt.messages", gen_ai.INPUT)
 _CONVERSATION: Final = tuple(
     prefix + key
     for prefix in ("ai.telemetry.metadata.", "ai.settings.context.")
@@ -36,33 +35,26 @@ class VercelAi:
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_OPERATION}), scopes=_SCOPES)
-    reads = (
-        gen_ai.READS
-        | openinference.READS
-        | {
-            _OPERATION,
-            *_NAME,
-            *_ARGUMENTS,
-            *_RESULT,
-            *_CALL_ID,
-            *_REQUESTS,
-            *_ANSWERS,
-            *_CONVERSATION,
-            "ai.telemetry.functionId",
-            "ai.prompt.tools",
-        }
+    markers = Markers(attributes=frozenset({_OPERATION}), scopes=frozenset({"ai", "gen_ai"}))
+    reads = gen_ai.READS.union(
+        openinference.READS,
+        _NAME,
+        _ARGUMENTS,
+        _RESULT,
+        _CALL_ID,
+        _REQUESTS,
+        _ANSWERS,
+        _CONVERSATION,
+        {"ai.telemetry.functionId", "ai.prompt.tools"},
     )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         operation = content.text(attributes.get(_OPERATION)) or ""
         by_convention = attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL and openinference.KIND in attributes
-        call = _call(span) if operation == "ai.toolCall" or by_convention else None
-        is_model = operation.endswith(_MODEL_STEPS)
         return Reading(
-            call=call,
-            is_model=is_model,
+            call=_call(span) if operation == "ai.toolCall" or by_convention else None,
+            is_model=operation.endswith(_MODEL_STEPS),
             is_agent=True if operation in _RUNS else None,
             agent=content.text(attributes.get("ai.telemetry.functionId")),
             conversation_id=content.first_text(attributes, _CONVERSATION),

@@ -42,13 +42,12 @@ class Voltagent:
         if _RUN not in attributes:
             return None
         kind = attributes.get("span.type")
-        agent = content.text(attributes.get(_SUBAGENT)) or content.text(attributes.get(_AGENT))
         is_agent = kind is None and attributes.get(_ENTITY) == "agent"
         return Reading(
             call=_call(span) if kind == "tool" and "tool.name" in attributes else None,
             is_model=kind == "llm",
-            is_agent=True if is_agent else None,
-            agent=agent,
+            is_agent=is_agent or None,
+            agent=content.first_text(attributes, (_SUBAGENT, _AGENT)),
             conversation_id=content.text(attributes.get("conversation.id")),
         )
 

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from spanscore.emitters._lines import line
+from spanscore.emitters.console import line
 from spanscore.model import Report
 from spanscore.reports.tally import COLUMNS, Tally
 from spanscore.sending.in_time import within
@@ -32,8 +32,6 @@ class LiveTable:
         out: the terminal.
         clock: the time in seconds since the Unix epoch.
     """
-
-    outbox: Final = None
 
     def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
         self._clock: Final = clock

@@ -1,21 +1,25 @@
-"""Scores on the terminal."""
+"""Scores on the terminal: a line of text for each trajectory, or a table that is kept up to date."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self, TextIO
+from queue import SimpleQueue
+from typing import ClassVar, Final, TextIO, assert_never
 
-from spanscore.contracts import Host
-from spanscore.emitters._lines import Lines
-from spanscore.model import Report
+from spanscore.contracts import Emitter, Host
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.reports.evaluation_event import failure_text
 from spanscore.sending.outbox import Outbox
+from spanscore.wording.printable import printable
 
-if TYPE_CHECKING:
-    from spanscore.emitters._live_table import LiveTable
+_CAPACITY: Final = 10_000
+_MARKS: Final = {"pass": "✓", "fail": "✗", "not_evaluated": "-"}
+_SENTENCE_WIDTH: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,46 +35,121 @@ class Console:
     A terminal that is stopped, or a reader that does not read, holds nothing up: lines wait in a queue, and those
     that do not fit are left out and counted.
 
+    This is what prints lines, on a thread of its own; `on` returns the table where there can be one.
+
     Args:
-        out: where to; standard output by default.
+        out: where to.
         clock: the time in seconds since the Unix epoch.
-        owns_terminal: nobody else writes there: a table that is drawn again and again has to know of all that is.
     """
 
     Settings: ClassVar = ConsoleExporter
 
-    def __init__(
-        self, out: TextIO | None = None, clock: Callable[[], float] = time.time, *, owns_terminal: bool = True
-    ) -> None:
-        stream = sys.stdout if out is None else out
-        self._view: Final = _view(stream, clock) if owns_terminal else Lines(stream, clock)
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.time) -> None:
+        self.outbox: Final = Outbox(_CAPACITY)
+        """What is not printed yet."""
+        self._out: Final = out
+        self._clock: Final = clock
+        self._queue: Final[SimpleQueue[str | threading.Event | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._print, name="spanscore-console", daemon=True)
+        self._thread.start()
 
     @classmethod
-    def configured(cls, settings: ConsoleExporter, host: Host) -> Self:  # noqa: ARG003 - nothing can be set
+    def configured(cls, settings: ConsoleExporter, host: Host) -> Emitter:  # noqa: ARG003 - nothing can be set
         """Return what prints to standard output."""
-        return cls(owns_terminal=host.owns_terminal)
+        return cls.on(sys.stdout, owns_terminal=host.owns_terminal)
 
-    @property
-    def outbox(self) -> Outbox | None:
-        """What is not printed yet; None for the live table."""
-        return self._view.outbox
+    @classmethod
+    def on(cls, out: TextIO, clock: Callable[[], float] = time.time, *, owns_terminal: bool = True) -> Emitter:
+        """Return what shows scores there.
+
+        Args:
+            out: where to.
+            clock: as above.
+            owns_terminal: nobody else writes there: a table that is drawn again and again has to know of all that is.
+        """
+        if not owns_terminal or not out.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+            return cls(out, clock)
+        from spanscore.emitters._live_table import LiveTable  # noqa: PLC0415 - rich is slow to load
+
+        return LiveTable(out, clock)
 
     def emit(self, report: Report) -> None:
-        """Show a report, soon."""
-        self._view.emit(report)
+        """Queue a line, to be printed soon."""
+        if report.trajectory.recognised and self.outbox.put():
+            self._queue.put(line(report, self._clock()))
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything is printed."""
-        return self._view.flush(timeout_s)
+        """Wait until all lines are printed."""
+        failures = self.outbox.failures
+        printed = threading.Event()
+        self._queue.put(printed)
+        return printed.wait(timeout_s) and failures == self.outbox.failures
 
     def close(self, timeout_s: float) -> bool:
-        """Wait until everything is printed, and stop."""
-        return self._view.close(timeout_s)
+        """Wait until all lines are printed, and stop."""
+        flushed = self.flush(timeout_s)
+        self._queue.put(None)
+        return flushed
+
+    def _print(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            try:
+                self._out.write(_encodable(item, self._out.encoding))
+                self._out.flush()
+            except (OSError, ValueError) as error:  # nobody reads any more, or the file is closed
+                self.outbox.fail(type(error).__name__)
+            finally:
+                self.outbox.take()
 
 
-def _view(out: TextIO, clock: Callable[[], float]) -> Lines | LiveTable:
-    if not out.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown"):
-        return Lines(out, clock)
-    from spanscore.emitters._live_table import LiveTable  # noqa: PLC0415 - rich is slow to load
+def line(report: Report, time_s: float) -> str:
+    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and why not."""
+    trajectory = report.trajectory
+    words = [
+        time.strftime("%H:%M:%S", time.localtime(time_s)),
+        _MARKS[report.label],
+        trajectory.trace_id.hex() or "-",
+        printable(trajectory.agent or trajectory.service or "-"),
+        *(f"{printable(evaluation.name)}={_verdict(evaluation)}" for evaluation in report.evaluations),
+    ]
+    if not report.complete:
+        words.append(f"incomplete ({report.close_reason})")
+    why = "; ".join(filter(None, (_why(report, each) for each in report.evaluations)))
+    if not report.evaluations:
+        why = "no evaluator matches it"
+    return " ".join(words) + (f"  {why}\n" if why else "\n")
 
-    return LiveTable(out, clock)
+
+def _verdict(evaluation: Evaluation) -> str:
+    match evaluation.outcome:
+        case Score(value):
+            return f"{value:.4g}"
+        case Skipped():
+            return "skipped"
+        case Failed():
+            return "failed"
+        case _:
+            assert_never(evaluation.outcome)
+
+
+def _why(report: Report, evaluation: Evaluation) -> str:
+    """Return why it did not pass, or, where no evaluator has a score, why this one has none."""
+    match evaluation.outcome:
+        case Score(_, False) as score:
+            told = report.told(score)
+        case Failed() as failed:
+            told = failure_text(report, failed)
+        case Skipped(reason) if report.label == "not_evaluated":
+            told = reason
+        case _:
+            return ""
+    return f"{printable(evaluation.name)}: {printable(told.rstrip('.'), _SENTENCE_WIDTH)}"
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    """Replace what the terminal's encoding does not have."""
+    known = encoding or "utf-8"
+    return text.encode(known, "backslashreplace").decode(known)

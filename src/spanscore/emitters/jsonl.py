@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
@@ -53,7 +54,6 @@ class Jsonl:
 
     def __init__(self, path: Path) -> None:
         self._path: Final = path
-        self._written: set[_Line] | None = None
         self._repeated: set[bytes] = set()
         self._torn = _ends_torn(path)
         self._file = self._open()
@@ -75,7 +75,7 @@ class Jsonl:
         """
         if not report.trajectory.recognised:
             return
-        if report.trajectory.trace_id in self._repeated and _line(report_object(report)) in self._known():
+        if report.trajectory.trace_id in self._repeated and _line(report_object(report)) in self._written:
             return
         if self._was_moved():
             moved, self._file = self._file, self._open()
@@ -103,10 +103,9 @@ class Jsonl:
         os.close(self._file)
         return True
 
-    def _known(self) -> set[_Line]:
-        if self._written is None:
-            self._written = set(_lines(self._path))
-        return self._written
+    @cached_property
+    def _written(self) -> frozenset[_Line]:
+        return frozenset(_lines(self._path))
 
     def _open(self) -> int:
         return os.open(self._path, _FLAGS, _OWNER_ONLY)

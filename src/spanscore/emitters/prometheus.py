@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
@@ -58,7 +59,8 @@ class Prometheus:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self.sink.record_all(measurements(report), Origin.of(report.trajectory))
+        trajectory = report.trajectory
+        self.sink.record_all(measurements(report), Origin(trajectory.trace_id, trajectory.root_span_id, time.time()))
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Do nothing: the page always shows what was emitted."""

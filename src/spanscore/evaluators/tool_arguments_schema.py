@@ -13,9 +13,8 @@ from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.expected import unrecorded_arguments
-from spanscore.compare.json_schema import Schema, UncheckableError, Violation, Work
-from spanscore.compare.names import Normalise, called_names, listed, normaliser
-from spanscore.contracts import Parameters
+from spanscore.compare.json_schema import Schema, UncheckableError, Work, problem_text
+from spanscore.compare.names import NameParameters, called_names, listed
 from spanscore.model import JSON, NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 
 _LONGEST_SCHEMA: Final = 64 * 1024
@@ -23,7 +22,7 @@ _WORK: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolArgumentsSchema(Parameters):
+class ToolArgumentsSchema(NameParameters):
     """Checks the arguments of the calls against the JSON Schemas of the tools.
 
     The value is the share of valid calls among those whose tool has a schema: the ones given, else the tool
@@ -38,15 +37,13 @@ class ToolArgumentsSchema(Parameters):
     schemas: Mapping[str, Any] | None = None
     """JSON Schema of the arguments, by tool: `{search: {type: object, required: [city]}}`."""
     _given: Mapping[str, Schema] | None = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        normalise = normaliser(self)
+        NameParameters.__post_init__(self)
         given = None
         if self.schemas is not None:
-            given = {normalise(tool): _schema(tool, schema) for tool, schema in self.schemas.items()}
+            given = {self._normalise(tool): _schema(tool, schema) for tool, schema in self.schemas.items()}
         object.__setattr__(self, "_given", given)
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check the arguments of each call whose tool has a schema."""
@@ -72,7 +69,10 @@ class ToolArgumentsSchema(Parameters):
             "invalid": _shown(invalid, trajectory.calls),
             "unusable_schemas": dict(islice(unusable.items(), LIMIT)),
         }
-        deviations = [_deviation(index, found, trajectory.calls) for index, found in invalid.items()]
+        deviations = [
+            Deviation.at("schema", index, trajectory.calls, differences=tuple(found))
+            for index, found in invalid.items()
+        ]
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def named_tools(self) -> Iterable[str]:
@@ -112,7 +112,7 @@ def _carried(text: str) -> Schema:
     return Schema(json.loads(text))
 
 
-def _problems(schema: Schema, call: ToolCall, work: Work) -> list[Violation] | None:
+def _problems(schema: Schema, call: ToolCall, work: Work) -> list[Difference] | None:
     try:
         return schema.problems({} if call.arguments is NOT_RECORDED else call.arguments, work)
     except UncheckableError:
@@ -127,18 +127,13 @@ def _nothing_checked(unchecked: int, unusable: Mapping[str, str]) -> str:
     return "no tool that was called has a schema"
 
 
-def _deviation(index: int, violations: Sequence[Violation], calls: Sequence[ToolCall]) -> Deviation:
-    differences = tuple(Difference(each.path, each.rule, each.actual, each.known_path) for each in violations)
-    return Deviation.at("schema", index, calls, differences=differences)
-
-
-def _shown(invalid: Mapping[int, list[Violation]], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+def _shown(invalid: Mapping[int, list[Difference]], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
     return [
         {
             "call": index,
             "tool": calls[index].name,
             "span_id": span_id.hex() if (span_id := calls[index].span_id) else None,
-            "problems": list(map(str, problems)),
+            "problems": list(map(problem_text, problems)),
         }
         for index, problems in islice(invalid.items(), LIMIT)
     ]

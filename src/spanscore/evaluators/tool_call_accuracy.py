@@ -15,9 +15,8 @@ from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
 from spanscore.compare.matching import json_key
-from spanscore.compare.names import Normalise, called_names, normaliser
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import Reference, Wanted
-from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
 
 _TOO_MANY_COUNTS: Final = 2
@@ -55,7 +54,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallAccuracy(Parameters):
+class ToolCallAccuracy(NameParameters):
     """Scores calls by weighted exact matches, matches by name only, and mismatches.
 
     With n calls expected and m made, mode `exact` compares position by position: E have the right tool and input, N
@@ -78,17 +77,15 @@ class ToolCallAccuracy(Parameters):
     """What each kind of match adds and each kind of mismatch takes away."""
     _expected: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.mode not in ("exact", "flexible"):
             message = f"mode: must be exact or flexible, not {self.mode!r}"
             raise ValueError(message)
-        normalise = normaliser(self)
-        expected = tuple(Wanted.of(normalise(call.name), call.input) for call in self.expected)
+        NameParameters.__post_init__(self)
+        expected = tuple(Wanted.of(self._normalise(call.name), call.input) for call in self.expected)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_reference", Reference(expected, lambda _, arguments: json_key(arguments)))
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the calls with the expected ones."""
@@ -119,8 +116,7 @@ class ToolCallAccuracy(Parameters):
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        expected, actual = self._expected[place].arguments, call.arguments
-        return differences({} if expected is NOT_RECORDED else expected, {} if actual is NOT_RECORDED else actual)
+        return differences(self._expected[place].arguments, call.arguments)
 
     def _tools_compared(self) -> frozenset[str]:
         flexible = self.mode == "flexible"

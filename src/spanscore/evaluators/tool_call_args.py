@@ -10,12 +10,11 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from annotated_types import MinLen
 
 from spanscore.compare.deviations import DETAILED, Deviation, scored
-from spanscore.compare.differences import Difference, differences
+from spanscore.compare.differences import differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
 from spanscore.compare.matching import Doubt, doubts, member_keys, positions
-from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.contracts import Parameters
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
 _LOOKED_AT: Final = 5
@@ -31,7 +30,7 @@ class ExpectedArgs(ExpectedCall):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallArgs(Parameters):
+class ToolCallArgs(NameParameters):
     """Checks that tools were called with the expected arguments.
 
     Each expected call in turn takes the first call of its tool that fits and is not taken yet. It fits when every
@@ -52,20 +51,18 @@ class ToolCallArgs(Parameters):
     _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
     _labels: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     _compared: frozenset[str] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_calls:
             message = "tool_calls: at least one call is needed, such as {name: search, args: {city: Paris}}"
             raise ValueError(message)
-        normalise = normaliser(self)
-        calls = [(normalise(call.name), call.args) for call in self.tool_calls]
+        NameParameters.__post_init__(self)
+        calls = [(self._normalise(call.name), call.args) for call in self.tool_calls]
         expected = tuple(_wanted(calls, subset=self.subset))
         compared = frozenset(call.tool for call in expected if call.members or not self.subset)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, subset=self.subset)))
         object.__setattr__(self, "_compared", compared)
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Find a call for each expected one."""
@@ -108,14 +105,13 @@ class ToolCallArgs(Parameters):
                 yield Deviation(kind="missing", tool=wanted.tool)
                 continue
             looked_at = left[: _LOOKED_AT if number < DETAILED else 1]
-            near = {call: self._differences(wanted, trajectory.calls[call]) for call in looked_at}
+            near = {
+                call: differences(wanted.arguments, trajectory.calls[call].arguments, extra=not self.subset)
+                for call in looked_at
+            }
             nearest = min(near, key=lambda call: len(near[call]))
             left.remove(nearest)
             yield Deviation.at("arguments", nearest, trajectory.calls, differences=tuple(near[nearest]))
-
-    def _differences(self, wanted: _Wanted, call: ToolCall) -> list[Difference]:
-        actual = {} if call.arguments is NOT_RECORDED else call.arguments
-        return differences(wanted.arguments, actual, extra=not self.subset)
 
 
 class _Wanted(NamedTuple):

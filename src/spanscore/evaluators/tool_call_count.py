@@ -14,9 +14,8 @@ from annotated_types import Ge, MinLen
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.matching import positions
-from spanscore.compare.names import Normalise, called_names, listed, normaliser
-from spanscore.contracts import Parameters
-from spanscore.model import Outcome, Trajectory
+from spanscore.compare.names import NameParameters, called_names, listed
+from spanscore.model import Outcome, ToolCall, Trajectory
 
 Operator: TypeAlias = Literal["=", "==", "!=", ">", "<", ">=", "<="]
 Count: TypeAlias = Annotated[int, Ge(0)]
@@ -36,7 +35,7 @@ _WRITTEN: Final = re.compile(r"\s*([^\s\w-]+)\s*(-?[0-9]+)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallCount(Parameters):
+class ToolCallCount(NameParameters):
     """Checks how often each tool was called.
 
     The value is the share of the tools whose number of calls meets its criterion; with `strict` it is 1 when all do
@@ -52,16 +51,16 @@ class ToolCallCount(Parameters):
     strict: bool = False
     """All or nothing."""
     _criteria: tuple[_Criterion, ...] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_calls_count:
             message = "tool_calls_count: at least one tool is needed, such as {search: ['>=', 1]}"
             raise ValueError(message)
-        normalise = normaliser(self)
-        criteria = tuple(_criterion(tool, normalise(tool), value) for tool, value in self.tool_calls_count.items())
+        NameParameters.__post_init__(self)
+        criteria = tuple(
+            _criterion(tool, self._normalise(tool), value) for tool, value in self.tool_calls_count.items()
+        )
         object.__setattr__(self, "_criteria", criteria)
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the number of calls of each tool with its criterion."""
@@ -69,28 +68,28 @@ class ToolCallCount(Parameters):
         counts = Counter(names)
         explained = {}
         unmet = []
-        missed: list[_Criterion] = []
-        lacking = 0
         for criterion in self._criteria:
             tool, name, comparison, limit = criterion
             actual = counts.get(name, 0)
             met = _COMPARE[comparison](actual, limit)
             explained[tool] = f"Actual: {actual}, Expected: {limit}, Score: {1.0 if met else 0.0}"
             if not met:
-                unmet.append(f"{listed([tool])} has {actual} instead of {comparison} {limit}")
-                missed.append(criterion)
-                lacking += max(0, limit - actual)
-        if skipped := cut_off(trajectory, lacking):
+                unmet.append(criterion)
+        if skipped := cut_off(trajectory, sum([max(0, limit - counts[name]) for _, name, _, limit in unmet])):
             return skipped
         matched, total = len(self._criteria) - len(unmet), len(self._criteria)
         value = float(not unmet) if self.strict else matched / total
         explanation = f"{matched} of {total} tools have the expected number of calls"
         if unmet:
-            explanation += f" ({'; '.join(unmet[:_SHOWN])}{'; ...' if len(unmet) > _SHOWN else ''})"
+            told = [
+                f"{listed([tool])} has {counts[name]} instead of {comparison} {limit}"
+                for tool, name, comparison, limit in unmet[:_SHOWN]
+            ]
+            explanation += f" ({'; '.join(told)}{'; ...' if len(unmet) > _SHOWN else ''})"
         explanation += ", and strict needs all." if self.strict else "."
         details = {"explained_tool_calls_count": explained}
-        told = _deviations(missed, names, trajectory)
-        return scored(value, value >= self.threshold, explanation, details, told=told)
+        deviations = _deviations(unmet, names, trajectory.calls) if unmet else ()
+        return scored(value, value >= self.threshold, explanation, details, told=deviations)
 
     def named_tools(self) -> Iterable[str]:
         """Return the tools that are counted: a mistyped one has no calls, which may be as few as expected."""
@@ -104,23 +103,27 @@ class _Criterion(NamedTuple):
     limit: int
 
 
-def _deviations(missed: Sequence[_Criterion], names: Sequence[str], trajectory: Trajectory) -> list[Deviation]:
+def _deviations(unmet: Sequence[_Criterion], names: Sequence[str], calls: Sequence[ToolCall]) -> list[Deviation]:
     """Return for each criterion that is not met the first call too many, where there are too many."""
-    made = positions(names) if missed else {}
-    found = []
-    for tool, name, comparison, limit in missed:
-        beyond = made.get(name, [])[limit:]
-        expected = f"{comparison} {limit}"
-        if beyond:
-            found.append(Deviation.at("count", beyond[0], trajectory.calls, expected=expected))
-        else:
-            found.append(Deviation(kind="count", tool=tool, expected=expected))
-    return found
+    made = positions(names)
+    return [
+        Deviation.at("count", beyond[0], calls, expected=f"{comparison} {limit}")
+        if (beyond := made.get(name, [])[limit:])
+        else Deviation(kind="count", tool=tool, expected=f"{comparison} {limit}")
+        for tool, name, comparison, limit in unmet
+    ]
 
 
 def _criterion(tool: str, name: str, written: Any) -> _Criterion:
-    comparison, limit = _apart(written)
-    if comparison is None:
+    comparison: Any
+    limit: Any
+    if isinstance(written, str) and (found := _WRITTEN.fullmatch(written)):
+        comparison, limit = found[1], int(found[2])
+    elif isinstance(written, (list, tuple)) and len(written) == len(("operator", "count")) and written[0] is not None:
+        comparison, limit = written
+    elif type(written) is int:
+        comparison, limit = "=", written
+    else:
         message = f"tool_calls_count.{tool}: {written!r} must be [operator, count], 'operator count' or a count"
         raise ValueError(message)
     if not isinstance(comparison, str) or comparison not in _COMPARE:
@@ -130,15 +133,3 @@ def _criterion(tool: str, name: str, written: Any) -> _Criterion:
         message = f"tool_calls_count.{tool}: the count must be a whole number of at least 0, not {limit!r}"
         raise ValueError(message)
     return _Criterion(tool, name, cast("Operator", comparison), limit)
-
-
-def _apart(written: Any) -> tuple[Any, Any]:
-    """Return operator and count, unchecked; no operator where the form is none of the three."""
-    if type(written) is int:
-        return "=", written
-    if isinstance(written, str):
-        found = _WRITTEN.fullmatch(written)
-        return (found[1], int(found[2])) if found else (None, None)
-    if isinstance(written, (list, tuple)) and len(written) == len(("operator", "count")):
-        return written[0], written[1]
-    return None, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
@@ -14,17 +14,16 @@ from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import member_keys, positions
-from spanscore.compare.names import Normalise, called_names, normaliser
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
 from spanscore.compare.similarity import Members, SimilarArguments
-from spanscore.contracts import Parameters
-from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallF1(Parameters):
+class ToolCallF1(NameParameters):
     """Scores calls by F1: the harmonic mean of the share of calls that match and the share of the reference matched.
 
     Each call in turn takes, of the reference calls of its tool that are not taken yet, the one whose arguments are the
@@ -46,8 +45,8 @@ class ToolCallF1(Parameters):
     """Mode flexible: how similar arguments must be."""
     _reference: Reference = field(init=False, repr=False, compare=False)
     _members: tuple[Members, ...] = field(init=False, repr=False, compare=False)
-    _tools: Mapping[str, _Tool] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
+    _places: Mapping[str, list[int]] = field(init=False, repr=False, compare=False)
+    _tools: Mapping[str, SimilarArguments] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.mode not in ("strict", "flexible"):
@@ -56,12 +55,18 @@ class ToolCallF1(Parameters):
         if not 0 <= self.argument_match_threshold <= 1:
             message = f"argument_match_threshold: must be from 0 to 1, not {self.argument_match_threshold!r}"
             raise ValueError(message)
-        normalise = normaliser(self)
-        reference = tuple(Wanted.of(normalise(call.name), call.arguments) for call in self.reference_tool_calls)
+        NameParameters.__post_init__(self)
+        reference = tuple(Wanted.of(self._normalise(call.name), call.arguments) for call in self.reference_tool_calls)
         object.__setattr__(self, "_reference", Reference(reference, lambda _, arguments: member_keys(arguments)))
-        object.__setattr__(self, "_members", tuple(member_keys(call.arguments) for call in reference))
-        object.__setattr__(self, "_tools", self._by_tool(call.name for call in reference))
-        object.__setattr__(self, "_normalise", normalise)
+        members = tuple(member_keys(call.arguments) for call in reference)
+        places = positions(call.name for call in reference)
+        tools = {
+            name: SimilarArguments([members[place] for place in found], self.argument_match_threshold)
+            for name, found in places.items()
+        }
+        object.__setattr__(self, "_members", members)
+        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_tools", tools)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Match the calls with the reference."""
@@ -100,16 +105,8 @@ class ToolCallF1(Parameters):
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        actual = {} if call.arguments is NOT_RECORDED else call.arguments
         # In mode flexible further arguments do not matter.
-        return differences(self.reference_tool_calls[place].arguments, actual, extra=self.mode == "strict")
-
-    def _by_tool(self, names: Iterable[str]) -> dict[str, _Tool]:
-        least = self.argument_match_threshold
-        return {
-            name: _Tool(places, SimilarArguments([self._members[place] for place in places], least))
-            for name, places in positions(names).items()
-        }
+        return differences(self.reference_tool_calls[place].arguments, call.arguments, extra=self.mode == "strict")
 
     def _equal(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
         pairs = self._reference.pairs(self._reference.recognised(names, calls))
@@ -117,20 +114,13 @@ class ToolCallF1(Parameters):
 
     def _similar(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
         matches = []
-        untaken = {name: self._tools[name].arguments.untaken() for name in self._tools.keys() & set(names)}
+        untaken = {name: self._tools[name].untaken() for name in self._tools.keys() & set(names)}
         for index, (name, number) in enumerate(zip(names, self._reference.recognised(names, calls), strict=True)):
             if name in untaken:
                 members = member_keys(calls[index].arguments) if number == UNKNOWN else self._members[number]
                 if taken := untaken[name].take(members):
-                    matches.append(_Match(index, self._tools[name].places[taken[0]], name, taken[1]))
+                    matches.append(_Match(index, self._places[name][taken[0]], name, taken[1]))
         return matches
-
-
-class _Tool(NamedTuple):
-    """The reference calls of one tool."""
-
-    places: list[int]
-    arguments: SimilarArguments
 
 
 class _Match(NamedTuple):

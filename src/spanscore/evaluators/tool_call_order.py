@@ -11,14 +11,13 @@ from annotated_types import MinLen
 from spanscore.compare import alignment
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.expected import cut_off
-from spanscore.compare.matching import Pairs, common_subsequence
-from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.contracts import Parameters
+from spanscore.compare.matching import common_subsequence
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import Outcome, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallOrder(Parameters):
+class ToolCallOrder(NameParameters):
     """Checks that tools were called in the expected order.
 
     The value is the length of the longest common subsequence of the calls and the expected names, divided by the
@@ -34,15 +33,13 @@ class ToolCallOrder(Parameters):
     strict: bool = False
     """All or nothing, and no other calls."""
     _expected: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_calls_order:
             message = "tool_calls_order: at least one tool is needed"
             raise ValueError(message)
-        normalise = normaliser(self)
-        object.__setattr__(self, "_expected", tuple(map(normalise, self.tool_calls_order)))
-        object.__setattr__(self, "_normalise", normalise)
+        NameParameters.__post_init__(self)
+        object.__setattr__(self, "_expected", tuple(map(self._normalise, self.tool_calls_order)))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the names of the calls with the expected ones."""
@@ -58,13 +55,10 @@ class ToolCallOrder(Parameters):
         details: dict[str, Any] = {"lcs": matched, "totals": {"expected": len(expected), "actual": len(actual)}}
         deviations: list[Deviation] = []
         if value < 1:
-            aligned = self._aligned(actual, pairs)
+            if self.strict:
+                aligned: Sequence[alignment.Aligned] = alignment.by_position(expected, actual, lambda _: True)
+            else:
+                aligned = alignment.minding(alignment.in_order(expected, actual, pairs), extra=False)
             details["alignment"] = alignment.entries(aligned, expected, actual)
             deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
         return scored(value, value >= self.threshold, explanation, details, deviations)
-
-    def _aligned(self, actual: Sequence[str], pairs: Pairs) -> Sequence[alignment.Aligned]:
-        """Align the names; other calls matter only to a strict comparison."""
-        if self.strict:
-            return alignment.by_position(self._expected, actual, lambda _: True)
-        return alignment.minding(alignment.in_order(self._expected, actual, pairs), extra=False)

@@ -13,8 +13,7 @@ from spanscore.compare.deviations import DETAILED, Deviation, scored
 from spanscore.compare.differences import ABSENT, Difference, differences
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_results
 from spanscore.compare.matching import json_key, positions
-from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.contracts import Parameters
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, ToolCall, Trajectory
 
 
@@ -27,7 +26,7 @@ class ExpectedOutput(ExpectedCall):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallOutput(Parameters):
+class ToolCallOutput(NameParameters):
     """Checks that tools returned the expected results.
 
     Each expected output in turn takes the first call of its tool that has this result and is not taken yet. A result
@@ -47,29 +46,28 @@ class ToolCallOutput(Parameters):
     _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
     _labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _tools: frozenset[str] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_outputs:
             message = "tool_outputs: at least one output is needed, such as {name: search, output: '3 hotels'}"
             raise ValueError(message)
-        normalise = normaliser(self)
+        NameParameters.__post_init__(self)
         expected = tuple(
-            _Wanted(normalise(call.name), isinstance(call.output, str), json_key(call.output))
+            _Wanted(self._normalise(call.name), isinstance(call.output, str), json_key(call.output))
             for call in self.tool_outputs
         )
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(numbered(call.name for call in self.tool_outputs)))
         object.__setattr__(self, "_tools", frozenset(wanted.tool for wanted in expected))
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Find a call for each expected output."""
         if skipped := unrecorded_results(trajectory, self._normalise, self._tools):
             return skipped
         names = called_names(trajectory, self._normalise)
-        take = (_first_call if self.strict else _first_equal)(trajectory.calls, names, self._expected)
-        found = [take(call) for call in self._expected]
+        calls = trajectory.calls
+        take = _first_call(calls, names) if self.strict else _first_equal(calls, names, self._expected)
+        found = list(map(take, self._expected))
         hits = len(found) - found.count(None)
         if skipped := cut_off(trajectory, len(found) - hits):
             return skipped
@@ -82,7 +80,7 @@ class ToolCallOutput(Parameters):
                 for label, index in zip(self._labels, found, strict=True)
             }
         }
-        deviations = tuple(self._deviations(trajectory.calls, names, found))
+        deviations = tuple(self._deviations(calls, names, found))
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _deviations(
@@ -114,19 +112,13 @@ class _Wanted(NamedTuple):
     key: Hashable
 
 
-def _first_call(
-    calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted]
-) -> Callable[[_Wanted], int | None]:
+def _first_call(calls: Sequence[ToolCall], names: Sequence[str]) -> Callable[[_Wanted], int | None]:
     """Take the first call of the tool that is not taken yet, and return it if its result is the one wanted."""
-    found = positions(names)
-    waiting = {call.tool: iter(found.get(call.tool, ())) for call in wanted}
+    waiting = {tool: iter(found) for tool, found in positions(names).items()}
 
     def take(call: _Wanted) -> int | None:
-        index = next(waiting[call.tool], None)
-        if index is None:
-            return None
-        result = calls[index].result
-        return index if json_key(_text_of(result) if call.is_text else result) == call.key else None
+        index = next(waiting.get(call.tool, iter(())), None)
+        return index if index is not None and _key(calls[index], is_text=call.is_text) == call.key else None
 
     return take
 
@@ -143,9 +135,7 @@ def _first_equal(
     for index in range(len(calls) - 1, -1, -1):
         for is_text in (True, False):
             if (names[index], is_text) in kinds:
-                result = calls[index].result
-                key = json_key(_text_of(result) if is_text else result)
-                waiting[_Wanted(names[index], is_text, key)].append(index)
+                waiting[_Wanted(names[index], is_text, _key(calls[index], is_text=is_text))].append(index)
     taken: set[int] = set()
 
     def take(call: _Wanted) -> int | None:
@@ -158,6 +148,10 @@ def _first_equal(
         return None
 
     return take
+
+
+def _key(call: ToolCall, *, is_text: bool) -> Hashable:
+    return json_key(_text_of(call.result) if is_text else call.result)
 
 
 def _text_of(result: Recorded) -> Recorded:

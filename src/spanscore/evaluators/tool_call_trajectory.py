@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
@@ -13,13 +13,12 @@ from annotated_types import Ge
 
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.differences import ABSENT, Difference
-from spanscore.compare.names import Normalise, called_names, normaliser
-from spanscore.contracts import Parameters
-from spanscore.model import Outcome, ToolCall, Trajectory
+from spanscore.compare.names import NameParameters, called_names
+from spanscore.model import Outcome, Score, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallTrajectory(Parameters):
+class ToolCallTrajectory(NameParameters):
     """Measures the tool calls of a run: how many failed, were repeated or are missing, and how long they took.
 
     The value is the share of calls that did not fail, 1 when there are none. The run passes when the value reaches
@@ -39,10 +38,6 @@ class ToolCallTrajectory(Parameters):
     """Gate: at most so many calls repeat the tool of the call before."""
     max_latency_p95_ms: Annotated[float, Ge(0)] | None = None
     """Gate: 95 % of the calls took at most so long."""
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_normalise", normaliser(self))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Take the measurements."""
@@ -50,15 +45,29 @@ class ToolCallTrajectory(Parameters):
         measurements = _measurements(trajectory.calls, names)
         total, failed = len(names), measurements["tool_calls_failed"]
         value = (total - failed) / total if total else 1.0
-        exceeded = self._exceeded(measurements)
+        gates = (
+            ("max_failed", self.max_failed, "tool_calls_failed"),
+            ("max_sequence_gaps", self.max_sequence_gaps, "tool_call_sequence_gaps"),
+            ("max_consecutive_same_tool", self.max_consecutive_same_tool, "consecutive_same_tool_calls"),
+            ("max_latency_p95_ms", self.max_latency_p95_ms, "tool_call_latency_p95_ms"),
+        )
+        exceeded = [
+            f"{measurements[measured]:g} exceeds {gate} {limit:g}"
+            for gate, limit, measured in gates
+            if limit is not None and measurements[measured] > limit
+        ]
         explanation = f"{total - failed} of {total} tool calls did not fail" if total else "No tool was called"
         explanation += f"; {', '.join(exceeded)}." if exceeded else "."
         details = {"measurements": measurements, "gates_exceeded": exceeded}
         passed = value >= self.threshold and not exceeded
         if passed:
-            return scored(value, passed, explanation, details)
-        repeats = self._repeats(trajectory.calls, names)
-        return scored(value, passed, explanation, details, _failures(trajectory.calls), told=repeats)
+            return Score(value, passed, explanation, details)
+        failures = [
+            Deviation.at("error", index, trajectory.calls, differences=(Difference((), ABSENT, call.error),))
+            for index, call in enumerate(trajectory.calls)
+            if call.error is not None
+        ]
+        return scored(value, passed, explanation, details, failures, told=self._repeats(trajectory.calls, names))
 
     def _repeats(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
         """Return, where there are too many, the first call too many that repeats the tool of the call before it."""
@@ -68,33 +77,12 @@ class ToolCallTrajectory(Parameters):
             return []
         return [Deviation.at("rule", repeated[limit], calls, expected=f"max_consecutive_same_tool: {limit}")]
 
-    def _exceeded(self, measurements: dict[str, Any]) -> list[str]:
-        gates = (
-            ("max_failed", self.max_failed, "tool_calls_failed"),
-            ("max_sequence_gaps", self.max_sequence_gaps, "tool_call_sequence_gaps"),
-            ("max_consecutive_same_tool", self.max_consecutive_same_tool, "consecutive_same_tool_calls"),
-            ("max_latency_p95_ms", self.max_latency_p95_ms, "tool_call_latency_p95_ms"),
-        )
-        return [
-            f"{measurements[measured]:g} exceeds {gate} {limit:g}"
-            for gate, limit, measured in gates
-            if limit is not None and measurements[measured] > limit
-        ]
-
-
-def _failures(calls: Sequence[ToolCall]) -> list[Deviation]:
-    return [
-        Deviation.at("error", index, calls, differences=(Difference((), ABSENT, call.error),))
-        for index, call in enumerate(calls)
-        if call.error is not None
-    ]
-
 
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:
     totals = Counter(names)
     failures = Counter(name for name, call in zip(names, calls, strict=True) if call.error is not None)
     # Calls built by hand start at 0 and have no span.
-    latencies = sorted(call.duration_ms for call in calls if call.was_timed or not call.start_ns)
+    latencies = sorted(call.duration_ms for call in calls if call.was_timed or not call.start_ns) or [0.0]
     sequence = sorted(call.sequence for call in calls if call.sequence is not None)
     return {
         "tool_calls_total": len(calls),
@@ -103,13 +91,8 @@ def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, 
         "all_tool_calls_succeeded": not failures,
         "consecutive_same_tool_calls": sum(one == other for one, other in pairwise(names)),
         "per_tool_failure_rate": {name: failures[name] / totals[name] for name in sorted(totals)},
-        "tool_call_latency_p50_ms": _nearest_rank(latencies, 50),
-        "tool_call_latency_p95_ms": _nearest_rank(latencies, 95),
+        **{
+            f"tool_call_latency_p{percent}_ms": latencies[math.ceil(percent / 100 * len(latencies)) - 1]
+            for percent in (50, 95)
+        },
     }
-
-
-def _nearest_rank(ascending: Sequence[float], percent: int) -> float:
-    if not ascending:
-        return 0.0
-    rank = math.ceil(percent / 100 * len(ascending)) - 1
-    return ascending[min(max(rank, 0), len(ascending) - 1)]

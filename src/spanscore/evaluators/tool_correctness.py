@@ -9,13 +9,13 @@ from typing import ClassVar
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
-from spanscore.compare.names import Normalise, listed, normaliser
-from spanscore.contracts import Parameters, ToolNames
+from spanscore.compare.names import NameParameters, listed
+from spanscore.contracts import ToolNames
 from spanscore.model import Outcome, Skipped, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCorrectness(Parameters):
+class ToolCorrectness(NameParameters):
     """Checks that exactly the expected tools were used, in any order and any number of times.
 
     The value is 1 when the set of tools called is the set of tools expected, else 0. Failed calls count. Names are
@@ -31,11 +31,10 @@ class ToolCorrectness(Parameters):
     expected_tools: tuple[str, ...] | None = None
     """The tools expected: `[search, book]`."""
     _expected: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_expected", tuple(dict.fromkeys(self.expected_tools or ())))
-        object.__setattr__(self, "_normalise", normaliser(self))
+        NameParameters.__post_init__(self)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the set of tools called with the set expected."""

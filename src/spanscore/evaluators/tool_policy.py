@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
@@ -14,15 +15,15 @@ from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.globs import glob_matcher, is_glob
-from spanscore.compare.names import Normalise, called_names, normaliser, short
-from spanscore.contracts import Parameters
+from spanscore.compare.matching import positions
+from spanscore.compare.names import NameParameters, Normalise, called_names, short
 from spanscore.model import Outcome, ToolCall, Trajectory
 
 _SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolPolicy(Parameters):
+class ToolPolicy(NameParameters):
     """Checks rules about which tools may, must and must not be called.
 
     The value is the number of rules kept, divided by the number of rules. A rule is each entry of `required`,
@@ -46,22 +47,19 @@ class ToolPolicy(Parameters):
     max_calls_per_tool: Mapping[str, Annotated[int, Ge(0)]] = field(default_factory=dict)
     """There are at most so many calls of a tool; of all tools together that a glob matches."""
     _rules: tuple[_Rule, ...] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        normalise = normaliser(self)
-        rules = tuple(self._all_rules(partial(_matcher, normalise)))
+        NameParameters.__post_init__(self)
+        rules = tuple(self._all_rules(partial(_matcher, self._normalise)))
         if not rules:
             message = "at least one rule is needed: required, allowed, forbidden, must_precede, max_calls or "
             message += "max_calls_per_tool"
             raise ValueError(message)
         object.__setattr__(self, "_rules", rules)
-        object.__setattr__(self, "_normalise", normalise)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check each rule."""
-        names = called_names(trajectory, self._normalise)
-        called = _Called(names, Counter(names))
+        called = positions(called_names(trajectory, self._normalise))
         broken = [(rule, calls) for rule in self._rules if (calls := rule.broken_by(called)) is not None]
         if skipped := cut_off(trajectory, sum(rule.is_requirement for rule, _ in broken)):
             return skipped
@@ -94,7 +92,7 @@ class ToolPolicy(Parameters):
             yield _Rule(f"must_precede: {first}, {then}", partial(_too_early, matcher(first), matcher(then)))
         if self.max_calls is not None:
             _limit("max_calls", self.max_calls)
-            yield _Rule(f"max_calls: {self.max_calls}", partial(_too_many, self.max_calls))
+            yield _Rule(f"max_calls: {self.max_calls}", partial(_beyond, lambda _: True, self.max_calls))
         for tool, limit in self.max_calls_per_tool.items():
             _limit(f"max_calls_per_tool.{tool}", limit)
             yield _Rule(f"max_calls_per_tool: {tool}: {limit}", partial(_beyond, matcher(tool), limit))
@@ -103,11 +101,8 @@ class ToolPolicy(Parameters):
 _Matches: TypeAlias = Callable[[str], bool]
 
 
-class _Called(NamedTuple):
-    """The tools called, by normalised name."""
-
-    names: Sequence[str]
-    counts: Mapping[str, int]
+_Called: TypeAlias = Mapping[str, Sequence[int]]
+"""Where each tool was called, by normalised name."""
 
 
 class _Rule(NamedTuple):
@@ -128,59 +123,46 @@ def _limit(parameter: str, limit: int) -> None:
         raise ValueError(message)
 
 
-def _matching(matches: _Matches, called: _Called) -> set[str]:
-    return {name for name in called.counts if matches(name)}
-
-
-def _positions(tools: Collection[str], names: Sequence[str]) -> list[int]:
-    return [index for index, name in enumerate(names) if name in tools]
+def _where(matches: _Matches, called: _Called) -> list[int]:
+    found = [places for name, places in called.items() if matches(name)]
+    return sorted(chain.from_iterable(found)) if found else []
 
 
 def _absent(matches: _Matches, called: _Called) -> list[int] | None:
-    return None if any(map(matches, called.counts)) else []
+    return None if any(map(matches, called)) else []
 
 
 def _other(allowed: Sequence[_Matches], called: _Called) -> list[int] | None:
-    others = _matching(lambda name: not any(matches(name) for matches in allowed), called)
-    return _positions(others, called.names) if others else None
+    return _where(lambda name: not any(matches(name) for matches in allowed), called) or None
 
 
 def _beyond(matches: _Matches, limit: int, called: _Called) -> list[int] | None:
-    tools = _matching(matches, called)
-    if sum(called.counts[name] for name in tools) <= limit:
-        return None
-    return _positions(tools, called.names)[limit:]
-
-
-def _too_many(limit: int, called: _Called) -> list[int] | None:
-    return list(range(limit, len(called.names))) or None
+    return _where(matches, called)[limit:] or None
 
 
 def _too_early(first: _Matches, then: _Matches, called: _Called) -> list[int] | None:
-    later = _matching(then, called)
-    if not later:
-        return None
-    earliest = min(map(called.names.index, _matching(first, called)), default=len(called.names))
-    return _positions(later, called.names[: earliest + 1]) or None
+    later = _where(then, called)
+    earliest = min(_where(first, called), default=math.inf) if later else 0
+    return [index for index in later if index <= earliest] or None
 
 
 def _told(broken: Sequence[tuple[_Rule, Sequence[int]]], calls: Sequence[ToolCall]) -> str:
     """Name the first rules that were broken, each with the call that broke it first."""
     words = []
-    for rule, positions in broken[:_SHOWN]:
-        by = f" by {short(calls[positions[0]].name)} (call {positions[0] + 1})" if positions else ""
-        more = f" and {len(positions) - 1} more" if len(positions) > 1 else ""
+    for rule, indexes in broken[:_SHOWN]:
+        by = f" by {short(calls[indexes[0]].name)} (call {indexes[0] + 1})" if indexes else ""
+        more = f" and {len(indexes) - 1} more" if len(indexes) > 1 else ""
         words.append(f"{short(rule.text)!r}{by}{more}")
     return ", ".join(words) + (f" and {len(broken) - _SHOWN} more rules" if len(broken) > _SHOWN else "")
 
 
-def _deviation(rule: str, positions: Sequence[int], calls: Sequence[ToolCall]) -> Deviation:
-    if positions:
-        return Deviation.at("rule", positions[0], calls, expected=rule)
+def _deviation(rule: str, indexes: Sequence[int], calls: Sequence[ToolCall]) -> Deviation:
+    if indexes:
+        return Deviation.at("rule", indexes[0], calls, expected=rule)
     return Deviation(kind="rule", tool=rule.partition(": ")[2], expected=rule)
 
 
-def _broken(rule: str, positions: Sequence[int], calls: Sequence[ToolCall]) -> dict[str, object]:
-    shown = positions[:LIMIT]
+def _broken(rule: str, indexes: Sequence[int], calls: Sequence[ToolCall]) -> dict[str, object]:
+    shown = indexes[:LIMIT]
     spans = [span_id.hex() for index in shown if (span_id := calls[index].span_id) is not None]
     return {"rule": rule, "calls": list(shown), "span_ids": spans}

@@ -15,9 +15,8 @@ from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matching import Pairs, common_subsequence
-from spanscore.compare.names import Normalise, called_names, normaliser
+from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import Reference, Wanted
-from spanscore.contracts import Parameters
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
 Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "unordered"]
@@ -43,7 +42,7 @@ _Symbol: TypeAlias = tuple[str, Hashable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryMatch(Parameters):
+class TrajectoryMatch(NameParameters):
     """Compares the calls with a reference trajectory.
 
     Hits are, in mode `exact`, the positions at which both have the same call; in mode `in_order` the length of the
@@ -77,21 +76,19 @@ class TrajectoryMatch(Parameters):
     _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
     _comparisons: Mapping[str, Comparison] = field(init=False, repr=False, compare=False)
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check("mode", self.mode, tuple(_NEEDS))
         _check("scoring", self.scoring, ("binary", *_FORMULAS))
         _check("arguments", self.arguments, _ARGUMENT_MODES)
-        normalise = normaliser(self)
-        names = [normalise(call.name) for call in self.reference]
+        NameParameters.__post_init__(self)
+        names = [self._normalise(call.name) for call in self.reference]
         comparisons = dict.fromkeys(names, self._comparison(self.arguments))
         for tool, how in self.argument_overrides.items():
-            comparisons[normalise(tool)] = self._comparison(how, f"argument_overrides.{tool}")
+            comparisons[self._normalise(tool)] = self._comparison(how, f"argument_overrides.{tool}")
         wanted = tuple(Wanted.of(name, call.arguments) for name, call in zip(names, self.reference, strict=True))
         object.__setattr__(self, "_wanted", wanted)
         object.__setattr__(self, "_comparisons", {name: comparisons[name] for name in names})
-        object.__setattr__(self, "_normalise", normalise)
         object.__setattr__(self, "_reference", Reference(wanted, self._key))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
@@ -174,9 +171,11 @@ class TrajectoryMatch(Parameters):
         if not comparison.looks_at_arguments:
             return True
         arguments = {} if call.arguments is NOT_RECORDED else call.arguments
-        if comparison.is_equality or wanted.has_arguments(arguments):
-            return wanted.has_arguments(arguments)
-        return comparison.fits(comparison.key(arguments), comparison.key(wanted.arguments))
+        if wanted.has_arguments(arguments):
+            return True
+        return not comparison.is_equality and comparison.fits(
+            comparison.key(arguments), comparison.key(wanted.arguments)
+        )
 
     def _key(self, name: str, arguments: Recorded) -> Hashable:
         return self._comparisons[name].key(arguments)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,17 +18,15 @@ from spanscore.contracts import Emitter, Host
 from spanscore.emitters.otlp import OtlpExporter
 from spanscore.engine import Engine, Owner
 from spanscore.errors import OutputError
+from spanscore.in_process.handover import Handover, NotStarted
 from spanscore.in_process.log_events import LogEvents
-from spanscore.in_process.not_started import NotStarted
 from spanscore.in_process.otel_metrics import OtelMetrics
 from spanscore.in_process.span_events import SpanEvents
 from spanscore.instruments.own import EXPORT_FAILURES
 from spanscore.metrics.meter import Meter
-from spanscore.metrics.series import Values
 from spanscore.metrics.telemetry import Telemetry
 from spanscore.outputs import outputs
 from spanscore.sdk import providers as host_providers
-from spanscore.sending.handover import Handover
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -111,12 +108,8 @@ def process_engine(
     telemetry.watch(engine)
     for emitter in emitters.values():
         if isinstance(emitter, Handover | NotStarted):
-            telemetry.observe(EXPORT_FAILURES, partial(_failures, emitter))
+            telemetry.observe(EXPORT_FAILURES, emitter.failures.copy)  # it may grow while it is read
     return engine
-
-
-def _failures(counting: Handover | NotStarted) -> Mapping[Values, float]:
-    return counting.failures
 
 
 def _not_started(name: str, error: OutputError) -> NotStarted:
@@ -126,7 +119,6 @@ def _not_started(name: str, error: OutputError) -> NotStarted:
 
 def _is_seen_without(config: Config, tracer_provider: TracerProvider | None) -> bool:
     """Return whether scores go somewhere without the application's meter and logger providers."""
-    if config.exporters:
+    if config.exporters or config.annotate == "root_event":
         return True
-    annotated = config.annotate == "child_span" and host_providers.takes_spans(tracer_provider)
-    return annotated or config.annotate == "root_event"
+    return config.annotate == "child_span" and host_providers.takes_spans(tracer_provider)

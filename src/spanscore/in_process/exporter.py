@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -73,7 +74,7 @@ class ScoringSpanExporter(SpanExporter):
         self._lock = threading.Lock()  # guards the engine: a simple span processor exports from any thread
         self._closed = False
         self._standby: Standby | None = Standby()
-        ExitHook(self._fetch).come_first()
+        ExitHook(self._catch_up).come_first()
         self._exit_hook = ExitHook(self._end)
         self._exit_hook.stay_ahead()
         in_forked_child(self._forget)
@@ -112,17 +113,14 @@ class ScoringSpanExporter(SpanExporter):
         self._lock = threading.Lock()
         self._exit_hook = ExitHook(self._end)
 
-    def _fetch(self) -> None:
+    def _catch_up(self, timeout_s: float = EXIT_S) -> None:
         """Have the spans that wait for us handed over: scores then go to providers that are not shut down yet."""
-        self._catch_up(EXIT_S)
-
-    def _catch_up(self, timeout_s: float) -> None:
         self._on_standby(timeout_s, lambda: host_providers.flush_spans_to(self))
 
     def _end(self) -> None:
         """Score everything, open traces too."""
         deadline = time.monotonic() + EXIT_S
-        self._catch_up(EXIT_S)
+        self._catch_up()
         self._on_standby(max(0.0, deadline - time.monotonic()), lambda: self._finish(deadline, _score_all))
 
     def _on_standby(self, timeout_s: float, action: Callable[[], object]) -> None:
@@ -162,19 +160,13 @@ class ScoringSpanExporter(SpanExporter):
             )
         if not reports or not self._annotates:
             return spans
-        found = _by_trace(reports)
-        return [annotated(span, found.get(span.context.trace_id, ())) for span in spans]
+        by_trace: defaultdict[int, list[Report]] = defaultdict(list)
+        for report in reports:
+            by_trace[int.from_bytes(report.trajectory.trace_id, "big")].append(report)
+        return [annotated(span, by_trace.get(span.context.trace_id, ())) for span in spans]
 
 
 def _score_all(engine: Engine, timeout_s: float) -> bool:
     engine.drain()
     engine.settle_all(timeout_s)
     return engine.flush(timeout_s)
-
-
-def _by_trace(reports: Iterable[Report]) -> dict[int, list[Report]]:
-    """Return the reports by the SDK's number of their trace."""
-    found: dict[int, list[Report]] = {}
-    for report in reports:
-        found.setdefault(int.from_bytes(report.trajectory.trace_id, "big"), []).append(report)
-    return found

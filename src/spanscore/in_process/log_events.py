@@ -8,15 +8,15 @@ from typing import Final
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider
 
+from spanscore.in_process.handover import Handover, HandsOn
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, event_attributes, sentence, severity
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE, scope_version
 from spanscore.sdk.spans import scored_context
-from spanscore.sending.handover import Handover
 
 
-class LogEvents:
+class LogEvents(HandsOn):
     """Writes a log event `gen_ai.evaluation.result` for each evaluation, in the context of the evaluated span.
 
     Its severity is WARN where the trajectory did not pass, ERROR where the evaluator went wrong, else INFO.
@@ -58,11 +58,3 @@ class LogEvents:
                 event_name=NAME,
             )
             self._logger.emit(record)
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
-        """Do nothing: the events are with the logger provider already."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Do nothing: the logger provider is the application's."""
-        return True

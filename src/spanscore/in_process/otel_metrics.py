@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from spanscore.in_process.handover import Handover, HandsOn
 from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.spans import scored_context
-from spanscore.sending.handover import Handover
 
 
-class OtelMetrics:
+class OtelMetrics(HandsOn):
     """Records scores with the application's meter provider, with exemplars that lead to the scored trace.
-
-    The metrics go where the application's go, and are the application's to flush.
 
     Args:
         meter: records; by default with the global meter provider.
@@ -41,12 +39,8 @@ class OtelMetrics:
         for instrument, value, values in measurements(report):
             self.meter.record(instrument, value, values, context)
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
-        """Do nothing: the measurements are with the meter provider already."""
-        return True
-
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Tell what came too late. The meter provider is the application's."""
+        """Tell what came too late."""
         if self._handover is not None and not self.meter.is_over:
             self._handover.lost("metrics", self._uncertain)
         return True

@@ -18,8 +18,8 @@ from spanscore.in_process.held_roots import HeldRoots
 from spanscore.in_process.runtime import Runtime
 from spanscore.in_process.span_events import annotated
 from spanscore.model import Report
-from spanscore.sdk.identity import SCOPE
-from spanscore.sdk.spans import is_local_root, is_of_an_export
+from spanscore.sdk.identity import SCOPE, is_of_an_export
+from spanscore.sdk.spans import is_local_root
 from spanscore.sending.in_time import in_time
 from spanscore.wording.faults import fault
 
@@ -75,7 +75,7 @@ class ScoringSpanProcessor(SpanProcessor):
             self._release if wraps is not None else None,
         )
         self._ended: Final = self._runtime.ended
-        in_forked_child(self._forget)
+        in_forked_child(self._held.clear)  # the roots that wait for their scores are the parent's to pass on
 
     @classmethod
     def from_config(
@@ -116,10 +116,21 @@ class ScoringSpanProcessor(SpanProcessor):
         """Queue a span that has ended. Neither waits nor raises."""
         if span is None:
             return
-        if self._wraps is None:
+        wrapped = self._wraps
+        if wrapped is None:
             self._ended(span)
+            return
+        context = span.context
+        if context is None or not context.trace_flags.sampled or self._is_ours(span):
+            self._contained(wrapped.on_end, span)
+        elif is_local_root(span):
+            self._held.hold(span)
+            is_queued = self._ended(span)
+            if self._has_ended or not is_queued:  # it may have been queued when nobody looked there any more
+                self._pass_on(self._held.take(context.trace_id), ())
         else:
-            self._pass_or_hold(span, self._wraps)
+            self._ended(span)
+            self._contained(wrapped.on_end, span)
 
     def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
         """Score and send what has ended, and return whether that was done within the timeout."""
@@ -135,15 +146,12 @@ class ScoringSpanProcessor(SpanProcessor):
         """Score and send everything, open traces too, within the timeout. May be called twice."""
         deadline = time.monotonic() + timeout_millis / 1000
         self._runtime.close(timeout_millis / 1000)
-        if self._wraps is not None:
-            in_time(max(0.0, deadline - time.monotonic()), lambda: self._end(self._wraps))
+        wrapped = self._wraps
+        if wrapped is not None:
+            in_time(max(0.0, deadline - time.monotonic()), lambda: self._end(wrapped))
 
     def _catch_up(self, timeout_s: float) -> None:
         self._runtime.catch_up(timeout_s)
-
-    def _forget(self) -> None:
-        """Leave the roots that wait for their scores to the parent, which passes them on."""
-        self._held.clear()
 
     def _is_ours(self, span: ReadableSpan) -> bool:
         if get_ident() == self._runtime.thread_id or (span.parent is None and is_of_an_export()):
@@ -162,28 +170,10 @@ class ScoringSpanProcessor(SpanProcessor):
                 self._told.add(type(error).__name__)
                 _LOGGER.error("the span processor behind failed: %s", fault(error))  # noqa: TRY400 - see fault
 
-    def _end(self, wrapped: SpanProcessor | None) -> bool:
+    def _end(self, wrapped: SpanProcessor) -> None:
         self._has_ended = True
         self._pass_on(self._held.take_all(), ())
-        if wrapped is not None:
-            wrapped.shutdown()
-        return True
-
-    def _pass_or_hold(self, span: ReadableSpan, wrapped: SpanProcessor) -> None:
-        context = span.context
-        if context is None or not context.trace_flags.sampled or self._is_ours(span):
-            self._contained(wrapped.on_end, span)
-        elif is_local_root(span):
-            self._hold(span)
-        else:
-            self._runtime.ended(span)
-            self._contained(wrapped.on_end, span)
-
-    def _hold(self, root: ReadableSpan) -> None:
-        self._held.hold(root)
-        is_queued = self._runtime.ended(root)
-        if self._has_ended or not is_queued:  # it may have been queued when nobody looked there any more
-            self._pass_on(self._held.take(root.context.trace_id), ())
+        wrapped.shutdown()
 
     def _release(self, trace_id: bytes, reports: Sequence[Report]) -> None:
         self._pass_on(self._held.take(int.from_bytes(trace_id, "big")), reports)

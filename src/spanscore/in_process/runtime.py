@@ -13,7 +13,6 @@ from queue import Empty, SimpleQueue
 from threading import get_ident
 from typing import Final
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
@@ -22,7 +21,8 @@ from spanscore.in_process.drops import Drops
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.worker import Action, Item, OnScored, Worker
-from spanscore.sdk.spans import Converter, is_of_an_export
+from spanscore.sdk.identity import is_of_an_export, stop_tracing
+from spanscore.sdk.spans import Converter
 from spanscore.wording.faults import fault
 
 QUEUE_CAPACITY: Final = 65_536
@@ -78,7 +78,7 @@ class Runtime:
         self._closed = False
         self._reset()
         self._worker.begin()
-        in_forked_child(self._forget)
+        in_forked_child(self._reset)
 
     @property
     def engine(self) -> Engine | None:
@@ -101,14 +101,21 @@ class Runtime:
             return False
         pending = self._pending
         if len(pending) >= self._room and not self._make_room():
-            self._drop(span)
+            context = span.context
+            if context is not None and context.trace_flags.sampled:
+                self._drops.add("shut_down" if self._closed else "queue_full")
             return False
         parent = span.parent
-        if parent is None or parent.is_remote:
-            return self._root_ended(span)
+        if parent is not None and not parent.is_remote:
+            pending.append(span)
+            if len(pending) == self._half_full:
+                self._rouse()
+            return True
+        if parent is None and is_of_an_export():
+            return False
         pending.append(span)
-        if len(pending) == self._half_full:
-            self._rouse()
+        self._rouse()
+        self._exit_hook.stay_ahead()
         return True
 
     def flush(self, timeout_s: float) -> bool:
@@ -138,11 +145,8 @@ class Runtime:
             _LOGGER.warning("spanscore: the end came before all scores were sent")
         return is_all_out
 
-    def _forget(self) -> None:
-        """Forget the parent's thread, queue and traces. Nothing else: in a fork hook any lock may be held by nobody."""
-        self._reset()
-
     def _reset(self) -> None:
+        """Begin with nothing, also in a forked child; no more than that: in a fork hook any lock may be nobody's."""
         self._pending: deque[Item] = deque()
         self._room = 0  # until there is a worker, and again when there is none: one comparison tells all
         self._is_urgent = False
@@ -160,14 +164,6 @@ class Runtime:
     def _engine_for(self, listener: Listener) -> Engine:
         return self._make_engine(Owner(listener=listener, dropped=self._drops))
 
-    def _root_ended(self, root: ReadableSpan) -> bool:
-        if root.parent is None and is_of_an_export():
-            return False
-        self._pending.append(root)
-        self._rouse()
-        self._exit_hook.stay_ahead()
-        return True
-
     def _rouse(self) -> None:
         self._is_urgent = True
         if self._is_waiting:  # the worker sets it before it looks whether anything is urgent: nothing is overlooked
@@ -181,11 +177,6 @@ class Runtime:
         if self._thread is None:
             self._start()
         return len(self._pending) < self._room
-
-    def _drop(self, span: ReadableSpan) -> None:
-        context = span.context
-        if context is not None and context.trace_flags.sampled:
-            self._drops.add("shut_down" if self._closed else "queue_full")
 
     def _start(self) -> None:
         self._room = self._capacity  # what other threads hand over meanwhile is kept
@@ -219,8 +210,7 @@ class Runtime:
         return request.complete
 
     def _run(self) -> None:
-        # Nothing that we send may be traced and come back to us.
-        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        stop_tracing()
         self.thread_id = get_ident()
         running, rest_s = True, _SOON_S
         process = os.getpid()
@@ -242,7 +232,7 @@ class Runtime:
     def _next(self, rest_s: float) -> _Request | None:
         """Wait for a span that may complete a trace or a request, at most until a trace is due."""
         self._is_waiting = True
-        due = self.engine.next_due() if self.engine is not None else None
+        due = self.engine.table.next_due() if self.engine is not None else None
         wait_s = rest_s if due is None else min(rest_s, max(0.0, due - time.monotonic()))
         try:
             return self._wake.get(timeout=0.0 if self._is_urgent else wait_s)

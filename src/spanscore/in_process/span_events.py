@@ -9,18 +9,18 @@ from typing import Final
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import TracerProvider, get_tracer
 
+from spanscore.in_process.handover import HandsOn
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, child_span_name, event_attributes, event_time_ns, span_attributes
 from spanscore.sdk.identity import SCOPE, scope_version
 from spanscore.sdk.spans import scored_context, with_more
 
 
-class SpanEvents:
+class SpanEvents(HandsOn):
     """Puts scores into the trace: a short span below the evaluated one, with an event for each evaluation.
 
     A span that has ended takes no more events, hence the span of its own. It is made with the tracer provider whose
-    spans were scored, goes where those go, and is the host's to flush. Only sampled spans are scored, so that its
-    parent is in the trace.
+    spans were scored, and goes where those go. Only sampled spans are scored, so that its parent is in the trace.
 
     Args:
         tracer_provider: by default the global one, which may be set later.
@@ -42,14 +42,6 @@ class SpanEvents:
         for event in span_events(report, now_ns):
             span.add_event(event.name, event.attributes, event.timestamp)
         span.end(now_ns)
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing: the spans are with the tracer provider already."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Do nothing: the tracer provider is the host's."""
-        return True
 
 
 def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
@@ -90,15 +90,9 @@ class Worker:
             self._reports += engine.drain()
         self._reports += engine.settle_all(left_s())
         self._tell()
-        match action:
-            case "catch up":
-                return True
-            case "flush" | "score all":
-                return engine.flush(left_s())
-            case "close":
-                return engine.close(left_s())
-            case _:
-                assert_never(action)
+        if action == "catch up":
+            return True
+        return engine.close(left_s()) if action == "close" else engine.flush(left_s())
 
     def _tell(self) -> None:
         finished, self._finished = self._finished, []

@@ -13,290 +13,145 @@ from spanscore.instruments.instrument import (
     EVALUATION,
     QUEUE,
     REASON,
+    SECONDS,
     Instrument,
-    InstrumentKind,
+    counter,
+    gauge,
+    histogram,
 )
 
-_DELAYED_SECONDS: Final = (
-    0.001,
-    0.005,
-    0.01,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.0,
-    2.05,
-    2.1,
-    2.25,
-    2.5,
-    3.0,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-)
+_DELAYED_SECONDS: Final = tuple(sorted((*SECONDS, 2.0, 2.05, 2.1, 2.25, 3.0)))
 """Fine behind the two seconds that traces wait by default: what comes on top of them is what there is to see."""
 _MICROSECONDS: Final = (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
 
-REQUESTS_ACCEPTED: Final = Instrument(
-    name="spanscore.requests.accepted",
-    kind=InstrumentKind.COUNTER,
-    unit="{request}",
-    description="Requests that a receiver took, whole or without some of their spans.",
+REQUESTS_ACCEPTED: Final = counter(
+    "spanscore.requests.accepted", "{request}", "Requests that a receiver took, whole or without some of their spans."
 )
-REQUESTS_EMPTY: Final = Instrument(
-    name="spanscore.requests.empty",
-    kind=InstrumentKind.COUNTER,
-    unit="{request}",
-    description="Requests among the accepted ones that held no span at all: many are a sign of a wrong sender.",
+REQUESTS_EMPTY: Final = counter(
+    "spanscore.requests.empty",
+    "{request}",
+    "Requests among the accepted ones that held no span at all: many are a sign of a wrong sender.",
 )
-REQUESTS_REFUSED: Final = Instrument(
-    name="spanscore.requests.refused",
-    kind=InstrumentKind.COUNTER,
-    unit="{request}",
-    description="Requests answered with an error, by why; what gRPC refuses by itself is not among them.",
-    attributes=(REASON,),
+REQUESTS_REFUSED: Final = counter(
+    "spanscore.requests.refused",
+    "{request}",
+    "Requests answered with an error, by why; what gRPC refuses by itself is not among them.",
+    (REASON,),
 )
-SPANS_RECEIVED: Final = Instrument(
-    name="spanscore.spans.received",
-    kind=InstrumentKind.COUNTER,
-    unit="{span}",
-    description="Spans that arrived: always those in closed traces + live + late + refused + dropped.",
+SPANS_RECEIVED: Final = counter(
+    "spanscore.spans.received",
+    "{span}",
+    "Spans that arrived: always those in closed traces + live + late + refused + dropped.",
 )
-SPANS_CLOSED: Final = Instrument(
-    name="spanscore.spans.closed",
-    kind=InstrumentKind.COUNTER,
-    unit="{span}",
-    description="Spans in closed traces, except late ones.",
+SPANS_CLOSED: Final = counter("spanscore.spans.closed", "{span}", "Spans in closed traces, except late ones.")
+SPANS_LIVE: Final = gauge("spanscore.spans.live", "{span}", "Spans in open traces, not counted elsewhere yet.")
+SPANS_LATE: Final = counter(
+    "spanscore.spans.late", "{span}", "Spans that came after their trace was closed, by what became of them.", (REASON,)
 )
-SPANS_REFUSED: Final = Instrument(
-    name="spanscore.spans.refused",
-    kind=InstrumentKind.COUNTER,
-    unit="{span}",
-    description="Spans answered with an error, by what was wrong with them.",
-    attributes=(REASON,),
+SPANS_REFUSED: Final = counter(
+    "spanscore.spans.refused", "{span}", "Spans answered with an error, by what was wrong with them.", (REASON,)
 )
-SPANS_LATE: Final = Instrument(
-    name="spanscore.spans.late",
-    kind=InstrumentKind.COUNTER,
-    unit="{span}",
-    description="Spans that came after their trace was closed, by what became of them.",
-    attributes=(REASON,),
+SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accepted and not kept, by why.", (REASON,))
+TRACES_OPEN: Final = gauge("spanscore.traces.open", "{trace}", "Traces that wait for their root or for late spans.")
+TRACES_CLOSED: Final = counter(
+    "spanscore.traces.closed", "{trace}", "Traces closed for the first time, by why.", (CLOSE_REASON,)
 )
-SPANS_DROPPED: Final = Instrument(
-    name="spanscore.spans.dropped",
-    kind=InstrumentKind.COUNTER,
-    unit="{span}",
-    description="Spans accepted and not kept, by why.",
-    attributes=(REASON,),
+TRACES_REVISED: Final = counter(
+    "spanscore.traces.revised", "{trace}", "Traces closed and scored again because of late spans."
 )
-SPANS_LIVE: Final = Instrument(
-    name="spanscore.spans.live",
-    kind=InstrumentKind.GAUGE,
-    unit="{span}",
-    description="Spans in open traces, not counted elsewhere yet.",
+TRACES_UNRECOGNISED: Final = counter(
+    "spanscore.traces.unrecognised",
+    "{trace}",
+    "Traces without a span of a known instrumentation: other services' traces, which are left alone.",
 )
-TRACES_OPEN: Final = Instrument(
-    name="spanscore.traces.open",
-    kind=InstrumentKind.GAUGE,
-    unit="{trace}",
-    description="Traces that wait for their root or for late spans.",
+DIALECT_ERRORS: Final = counter(
+    "spanscore.dialect.errors",
+    "{error}",
+    "Spans on which a dialect went wrong; the evaluations of their traces are skipped.",
+    (DIALECT, ERROR_TYPE),
 )
-TRACES_CLOSED: Final = Instrument(
-    name="spanscore.traces.closed",
-    kind=InstrumentKind.COUNTER,
-    unit="{trace}",
-    description="Traces closed for the first time, by why.",
-    attributes=(CLOSE_REASON,),
+MEMORY_HELD: Final = gauge(
+    "spanscore.memory.held",
+    "By",
+    "Size of all spans in memory, of open traces and of closed ones that late spans may reopen.",
 )
-TRACES_REVISED: Final = Instrument(
-    name="spanscore.traces.revised",
-    kind=InstrumentKind.COUNTER,
-    unit="{trace}",
-    description="Traces closed and scored again because of late spans.",
+TRACE_SPAN_COUNT: Final = histogram(
+    "spanscore.trace.span_count", "{span}", "Spans of a closed trace.", boundaries=COUNTS
 )
-TRACES_UNRECOGNISED: Final = Instrument(
-    name="spanscore.traces.unrecognised",
-    kind=InstrumentKind.COUNTER,
-    unit="{trace}",
-    description="Traces without a span of a known instrumentation: other services' traces, which are left alone.",
+EVALUATION_DURATION: Final = histogram(
+    "spanscore.evaluation.duration", "s", "Time to read and evaluate one closed trace.", boundaries=_MICROSECONDS
 )
-DIALECT_ERRORS: Final = Instrument(
-    name="spanscore.dialect.errors",
-    kind=InstrumentKind.COUNTER,
-    unit="{error}",
-    description="Spans on which a dialect went wrong; the evaluations of their traces are skipped.",
-    attributes=(DIALECT, ERROR_TYPE),
+EVALUATION_ERRORS: Final = counter(
+    "spanscore.evaluation.errors",
+    "{error}",
+    "Evaluations that failed because the evaluator went wrong.",
+    (EVALUATION, ERROR_TYPE),
 )
-MEMORY_HELD: Final = Instrument(
-    name="spanscore.memory.held",
-    kind=InstrumentKind.GAUGE,
-    unit="By",
-    description="Size of all spans in memory, of open traces and of closed ones that late spans may reopen.",
-)
-TRACE_SPAN_COUNT: Final = Instrument(
-    name="spanscore.trace.span_count",
-    kind=InstrumentKind.HISTOGRAM,
-    unit="{span}",
-    description="Spans of a closed trace.",
-    boundaries=COUNTS,
-)
-EVALUATION_DURATION: Final = Instrument(
-    name="spanscore.evaluation.duration",
-    kind=InstrumentKind.HISTOGRAM,
-    unit="s",
-    description="Time to read and evaluate one closed trace.",
-    boundaries=_MICROSECONDS,
-)
-EVALUATION_ERRORS: Final = Instrument(
-    name="spanscore.evaluation.errors",
-    kind=InstrumentKind.COUNTER,
-    unit="{error}",
-    description="Evaluations that failed because the evaluator went wrong.",
-    attributes=(EVALUATION, ERROR_TYPE),
-)
-SCORE_LATENCY: Final = Instrument(
-    name="spanscore.score.latency",
-    kind=InstrumentKind.HISTOGRAM,
-    unit="s",
-    description="From the root span's arrival to its scores going out, the configured delay included.",
+SCORE_LATENCY: Final = histogram(
+    "spanscore.score.latency",
+    "s",
+    "From the root span's arrival to its scores going out, the configured delay included.",
     boundaries=_DELAYED_SECONDS,
 )
-QUEUE_SIZE: Final = Instrument(
-    name="spanscore.queue.size",
-    kind=InstrumentKind.GAUGE,
-    unit="{item}",
-    description="Items waiting in a queue or being sent.",
-    attributes=(QUEUE,),
+QUEUE_SIZE: Final = gauge("spanscore.queue.size", "{item}", "Items waiting in a queue or being sent.", (QUEUE,))
+QUEUE_CAPACITY: Final = gauge("spanscore.queue.capacity", "{item}", "Items a queue can hold.", (QUEUE,))
+EXPORT_FAILURES: Final = counter(
+    "spanscore.export.failures",
+    "{failure}",
+    "Reports and requests that an emitter could not send, by why.",
+    (EMITTER, REASON),
 )
-QUEUE_CAPACITY: Final = Instrument(
-    name="spanscore.queue.capacity",
-    kind=InstrumentKind.GAUGE,
-    unit="{item}",
-    description="Items a queue can hold.",
-    attributes=(QUEUE,),
+STORAGE_SIZE: Final = gauge("spanscore.storage.size", "By", "Size of the spans kept on disk until they are scored.")
+STORAGE_CAPACITY: Final = gauge(
+    "spanscore.storage.capacity", "By", "Size at which spans are refused, with a request to retry."
 )
-EXPORT_FAILURES: Final = Instrument(
-    name="spanscore.export.failures",
-    kind=InstrumentKind.COUNTER,
-    unit="{failure}",
-    description="Reports and requests that an emitter could not send, by why.",
-    attributes=(EMITTER, REASON),
+STORAGE_LOST: Final = counter(
+    "spanscore.storage.lost",
+    "{record}",
+    "Stored requests that were damaged when they were read after a restart, or whose file was removed.",
 )
-
-STORAGE_SIZE: Final = Instrument(
-    name="spanscore.storage.size",
-    kind=InstrumentKind.GAUGE,
-    unit="By",
-    description="Size of the spans kept on disk until they are scored.",
+STORAGE_REFUSED: Final = counter(
+    "spanscore.storage.refused",
+    "{request}",
+    "Requests that could not be stored, by why; but for `too_large`, their senders were told to retry.",
+    (REASON,),
 )
-STORAGE_CAPACITY: Final = Instrument(
-    name="spanscore.storage.capacity",
-    kind=InstrumentKind.GAUGE,
-    unit="By",
-    description="Size at which spans are refused, with a request to retry.",
+STORAGE_SYNC_FAILURES: Final = counter(
+    "spanscore.storage.sync_failures",
+    "{failure}",
+    "Times that the disk could not be made to keep what was written; it then goes to a new file.",
 )
-STORAGE_LOST: Final = Instrument(
-    name="spanscore.storage.lost",
-    kind=InstrumentKind.COUNTER,
-    unit="{record}",
-    description="Stored requests that were damaged when they were read after a restart, or whose file was removed.",
+KAFKA_RECORDS: Final = counter(
+    "spanscore.kafka.records",
+    "{record}",
+    "Records read from Kafka, those included that were read before by another member of the group.",
 )
-STORAGE_REFUSED: Final = Instrument(
-    name="spanscore.storage.refused",
-    kind=InstrumentKind.COUNTER,
-    unit="{request}",
-    description="Requests that could not be stored, by why; but for `too_large`, their senders were told to retry.",
-    attributes=(REASON,),
+KAFKA_POISON: Final = counter(
+    "spanscore.kafka.poison_records",
+    "{record}",
+    "Records that could not be used, by why; they are in the dead-letter topic where there is one.",
+    (REASON,),
 )
-STORAGE_SYNC_FAILURES: Final = Instrument(
-    name="spanscore.storage.sync_failures",
-    kind=InstrumentKind.COUNTER,
-    unit="{failure}",
-    description="Times that the disk could not be made to keep what was written; it then goes to a new file.",
+KAFKA_MISROUTED: Final = counter(
+    "spanscore.kafka.misrouted_records",
+    "{record}",
+    "Records that were used, but whose key is not their trace id: their traces may be split over members.",
+    (REASON,),
 )
-KAFKA_RECORDS: Final = Instrument(
-    name="spanscore.kafka.records",
-    kind=InstrumentKind.COUNTER,
-    unit="{record}",
-    description="Records read from Kafka, those included that were read before by another member of the group.",
+KAFKA_PARTITIONS: Final = gauge(
+    "spanscore.kafka.partitions", "{partition}", "Partitions of the topic that this member of the group reads."
 )
-KAFKA_POISON: Final = Instrument(
-    name="spanscore.kafka.poison_records",
-    kind=InstrumentKind.COUNTER,
-    unit="{record}",
-    description="Records that could not be used, by why; they are in the dead-letter topic where there is one.",
-    attributes=(REASON,),
+KAFKA_LAG: Final = gauge("spanscore.kafka.lag", "{record}", "Records in these partitions that were not read yet.")
+KAFKA_UNCOMMITTED: Final = gauge(
+    "spanscore.kafka.uncommitted_records",
+    "{record}",
+    "Records in these partitions that were read, and are held for traces that are still open.",
 )
-KAFKA_MISROUTED: Final = Instrument(
-    name="spanscore.kafka.misrouted_records",
-    kind=InstrumentKind.COUNTER,
-    unit="{record}",
-    description="Records that were used, but whose key is not their trace id: their traces may be split over members.",
-    attributes=(REASON,),
-)
-KAFKA_PARTITIONS: Final = Instrument(
-    name="spanscore.kafka.partitions",
-    kind=InstrumentKind.GAUGE,
-    unit="{partition}",
-    description="Partitions of the topic that this member of the group reads.",
-)
-KAFKA_LAG: Final = Instrument(
-    name="spanscore.kafka.lag",
-    kind=InstrumentKind.GAUGE,
-    unit="{record}",
-    description="Records in these partitions that were not read yet.",
-)
-KAFKA_UNCOMMITTED: Final = Instrument(
-    name="spanscore.kafka.uncommitted_records",
-    kind=InstrumentKind.GAUGE,
-    unit="{record}",
-    description="Records in these partitions that were read, and are held for traces that are still open.",
-)
-KAFKA_COMMIT_FAILURES: Final = Instrument(
-    name="spanscore.kafka.commit_failures",
-    kind=InstrumentKind.COUNTER,
-    unit="{failure}",
-    description="Offsets that could not be committed, by the broker's error; the next commit repeats them.",
-    attributes=(REASON,),
+KAFKA_COMMIT_FAILURES: Final = counter(
+    "spanscore.kafka.commit_failures",
+    "{failure}",
+    "Offsets that could not be committed, by the broker's error; the next commit repeats them.",
+    (REASON,),
 )
 
-OWN_INSTRUMENTS: Final = (
-    REQUESTS_ACCEPTED,
-    REQUESTS_EMPTY,
-    REQUESTS_REFUSED,
-    SPANS_RECEIVED,
-    SPANS_CLOSED,
-    SPANS_LIVE,
-    SPANS_LATE,
-    SPANS_REFUSED,
-    SPANS_DROPPED,
-    TRACES_OPEN,
-    TRACES_CLOSED,
-    TRACES_REVISED,
-    TRACES_UNRECOGNISED,
-    DIALECT_ERRORS,
-    MEMORY_HELD,
-    TRACE_SPAN_COUNT,
-    EVALUATION_DURATION,
-    EVALUATION_ERRORS,
-    SCORE_LATENCY,
-    QUEUE_SIZE,
-    QUEUE_CAPACITY,
-    EXPORT_FAILURES,
-    STORAGE_SIZE,
-    STORAGE_CAPACITY,
-    STORAGE_LOST,
-    STORAGE_REFUSED,
-    STORAGE_SYNC_FAILURES,
-    KAFKA_RECORDS,
-    KAFKA_POISON,
-    KAFKA_MISROUTED,
-    KAFKA_PARTITIONS,
-    KAFKA_LAG,
-    KAFKA_UNCOMMITTED,
-    KAFKA_COMMIT_FAILURES,
-)
+OWN_INSTRUMENTS: Final = tuple(each for each in globals().values() if isinstance(each, Instrument))

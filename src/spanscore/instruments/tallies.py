@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 class Tallies:
     """What is counted beside the trace table. Plain numbers: they are read when somebody asks for the metrics."""
 
+    dropped: Mapping[str, int]
+    """Spans that never reached the table, by reason."""
     refused: Counter[str] = field(default_factory=Counter)
     """Spans that a receiver refused, by reason."""
-    dropped: Mapping[str, int] = field(default_factory=Counter)
-    """Spans that never reached the table, by reason."""
     evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
     dialect_errors: Counter[tuple[str, str]] = field(default_factory=Counter)

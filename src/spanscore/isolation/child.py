@@ -10,9 +10,9 @@ import socket
 import sys
 from typing import Final
 
-from spanscore.contracts import failure
 from spanscore.isolation.frames import encoded, receive, send
 from spanscore.model import Skipped
+from spanscore.model.outcomes import failure
 
 LOAD: Final = 0
 EVALUATE: Final = 1
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _serve_one(connection: socket.socket) -> None:
-    kind, limit_s, content = receive(connection, _LARGEST_REQUEST, lambda: None)
+    kind, limit_s, content = receive(connection, _LARGEST_REQUEST)
     # Should whoever asked be gone, nobody else would end an evaluator that hangs.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limit_s + _SLACK_S)

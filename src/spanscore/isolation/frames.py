@@ -6,13 +6,14 @@ Nothing that an evaluator made is unpickled here: its process gets our objects, 
 from __future__ import annotations
 
 import json
+import math
 import socket
 import struct
-from collections.abc import Callable, Mapping
+import time
 from typing import Any, Final
 
-from spanscore.contracts import MAX_MESSAGE_CHARS, checked, failure
 from spanscore.model import Failed, Outcome, Score, Skipped
+from spanscore.model.outcomes import MAX_MESSAGE_CHARS, checked, failure
 
 LARGEST_ANSWER: Final = 16 * 2**20
 
@@ -32,23 +33,23 @@ def send(connection: socket.socket, kind: int, limit_s: float, content: bytes) -
     connection.sendall(_HEAD.pack(len(content), limit_s, kind) + content)
 
 
-def receive(connection: socket.socket, largest: int, left_s: Callable[[], float | None]) -> tuple[int, float, bytes]:
+def receive(connection: socket.socket, largest: int, deadline: float = math.inf) -> tuple[int, float, bytes]:
     """Receive a frame.
 
     Args:
         connection: to the other side.
         largest: how long it may be.
-        left_s: the seconds that it may take from now on; None where it may take any time.
+        deadline: when it must be there, on the clock of `time.monotonic`.
 
     Raises:
         EOFError: the other side is gone.
         TimeoutError: it takes too long.
     """
-    length, limit_s, kind = _HEAD.unpack(_exactly(connection, _HEAD.size, left_s))
+    length, limit_s, kind = _HEAD.unpack(_exactly(connection, _HEAD.size, deadline))
     if length > largest:
         message = f"an answer of {length} bytes is too long"
         raise EOFError(message)
-    return kind, limit_s, _exactly(connection, length, left_s)
+    return kind, limit_s, _exactly(connection, length, deadline)
 
 
 def encoded(outcome: object) -> bytes:
@@ -71,44 +72,38 @@ def decoded(content: bytes) -> Outcome:
     match json.loads(content):
         case {
             "value": float() | int() as value,
-            "passed": passed,
-            "explanation": explanation,
-            "details": details,
-            **rest,
+            "passed": bool() as passed,
+            "explanation": str() as explanation,
+            "details": dict() as details,
+            "without_content": None | str() as plain,
         }:
-            plain = rest.get("without_content")
-            outcome: Outcome = Score(
-                value, bool(passed), str(explanation), _mapping(details), None if plain is None else str(plain)
-            )
-        case {"reason": reason}:
-            outcome = Skipped(str(reason))
-        case {"error_type": error_type, "message": told}:
-            outcome = Failed(str(error_type), str(told)[:MAX_MESSAGE_CHARS])
-        case _:
-            message = "the answer is none of an evaluator"
-            raise ValueError(message)
-    return checked(outcome)
+            return checked(Score(value, passed, explanation, details, plain))
+        case {"reason": str() as reason}:
+            return Skipped(reason)
+        case {"error_type": str() as error_type, "message": str() as told}:
+            return Failed(error_type, told[:MAX_MESSAGE_CHARS])
+    message = "the answer is none of an evaluator"
+    raise ValueError(message)
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
     match outcome:
-        case Score(value, passed, explanation, details, without_content):
+        case Score(value, passed, explanation, details, plain):
             told = {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
-            return told if without_content is None else {**told, "without_content": str(without_content)}
+            return {**told, "without_content": None if plain is None else str(plain)}
         case Skipped(reason):
             return {"reason": str(reason)}
         case Failed(error_type, message):
             return {"error_type": str(error_type), "message": str(message)}
 
 
-def _mapping(details: Any) -> Mapping[str, Any]:
-    return details if isinstance(details, dict) else {}
-
-
-def _exactly(connection: socket.socket, length: int, left_s: Callable[[], float | None]) -> bytes:
+def _exactly(connection: socket.socket, length: int, deadline: float) -> bytes:
     received = bytearray()
     while len(received) < length:
-        connection.settimeout(left_s())
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        connection.settimeout(None if left_s == math.inf else left_s)
         chunk = connection.recv(min(_CHUNK, length - len(received)))
         if not chunk:
             message = "the process is gone"

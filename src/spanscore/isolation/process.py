@@ -17,10 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from spanscore.contracts import Evaluator, failure
+from spanscore.contracts import Evaluator
 from spanscore.isolation.child import EVALUATE, LOAD
 from spanscore.isolation.frames import LARGEST_ANSWER, decoded, receive, send
 from spanscore.model import Failed, Outcome, Trajectory
+from spanscore.model.outcomes import failure
 
 LOAD_LIMIT_S: Final = 30.0
 """How long Python and an evaluator's module may take to load: not the evaluator's time."""
@@ -106,17 +107,10 @@ class EvaluatorProcess:
     def _asked(self, kind: int, content: bytes, limit_s: float) -> Outcome:
         connection = self._connection or self._start()
         deadline = time.monotonic() + limit_s
-
-        def left_s() -> float:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            return left
-
         try:
             connection.settimeout(limit_s)
             send(connection, kind, limit_s, content)
-            return decoded(receive(connection, LARGEST_ANSWER, left_s)[2])
+            return decoded(receive(connection, LARGEST_ANSWER, deadline)[2])
         except TimeoutError:
             what = "no answer" if kind == EVALUATE else "it was not loaded"
             message = f"{what} within {limit_s:g} s"

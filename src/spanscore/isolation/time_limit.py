@@ -7,14 +7,14 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from queue import SimpleQueue
 from typing import Final, NamedTuple
 
-from spanscore.contracts import Evaluator, failure
+from spanscore.contracts import Evaluator
 from spanscore.isolation.patience import Patience
 from spanscore.isolation.process import EvaluatorLost, EvaluatorProcess
 from spanscore.model import Failed, Outcome, Trajectory
+from spanscore.model.outcomes import failure
 from spanscore.pipeline import Elsewhere
 
 SET_ASIDE: Final = "SetAside"
@@ -29,7 +29,14 @@ def time_limited(limit_s: float) -> Elsewhere:
 
     The process is started by the first evaluation, and again in a forked child.
     """
-    return partial(_begin, limit_s, Patience())
+    patience = Patience()
+
+    def begin(evaluator: Evaluator, trajectory: Trajectory) -> Future[Outcome]:
+        job = _Job(evaluator, trajectory, limit_s, patience, Future())
+        _SHARED.queue().put(job)
+        return job.answer
+
+    return begin
 
 
 class _Job(NamedTuple):
@@ -44,21 +51,16 @@ class _Queue:
     """Hands evaluations to the process, on a thread of its own."""
 
     def __init__(self) -> None:
+        self.process: Final = EvaluatorProcess()
         self._jobs: Final[SimpleQueue[_Job]] = SimpleQueue()
-        self._process: Final = EvaluatorProcess()
         self._thread: Final = threading.Thread(target=self._run, name="spanscore-evaluators", daemon=True)
         self._thread.start()
 
     def put(self, job: _Job) -> None:
-        """Have an evaluation run when its turn has come."""
         if self._jobs.qsize() >= CAPACITY:
             job.answer.set_result(Failed(OVERLOADED, f"{CAPACITY} evaluations wait already"))
         else:
             self._jobs.put(job)
-
-    def forget(self) -> None:
-        """Leave the process to the parent that started it."""
-        self._process.forget()
 
     def _run(self) -> None:
         while True:
@@ -72,7 +74,7 @@ class _Queue:
         if refusal:
             return Failed(SET_ASIDE, refusal)
         try:
-            outcome = self._process.ask(job.evaluator, job.trajectory, job.limit_s)
+            outcome = self.process.ask(job.evaluator, job.trajectory, job.limit_s)
         except EvaluatorLost as lost:
             job.patience.learn(time.monotonic(), is_lost=True)
             return lost.outcome
@@ -91,7 +93,6 @@ class _Shared:
         os.register_at_fork(after_in_child=self._forked)
 
     def queue(self) -> _Queue:
-        """Return the queue."""
         if self._queue is None:
             with self._making:
                 if self._queue is None:
@@ -100,15 +101,9 @@ class _Shared:
 
     def _forked(self) -> None:
         if self._queue is not None:
-            self._queue.forget()
+            self._queue.process.forget()
         self._queue = None
         self._making = threading.Lock()
 
 
 _SHARED: Final = _Shared()
-
-
-def _begin(limit_s: float, patience: Patience, evaluator: Evaluator, trajectory: Trajectory) -> Future[Outcome]:
-    answer: Future[Outcome] = Future()
-    _SHARED.queue().put(_Job(evaluator, trajectory, limit_s, patience, answer))
-    return answer

@@ -121,9 +121,7 @@ class GroupMember:
         except self._library.KafkaException as error:
             self._not_committed(error.args[0])
         else:
-            for each in found or ():
-                if each.error is not None:
-                    self._not_committed(each.error)
+            self._committed(None, found or [])
 
     def progress(self) -> dict[int, Progress]:
         """Return how far each partition was read; what is not known is less than 0."""

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
-from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument
 from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.measurements import Measurement
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
-from spanscore.model import Trajectory
+
+_INSTRUMENTS: Final = (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a measurement comes from: the exemplar that leads from a metric to a trace."""
+class Origin(NamedTuple):
+    """Where a measurement comes from, the scored trace and the span in it: the exemplar that leads there."""
 
-    labels: dict[str, str]
+    trace_id: bytes
+    span_id: bytes
     time_s: float
-
-    @classmethod
-    def of(cls, trajectory: Trajectory) -> Origin:
-        """Return the scored trace and the span in it."""
-        ids = {"trace_id": trajectory.trace_id.hex(), "span_id": trajectory.root_span_id.hex()}
-        return cls(ids, time.time())
 
 
 Exemplary: TypeAlias = tuple[Origin, float]
@@ -63,80 +57,52 @@ class Accumulation:
 
     def __init__(self) -> None:
         limits = name_limits()
-        self._families: Final = {
-            instrument.name: _Family(instrument, limits) for instrument in (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)
+        self._tables: Final[dict[str, SeriesTable[_Series]]] = {
+            each.name: SeriesTable(each, _Series, limits) for each in _INSTRUMENTS
         }
-        self._lock: Final = Lock()  # guards the families: nobody must see half of a measurement
+        self._reads: Final[dict[str, Read]] = {}
+        self._lock: Final = Lock()  # guards the tables: nobody must see half of a measurement
 
     def record(self, instrument: Instrument, value: float, values: Values = (), origin: Origin | None = None) -> None:
         """Add a measurement to a counter or a histogram."""
-        with self._lock:
-            self._families[instrument.name].table.at(values).add(value, origin)
+        self.record_all([(instrument, value, values)], origin)
 
-    def record_all(self, measurements: Iterable[Measurement], origin: Origin) -> None:
+    def record_all(self, measurements: Iterable[Measurement], origin: Origin | None) -> None:
         """Add the measurements of one trajectory: whoever collects sees all of them, or none."""
-        families = self._families
+        tables = self._tables
         with self._lock:
             for instrument, value, values in measurements:
-                families[instrument.name].table.at(values).add(value, origin)
+                series = tables[instrument.name][values]
+                series.total += value
+                bucket = 0
+                if boundaries := instrument.boundaries:
+                    bucket = bisect_left(boundaries, value)
+                    series.counts[bucket] += 1
+                if origin is not None and (value or boundaries):
+                    series.origins[bucket] = (origin, value)
 
     def observe(self, instrument: Instrument, read: Read) -> None:
         """Have a counter's or a gauge's numbers looked up when they are asked for, in place of those before."""
-        self._families[instrument.name].read = read
+        self._reads[instrument.name] = read
 
     def collected(self) -> Iterator[Collected]:
         """Yield every metric, also those without any numbers yet."""
-        for family in self._families.values():
+        for instrument in _INSTRUMENTS:
             with self._lock:
-                series = {labels: series.snapshot() for labels, series in family.table.series.items()}
-            yield Collected(family.instrument, series, looked_up(family.read))
+                series = {
+                    labels: Snapshot(each.total, tuple(each.counts), tuple(each.origins))
+                    for labels, each in self._tables[instrument.name].series.items()
+                }
+            yield Collected(instrument, series, looked_up(self._reads.get(instrument.name, dict)))
 
 
-class _Sum:
-    __slots__ = ("origin", "value")
+class _Series:
+    """A sum, or a histogram: a sum has one bucket, in which nothing is counted."""
 
-    def __init__(self) -> None:
-        self.value = 0.0
-        self.origin: Exemplary | None = None
+    __slots__ = ("counts", "origins", "total")
 
-    def add(self, value: float, origin: Origin | None) -> None:
-        self.value += value
-        if origin is not None and value:
-            self.origin = (origin, value)
-
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.value, (), (self.origin,))
-
-
-class _Histogram:
-    __slots__ = ("boundaries", "counts", "origins", "total")
-
-    def __init__(self, boundaries: tuple[float, ...]) -> None:
-        self.boundaries = boundaries
-        self.counts = [0] * (len(boundaries) + 1)
-        self.origins: list[Exemplary | None] = [None] * (len(boundaries) + 1)
+    def __init__(self, instrument: Instrument, _: Labels) -> None:
+        buckets = len(instrument.boundaries) + 1
         self.total = 0.0
-
-    def add(self, value: float, origin: Origin | None) -> None:
-        bucket = bisect_left(self.boundaries, value)
-        self.counts[bucket] += 1
-        self.total += value
-        if origin is not None:
-            self.origins[bucket] = (origin, value)
-
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.total, tuple(self.counts), tuple(self.origins))
-
-
-class _Family:
-    """The series of one metric, and where its other numbers are looked up."""
-
-    def __init__(self, instrument: Instrument, limits: Mapping[str, Callable[[str], str]]) -> None:
-        self.instrument: Final = instrument
-        self.table: Final[SeriesTable[_Sum | _Histogram]] = SeriesTable(instrument, self._new, limits)
-        self.read: Read = dict
-
-    def _new(self, labels: Labels) -> _Sum | _Histogram:
-        del labels
-        is_histogram = self.instrument.kind is InstrumentKind.HISTOGRAM
-        return _Histogram(self.instrument.boundaries) if is_histogram else _Sum()
+        self.counts = [0] * buckets
+        self.origins: list[Exemplary | None] = [None] * buckets

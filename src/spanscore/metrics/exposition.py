@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from threading import Thread
-from typing import Final, assert_never
+from typing import Final
 from wsgiref.simple_server import WSGIServer
 
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_NAMESPACE, SERVICE_VERSION
@@ -31,6 +31,11 @@ CONTENT_TYPE_CLASSIC: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _VERDICTS: Final = ("pass", "fail")
 _UNITS: Final = {"s": "seconds", "By": "bytes"}
+_FAMILIES: Final[Mapping[InstrumentKind, type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]]] = {
+    InstrumentKind.COUNTER: CounterMetricFamily,
+    InstrumentKind.GAUGE: GaugeMetricFamily,
+    InstrumentKind.HISTOGRAM: HistogramMetricFamily,
+}
 _IDENTITY: Final = (SERVICE_NAMESPACE, SERVICE_NAME, SERVICE_INSTANCE_ID, SERVICE_VERSION)
 
 
@@ -109,34 +114,22 @@ def _target() -> Metric:
 
 
 def _metric(collected: Collected) -> Metric:
-    match collected.instrument.kind:
-        case InstrumentKind.HISTOGRAM:
-            return _histogram(collected)
-        case InstrumentKind.COUNTER:
-            return _counter(collected)
-        case InstrumentKind.GAUGE:
-            return _gauge(collected)
-        case _:
-            assert_never(collected.instrument.kind)
-
-
-def _histogram(collected: Collected) -> Metric:
-    name, description, labels, unit = _head(collected.instrument)
-    bounds = tuple(map(floatToGoString, (*collected.instrument.boundaries, float("inf"))))
-    metric = HistogramMetricFamily(name, description, labels=labels, unit=unit)
-    for values, snapshot in collected.series.items():
-        metric.add_metric(values, _buckets(bounds, snapshot), snapshot.total)
-    return metric
-
-
-def _counter(collected: Collected) -> Metric:
-    name, description, labels, unit = _head(collected.instrument)
-    metric = CounterMetricFamily(name, description, labels=labels, unit=unit)
-    for values in _not_begun(collected):
-        metric.add_metric(values, 0)
-    for values, snapshot in collected.series.items():
-        origin = snapshot.origins[0]
-        metric.add_metric(values, snapshot.total, exemplar=None if origin is None else _exemplar(origin))
+    instrument = collected.instrument
+    labels = tuple(map(prometheus_label, instrument.attributes))
+    metric = _FAMILIES[instrument.kind](
+        prometheus_name(instrument), instrument.description, labels=labels, unit=_UNITS.get(instrument.unit, "")
+    )
+    if isinstance(metric, HistogramMetricFamily):
+        bounds = tuple(map(floatToGoString, (*instrument.boundaries, float("inf"))))
+        for values, snapshot in collected.series.items():
+            metric.add_metric(values, _buckets(bounds, snapshot), snapshot.total)
+        return metric
+    if isinstance(metric, CounterMetricFamily):
+        for values in _not_begun(collected):
+            metric.add_metric(values, 0)
+        for values, snapshot in collected.series.items():
+            origin = snapshot.origins[0]
+            metric.add_metric(values, snapshot.total, exemplar=None if origin is None else _exemplar(origin))
     for values, number in collected.numbers.items():
         metric.add_metric(values, number)
     return metric
@@ -157,19 +150,6 @@ def _not_begun(collected: Collected) -> Iterator[Labels]:
     yield from (labels for each in begun for labels in each if labels not in collected.series)
 
 
-def _gauge(collected: Collected) -> Metric:
-    name, description, labels, unit = _head(collected.instrument)
-    metric = GaugeMetricFamily(name, description, labels=labels, unit=unit)
-    for values, number in collected.numbers.items():
-        metric.add_metric(values, number)
-    return metric
-
-
-def _head(instrument: Instrument) -> tuple[str, str, tuple[str, ...], str]:
-    labels = tuple(map(prometheus_label, instrument.attributes))
-    return prometheus_name(instrument), instrument.description, labels, _UNITS.get(instrument.unit, "")
-
-
 def _buckets(bounds: tuple[str, ...], snapshot: Snapshot) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
     cumulative = zip(bounds, accumulate(snapshot.counts), snapshot.origins, strict=True)
     return [
@@ -179,4 +159,4 @@ def _buckets(bounds: tuple[str, ...], snapshot: Snapshot) -> list[tuple[str, flo
 
 def _exemplar(origin: Exemplary) -> Exemplar:
     where, value = origin
-    return Exemplar(where.labels, value, where.time_s)
+    return Exemplar({"trace_id": where.trace_id.hex(), "span_id": where.span_id.hex()}, value, where.time_s)

@@ -23,7 +23,7 @@ from spanscore.instruments.instrument import (
     Instrument,
 )
 from spanscore.metrics.series import Values
-from spanscore.model import Outcome, Report, Score, Skipped, ToolCall, Trajectory
+from spanscore.model import Outcome, Report, Score, Skipped, Trajectory
 
 Measurement: TypeAlias = tuple[Instrument, float, Values]
 """An instrument, what was measured, and a value for each attribute of the instrument."""
@@ -62,10 +62,12 @@ def measurements(report: Report) -> Iterator[Measurement]:
             yield SCORE, outcome.value, (name, agent, service)
             if evaluation.type == _MEASURING_TYPE:
                 yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
-    yield RUNS, 1, (report.verdict, agent, service)
+    verdict = report.label
+    yield RUNS, 1, ("none" if verdict == "not_evaluated" else verdict, agent, service)
     yield AGENT_TOOL_CALLS, len(trajectory.calls), (agent, service)
     for call in timed:
-        yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, _error_type(call), call.agent or agent, service)
+        error_type = None if call.error is None else _error_type(call.error_type)
+        yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, error_type, call.agent or agent, service)
 
 
 def outcome_word(outcome: Outcome) -> str:
@@ -75,11 +77,8 @@ def outcome_word(outcome: Outcome) -> str:
     return "skipped" if isinstance(outcome, Skipped) else "failed"
 
 
-def _error_type(call: ToolCall) -> str | None:
+def _error_type(named: str | None) -> str:
     """Return the type of a failed call's error as the spans name it; a word of its message would be made up."""
-    if call.error is None:
-        return None
-    named = call.error_type
     return named if named is not None and _NAME.fullmatch(named) else OTHER_ERROR
 
 

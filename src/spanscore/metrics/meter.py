@@ -45,7 +45,7 @@ class Meter:
         """Add a measurement to a counter or a histogram; the span of the context becomes its exemplar."""
         recorder = self._recorders.get(instrument.name)
         take, table = self._new(instrument) if recorder is None else recorder
-        take(value, table.at(values), context=context)
+        take(value, table[values], context=context)
 
     def observe(self, instrument: Instrument, read: Read) -> None:
         """Have a counter's or a gauge's numbers looked up for each export, in place of what was looked up before."""
@@ -75,17 +75,16 @@ class Meter:
             self.is_over = True
 
     def _new(self, instrument: Instrument) -> tuple[_Take, SeriesTable[dict[str, str]]]:
-        table = SeriesTable(instrument, lambda labels: _attributes(instrument, labels), self._limits)
-        recorder = self._recorders[instrument.name] = (self._take(instrument), table)
-        return recorder
-
-    def _take(self, instrument: Instrument) -> _Take:
         name, unit, description = instrument.name, instrument.unit, instrument.description
+        take: _Take
         if instrument.kind is InstrumentKind.COUNTER:
-            return self._meter.create_counter(name, unit, description).add
-        return self._meter.create_histogram(
-            name, unit, description, explicit_bucket_boundaries_advisory=instrument.boundaries
-        ).record
+            take = self._meter.create_counter(name, unit, description).add
+        else:
+            take = self._meter.create_histogram(
+                name, unit, description, explicit_bucket_boundaries_advisory=instrument.boundaries
+            ).record
+        recorder = self._recorders[instrument.name] = take, SeriesTable(instrument, _attributes, self._limits)
+        return recorder
 
 
 def _attributes(instrument: Instrument, labels: Labels) -> dict[str, str]:

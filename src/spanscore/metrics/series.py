@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from spanscore.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, Instrument
 
@@ -35,29 +35,27 @@ _FOR_OVERFLOW: Final = 100  # series kept free for those with `_other`, by evalu
 _FOR_THE_REST: Final = 20  # and of these, for those with `_other` everywhere
 
 
-class FirstNames:
-    """Lets the first so many names through; each later one is `_other`."""
-
-    def __init__(self, limit: int = MAX_NAMES) -> None:
-        self._limit: Final = limit
-        self._names: Final[set[str]] = set()
-
-    def __call__(self, name: str) -> str:
-        """Return the name, or what stands for it."""
-        if name not in self._names:
-            if len(self._names) >= self._limit:
-                return OTHER
-            self._names.add(name)
-        return name
-
-
 def name_limits() -> dict[str, Callable[[str], str]]:
     """Return what bounds the values of attributes. All instruments of one exporter share it: their names agree."""
-    return {TOOL: FirstNames(), ERROR_TYPE: FirstNames()}
+    return {TOOL: _first_names(), ERROR_TYPE: _first_names()}
 
 
-class SeriesTable(Generic[Series]):
-    """The series of one instrument, found by attribute values.
+def _first_names() -> Callable[[str], str]:
+    """Return what lets the first names through; each later one is `_other`."""
+    names: set[str] = set()
+
+    def admitted(name: str) -> str:
+        if name not in names:
+            if len(names) >= MAX_NAMES:
+                return OTHER
+            names.add(name)
+        return name
+
+    return admitted
+
+
+class SeriesTable(dict[Values, Series]):
+    """The series of one instrument, found by attribute values; what is not there yet is made.
 
     There are never more than `MAX_SERIES`: when they run out, the names that come from traffic become `_other`, so
     that sums over all series stay exact.
@@ -69,26 +67,25 @@ class SeriesTable(Generic[Series]):
     """
 
     def __init__(
-        self, instrument: Instrument, new: Callable[[Labels], Series], limits: Mapping[str, Callable[[str], str]]
+        self,
+        instrument: Instrument,
+        new: Callable[[Instrument, Labels], Series],
+        limits: Mapping[str, Callable[[str], str]],
     ) -> None:
+        super().__init__()
         self.series: Final[dict[Labels, Series]] = {}
-        self._attributes: Final = instrument.attributes
+        """By what may be exported; the same one may be found by many values."""
+        self._instrument: Final = instrument
         self._new: Final = new
         self._limits: Final = limits
-        self._found: Final[dict[Values, Series]] = {}
 
-    def at(self, values: Values) -> Series:
-        """Return the series for these values."""
-        found = self._found.get(values)
-        return self._find(values) if found is None else found
-
-    def _find(self, values: Values) -> Series:
-        labels = self._admitted(tuple(map(self._label, self._attributes, values)))
+    def __missing__(self, values: Values) -> Series:
+        labels = self._admitted(tuple(map(self._label, self._instrument.attributes, values)))
         series = self.series.get(labels)
         if series is None:
-            series = self.series[labels] = self._new(labels)
-        if len(self._found) < MAX_SERIES and all(len(value or "") <= MAX_NAME_CHARS for value in values):
-            self._found[values] = series
+            series = self.series[labels] = self._new(self._instrument, labels)
+        if len(self) < MAX_SERIES and all(len(value or "") <= MAX_NAME_CHARS for value in values):
+            self[values] = series
         return series
 
     def _label(self, attribute: str, value: str | None) -> str:
@@ -108,7 +105,7 @@ class SeriesTable(Generic[Series]):
         """Replace values, except those that are empty: a call without an error must not seem to have one."""
         return tuple(
             OTHER if value and gives_way(attribute) else value
-            for attribute, value in zip(self._attributes, labels, strict=True)
+            for attribute, value in zip(self._instrument.attributes, labels, strict=True)
         )
 
 

@@ -5,38 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.contracts import Outgoing, SendsInBackground, Sink
 from spanscore.engine import Engine
+from spanscore.instruments import own
 from spanscore.instruments.instrument import Instrument, InstrumentKind
-from spanscore.instruments.own import (
-    DIALECT_ERRORS,
-    EVALUATION_ERRORS,
-    EXPORT_FAILURES,
-    MEMORY_HELD,
-    OWN_INSTRUMENTS,
-    QUEUE_CAPACITY,
-    QUEUE_SIZE,
-    SPANS_CLOSED,
-    SPANS_DROPPED,
-    SPANS_LATE,
-    SPANS_LIVE,
-    SPANS_RECEIVED,
-    SPANS_REFUSED,
-    TRACES_CLOSED,
-    TRACES_OPEN,
-    TRACES_REVISED,
-    TRACES_UNRECOGNISED,
-)
 from spanscore.instruments.tallies import Tallies
 from spanscore.metrics.series import Read, Values
 from spanscore.model import CloseReason
 
 Numbers: TypeAlias = Mapping[Values, float]
+Kind = TypeVar("Kind", DropReason, LateReason, CloseReason)
 
 
 class Telemetry:
@@ -57,7 +40,7 @@ class Telemetry:
     def __init__(self, sinks: Iterable[Sink]) -> None:
         self.sinks: Final = tuple(sinks)
         self._reads: Final[defaultdict[str, list[Read]]] = defaultdict(list)
-        for instrument in OWN_INSTRUMENTS:
+        for instrument in own.OWN_INSTRUMENTS:
             if instrument.kind is not InstrumentKind.HISTOGRAM:
                 for sink in self.sinks:
                     sink.observe(instrument, partial(self._total, instrument))
@@ -82,9 +65,9 @@ class Telemetry:
 
     def watch_queue(self, name: str, outbox: Outgoing) -> None:
         """Show how full a queue is, and what of it could not be sent."""
-        self.observe(QUEUE_SIZE, lambda: {(name,): outbox.size})
-        self.observe(QUEUE_CAPACITY, lambda: {(name,): outbox.capacity})
-        self.observe(EXPORT_FAILURES, partial(_failures, name, outbox))
+        self.observe(own.QUEUE_SIZE, lambda: {(name,): outbox.size})
+        self.observe(own.QUEUE_CAPACITY, lambda: {(name,): outbox.capacity})
+        self.observe(own.EXPORT_FAILURES, partial(_failures, name, outbox))
 
     def _total(self, instrument: Instrument) -> Numbers:
         total: dict[Values, float] = {}
@@ -107,9 +90,8 @@ def _received(counts: Counts, tallies: Tallies) -> Numbers:
     return _one(counts.received + _sum(tallies.refused) + _sum(tallies.dropped))
 
 
-def _dropped(counts: Counts, tallies: Tallies) -> Numbers:
-    of_table = {reason.value: counts.dropped.get(reason, 0) for reason in DropReason}
-    return _by_one(of_table | dict(tallies.dropped))
+def _each(kinds: Iterable[Kind], counted: Mapping[Kind, int]) -> Numbers:
+    return {(kind.value,): counted.get(kind, 0) for kind in kinds}
 
 
 def _one(number: float) -> Numbers:
@@ -117,7 +99,7 @@ def _one(number: float) -> Numbers:
 
 
 def _by_one(numbers: Mapping[str, int]) -> Numbers:
-    return {(key,): number for key, number in numbers.items()}
+    return {(key,): number for key, number in dict(numbers).items()}
 
 
 def _by_two(counter: Counter[tuple[str, str]]) -> Numbers:
@@ -130,18 +112,18 @@ def _sum(counter: Mapping[str, int]) -> int:
 
 
 _READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...]] = (
-    (SPANS_RECEIVED, _received),
-    (SPANS_CLOSED, lambda counts, _: _one(counts.in_closed)),
-    (SPANS_LIVE, lambda counts, _: _one(counts.live)),
-    (SPANS_LATE, lambda counts, _: _by_one({reason.value: counts.late.get(reason, 0) for reason in LateReason})),
-    (SPANS_REFUSED, lambda _, tallies: _by_one(dict(tallies.refused))),
-    (SPANS_DROPPED, _dropped),
-    (TRACES_OPEN, lambda counts, _: _one(counts.open_traces)),
-    (TRACES_CLOSED, lambda counts, _: _by_one({reason.value: counts.closed.get(reason, 0) for reason in CloseReason})),
-    (TRACES_REVISED, lambda counts, _: _one(counts.revisions)),
-    (TRACES_UNRECOGNISED, lambda _, tallies: _one(tallies.unrecognised)),
-    (DIALECT_ERRORS, lambda _, tallies: _by_two(tallies.dialect_errors)),
-    (MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),
-    (EVALUATION_ERRORS, lambda _, tallies: _by_two(tallies.evaluation_errors)),
-    (EXPORT_FAILURES, lambda _, tallies: _by_two(tallies.export_failures)),
+    (own.SPANS_RECEIVED, _received),
+    (own.SPANS_CLOSED, lambda counts, _: _one(counts.in_closed)),
+    (own.SPANS_LIVE, lambda counts, _: _one(counts.live)),
+    (own.SPANS_LATE, lambda counts, _: _each(LateReason, counts.late)),
+    (own.SPANS_REFUSED, lambda _, tallies: _by_one(tallies.refused)),
+    (own.SPANS_DROPPED, lambda counts, tallies: {**_each(DropReason, counts.dropped), **_by_one(tallies.dropped)}),
+    (own.TRACES_OPEN, lambda counts, _: _one(counts.open_traces)),
+    (own.TRACES_CLOSED, lambda counts, _: _each(CloseReason, counts.closed)),
+    (own.TRACES_REVISED, lambda counts, _: _one(counts.revisions)),
+    (own.TRACES_UNRECOGNISED, lambda _, tallies: _one(tallies.unrecognised)),
+    (own.DIALECT_ERRORS, lambda _, tallies: _by_two(tallies.dialect_errors)),
+    (own.MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),
+    (own.EVALUATION_ERRORS, lambda _, tallies: _by_two(tallies.evaluation_errors)),
+    (own.EXPORT_FAILURES, lambda _, tallies: _by_two(tallies.export_failures)),
 )

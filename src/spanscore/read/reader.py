@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
 
 _T = TypeVar("_T")
-_NOTHING: Final = ModelReading()
 
 
 class DialectReader:
@@ -24,15 +23,20 @@ class DialectReader:
         self, dialects: Iterable[Dialect], passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
     ) -> None:
         self._dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
-        self._by_attribute: Final[dict[str, int]] = {}
-        self._by_scope: Final[dict[str, int]] = {}
+        self._by_attribute: Final = defaultdict[str, int](int)
+        self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
         for index, dialect in enumerate(self._dialects):
-            self._index(1 << index, dialect)
+            bit = 1 << index
+            for key in dialect.markers.attributes:
+                self._by_attribute[key] |= bit
+            for scope in dialect.markers.scopes:
+                self._by_scope[scope] |= bit
+            self._by_span_name.extend((prefix, bit) for prefix in dialect.markers.span_names)
         self._attributes: Final = frozenset(self._by_attribute)
 
     def read(self, span: Span) -> Reading | None:
@@ -48,24 +52,11 @@ class DialectReader:
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
         readings = [reading for _, reading in self._ask("read_model", ModelReading, self._offered(span), span)]
-        if not readings:
-            return _NOTHING
         return ModelReading(
-            requests=next((reading.requests for reading in readings if reading.requests), ()),
-            answers=next((reading.answers for reading in readings if reading.answers), _NOTHING.answers),
-            tool_definitions=next(
-                (reading.tool_definitions for reading in readings if reading.tool_definitions),
-                _NOTHING.tool_definitions,
-            ),
+            requests=next(filter(None, (reading.requests for reading in readings)), ()),
+            answers=next(filter(None, (reading.answers for reading in readings)), {}),
+            tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
         )
-
-    def _index(self, bit: int, dialect: Dialect) -> None:
-        markers = dialect.markers
-        for key in markers.attributes:
-            self._by_attribute[key] = self._by_attribute.get(key, 0) | bit
-        for scope in markers.scopes:
-            self._by_scope[scope] = self._by_scope.get(scope, 0) | bit
-        self._by_span_name.extend((prefix, bit) for prefix in markers.span_names)
 
     def _offered(self, span: Span) -> tuple[Dialect, ...]:
         if span.kind == LOG_RECORD:
@@ -86,22 +77,17 @@ class DialectReader:
         answers = []
         for dialect in dialects:
             try:
-                answer = _checked(getattr(dialect, method)(span), kind)
+                answer = getattr(dialect, method)(span)
+                wrong = None if answer is None or isinstance(answer, kind) else TypeError.__name__
             except self._passed_on:
                 raise
             except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
-                self.failures[_name(dialect), type(error).__name__] += 1
-                continue
-            if answer is not None:
+                answer, wrong = None, type(error).__name__
+            if wrong is not None:
+                self.failures[_name(dialect), wrong] += 1
+            elif answer is not None:
                 answers.append((dialect.precedence, answer))
         return answers
-
-
-def _checked(answer: Any, kind: type[_T]) -> _T | None:
-    if answer is None or isinstance(answer, kind):
-        return answer
-    message = f"not a {kind.__name__}: {type(answer).__name__}"
-    raise TypeError(message)
 
 
 def _name(dialect: Dialect) -> str:

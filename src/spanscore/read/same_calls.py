@@ -9,6 +9,7 @@ from typing import Final
 
 from spanscore.compare.matching import json_equal
 from spanscore.compare.names import same_tool
+from spanscore.contracts import CallReading
 from spanscore.model import NOT_RECORDED
 from spanscore.read.tree import NONE, SpanTree, topmost
 
@@ -16,25 +17,24 @@ MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""
 
 
-def same_calls(tree: SpanTree) -> dict[int, list[int]]:
-    """Return the spans of each call, the outermost first and as the key.
+def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
+    """Return what the spans of each call say, in the order of their start: its outermost span, the key, and the others.
 
     A call is several spans where two instrumentations see it, or a client and a server. They are nested with neither
     an agent's run nor a model's request between them; or they overlap, and carry one call id or come from different
     instrumentations.
     """
-    calls = set(tree.calls)
-    above = tree.nearest(calls, barrier=(tree.agents | set(tree.models)) - calls)
-    owner = _owners(tree, above)
-    tops = topmost(owner)
-    members: dict[int, list[int]] = {}
-    for index in owner:
-        members.setdefault(tops[index], []).append(index)
-    for top, group in members.items():
-        group.sort(key=lambda index: (index != top, tree.by_start(index)))
-    for index, reading in enumerate(tree.readings):
-        if reading.part_of_call and above[index] != NONE:
-            members[tops[above[index]]].append(index)
+    if not tree.parts and len(tree.calls) <= 1:
+        return {index: [reading] for index, reading in tree.calls.items()}
+    above = tree.nearest(tree.calls, barrier=(tree.agents.keys() | tree.models) - tree.calls.keys())
+    tops = topmost(_owners(tree, above))
+    members = {index: [reading] for index, reading in tree.calls.items() if tops[index] == index}
+    for index, reading in tree.calls.items():
+        if tops[index] != index:
+            members[tops[index]].append(reading)
+    for index, reading in tree.parts.items():
+        if above[index] != NONE:
+            members[tops[above[index]]].append(reading)
     return members
 
 
@@ -42,24 +42,27 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
     """Return for each tool-call span the one that stands for its call: another, or itself."""
     owner: dict[int, int] = {}
     by_call_id: dict[str, int] = {}
-    beside = _Beside(tree)
-    spans = [index for index in tree.calls if not tree.spans[index].is_log]
-    for index in sorted(spans, key=tree.by_start):
-        call_id = tree.call(index).call_id
+    recent: deque[tuple[int, set[str]]] = deque(maxlen=MAX_SIDE_BY_SIDE)
+    logged: list[int] = []
+    for index, reading in tree.calls.items():
+        if tree.spans[index].is_log:
+            logged.append(index)
+            continue
+        call_id = reading.call_id
         twin = by_call_id.get(call_id, NONE) if call_id else NONE
         if above[index] != NONE and _is_same_call(tree, above[index], index):
             owner[index] = above[index]
         elif twin != NONE and _overlap(tree, twin, index) and _is_same_call(tree, twin, index):
             owner[index] = twin
         else:
-            owner[index] = beside.seen_before(index)
+            owner[index] = _seen_beside(tree, index, recent)
         if call_id and owner[index] == index:
             by_call_id[call_id] = index
-    if len(spans) < len(tree.calls):
-        logged = _Logged(tree, owner)
-        for index in sorted((index for index in tree.calls if tree.spans[index].is_log), key=tree.by_start):
+    if logged:
+        known = _Logged(tree, owner)
+        for index in logged:
             is_inside = above[index] != NONE and _is_same_call(tree, above[index], index)
-            owner[index] = logged.seen(index, owner[above[index]] if is_inside else NONE)
+            owner[index] = known.owner_of(index, owner[above[index]] if is_inside else NONE)
     return owner
 
 
@@ -74,16 +77,15 @@ class _Logged:
         self._tree = tree
         self._told: set[tuple[int, str, str]] = set()
         tops = [index for index, top in owner.items() if index == top]
-        self._by_call_id = {call_id: index for index in tops if (call_id := tree.call(index).call_id)}
+        self._by_call_id = {call_id: index for index in tops if (call_id := tree.calls[index].call_id)}
         self._by_end = sorted((tree.spans[index].end_ns, index) for index in tops)
 
-    def seen(self, index: int, known: int) -> int:
+    def owner_of(self, index: int, known: int) -> int:
         """Return what stands for the call of a record: this, if known, or another, or the record itself."""
-        record, call_id = self._tree.spans[index], self._tree.call(index).call_id
+        record, call_id = self._tree.spans[index], self._tree.calls[index].call_id
         if known == NONE and call_id:
-            known = self._by_call_id.get(call_id, NONE)
-            if known != NONE and not _is_same_call(self._tree, known, index):
-                known = NONE
+            twin = self._by_call_id.get(call_id, NONE)
+            known = twin if twin != NONE and _is_same_call(self._tree, twin, index) else NONE
         if known == NONE:
             known = next((other for other in self._nearest(record.start_ns) if self._fits(other, index)), index)
         self._told.add((known, record.scope, record.name))
@@ -98,31 +100,22 @@ class _Logged:
         return (other, record.scope, record.name) not in self._told and _is_same_call(self._tree, other, index)
 
     def _nearest(self, time_ns: int) -> Iterator[int]:
-        """Yield the calls that ended nearest to a time, of those before and behind it so many each."""
+        """Yield the calls that ended nearest to a time, so many before and behind it."""
         place = bisect_left(self._by_end, (time_ns, NONE))
         around = self._by_end[max(0, place - MAX_SIDE_BY_SIDE) : place + MAX_SIDE_BY_SIDE]
         for _, index in sorted(around, key=lambda end: (abs(end[0] - time_ns), end[1])):
             yield index
 
 
-class _Beside:
-    """Pairs calls that two instrumentations saw side by side. Each of them sees a call once."""
-
-    def __init__(self, tree: SpanTree) -> None:
-        self._tree = tree
-        self._recent: deque[tuple[int, set[str]]] = deque(maxlen=MAX_SIDE_BY_SIDE)
-
-    def seen_before(self, index: int) -> int:
-        """Return the earlier span of the same call, else this one."""
-        scope = self._tree.spans[index].scope
-        for earlier, scopes in self._recent:
-            if scope in scopes or not _overlap(self._tree, earlier, index):
-                continue
-            if _is_same_call(self._tree, earlier, index):
-                scopes.add(scope)
-                return earlier
-        self._recent.append((index, {scope}))
-        return index
+def _seen_beside(tree: SpanTree, index: int, recent: deque[tuple[int, set[str]]]) -> int:
+    """Return the earlier span of the same call, else this one. Each instrumentation, by its scope, sees a call once."""
+    scope = tree.spans[index].scope
+    for earlier, scopes in recent:
+        if scope not in scopes and _overlap(tree, earlier, index) and _is_same_call(tree, earlier, index):
+            scopes.add(scope)
+            return earlier
+    recent.append((index, {scope}))
+    return index
 
 
 def _overlap(tree: SpanTree, first: int, second: int) -> bool:
@@ -130,7 +123,7 @@ def _overlap(tree: SpanTree, first: int, second: int) -> bool:
 
 
 def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
-    one, other = tree.call(outer), tree.call(inner)
+    one, other = tree.calls[outer], tree.calls[inner]
     if one.call_id and other.call_id:
         return one.call_id == other.call_id and same_tool(one.name, other.name)
     # A tool that calls itself is two calls: the arguments differ.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -17,7 +17,6 @@ from spanscore.model import (
     JSON,
     NO_SPAN,
     NOT_RECORDED,
-    Attributes,
     CloseReason,
     Completeness,
     Span,
@@ -27,7 +26,7 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.read.reader import DialectReader, joined_calls
-from spanscore.read.requested import Answered, Requested
+from spanscore.read.requested import Requested
 from spanscore.read.same_calls import same_calls
 from spanscore.read.tree import NO_READING, NONE, SpanTree
 
@@ -48,19 +47,18 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
     """
     failed_before = reader.failures.copy()
     tree = SpanTree(trace.spans, reader)
-    runs, run_of = ([], []) if unit is Unit.TRACE else tree.runs()
-    run_of = run_of or [tree.root] * len(tree.spans)
+    runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else tree.runs()
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
     for index, call in _executed(tree) or _requested(tree):
         calls.setdefault(run_of[index], []).append(call)
     responses = {
-        run_of[index]: tree.readings[index].response_id
-        for index in sorted(tree.models, key=tree.by_start)
-        if tree.readings[index].response_id
+        run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
     }
     seen = _completeness(trace, tree)
-    failed = _failed(reader.failures - failed_before)
-    unread = failed or _unknown(tree)
+    failures = reader.failures - failed_before
+    unread = None if tree.recognised else _unknown(tree)
+    if failures:
+        unread = _failed(failures)
     return tuple(
         replace(
             _about(tree, run),
@@ -69,25 +67,19 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
             response_id=responses.get(run),
             completeness=seen.of(found),
             # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
-            recognised=tree.recognised or failed is not None,
+            recognised=tree.recognised or bool(failures),
             unread=unread,
         )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
     )
 
 
-def _failed(failures: Counter[tuple[str, str]]) -> str | None:
-    """Return why what was read cannot be relied on, where dialects failed on the spans."""
-    if not failures:
-        return None
+def _failed(failures: Counter[tuple[str, str]]) -> str:
     failed = ", ".join(f"dialect {name!r} failed ({error}, {count}x)" for (name, error), count in failures.items())
     return f"{failed}: calls may be missing or misread"
 
 
-def _unknown(tree: SpanTree) -> str | None:
-    """Return why there are no calls, where no dialect knows any of the spans."""
-    if tree.recognised:
-        return None
+def _unknown(tree: SpanTree) -> str:
     scopes = dict.fromkeys(span.scope for span in tree.spans if span.scope)
     return f"no span of a known instrumentation; scopes seen: {listed(scopes) or 'none'}"
 
@@ -96,9 +88,12 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
     """Return all that is known of a run but its calls."""
     root = tree.spans[tree.root]
     span = tree.spans[run]
-    agent = tree.readings[run].agent or (tree.first_agent() if run == tree.root else None)
-    conversation_id = tree.readings[run].conversation_id or tree.first_conversation()
+    agent = tree.readings[run].agent or (tree.agent if run == tree.root else None)
+    conversation_id = tree.readings[run].conversation_id or tree.conversation_id
     service = root.resource.get("service.name")
+    # What a configuration can match on; what dialects spell in their own ways has its standard name too.
+    standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
+    known = {key: value for key, value in standard.items() if value is not None}
     return Trajectory(
         calls=(),
         trace_id=span.trace_id,
@@ -106,7 +101,7 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
         service=service if isinstance(service, str) else None,
         agent=agent,
         conversation_id=conversation_id,
-        attributes=_attributes(root, span, agent, conversation_id),
+        attributes={**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
         tool_definitions=ToolDefinitions(tree),
     )
 
@@ -118,106 +113,69 @@ def _span_of(span: Span) -> bytes:
     return b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
 
 
-def _attributes(root: Span, span: Span, agent: str | None, conversation_id: str | None) -> Attributes:
-    """Return what a configuration can match on; what dialects spell in their own ways has its standard name too."""
-    standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
-    known = {key: value for key, value in standard.items() if value is not None}
-    return {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name}
-
-
 def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
-    orphans = [
-        span
+    orphans = (
+        parent == NONE and span.parent_span_id and not span.parent_is_remote and not span.is_log
         for span, parent in zip(tree.spans, tree.parents, strict=True)
-        if parent == NONE and span.parent_span_id and not span.parent_is_remote and not span.is_log
-    ]
+    )
     from_logs = tree.spans[tree.root].is_log
-    rootless = not from_logs and all(span.parent_span_id for span in tree.spans)
+    has_root = from_logs or not all(span.parent_span_id for span in tree.spans)
     return Completeness(
+        root_seen=has_root or trace.close_reason is CloseReason.ROOT_ENDED,
         from_logs=from_logs,
-        root_seen=not rootless or trace.close_reason is CloseReason.ROOT_ENDED,
-        parents_missing=len(orphans),
+        parents_missing=sum(map(bool, orphans)),
         truncated=trace.close_reason in _LIMITS,
     )
 
 
-@dataclass(slots=True)
-class _Executed:
-    """One call that was executed: the span that stands for it, and all that its spans say."""
-
-    index: int
-    reading: CallReading
-    rank: int | None = None
-
-
 def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     """Return the calls that have a span, in order, each with the index of its span."""
-    members = same_calls(tree)
-    calls = [_Executed(index, _merged(tree, group)) for index, group in members.items()]
-    _repair(tree, calls)
-    return [(call.index, _tool_call(tree, call)) for call in _in_order(tree, calls)]
+    calls = {index: _merged(readings) for index, readings in same_calls(tree).items()}
+    ranks: dict[int, int | None] = dict.fromkeys(calls)
+    are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
+    # What the spans leave out, the model's requests tell: ids, arguments, and the order of what is tied.
+    if tree.models and (are_tied or not all(map(_is_whole, calls.values()))):
+        joined = Requested(tree).join(list(calls.values()))
+        ranks = {index: rank for index, (rank, _) in zip(calls, joined, strict=True)}
+        calls = {index: reading for index, (_, reading) in zip(calls, joined, strict=True)}
+    return [(index, _tool_call(tree, index, calls[index])) for index in (_in_order(tree, ranks) if are_tied else calls)]
 
 
-def _in_order(tree: SpanTree, calls: Sequence[_Executed]) -> list[_Executed]:
-    """Return the calls by their start.
+def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
+    """Return the calls by their start, some of which tie.
 
     Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and siblings as
     the model asked for them, or as they arrived.
     """
-    by_index = {call.index: call for call in calls}
-    above = tree.nearest(by_index.keys())
-    below: dict[int, list[_Executed]] = {}
-    for call in calls:
-        outer = above[call.index]
-        is_tied = outer != NONE and tree.spans[outer].start_ns == tree.spans[call.index].start_ns
-        below.setdefault(outer if is_tied else NONE, []).append(call)
+    above = tree.nearest(ranks)
+    below: dict[int, list[int]] = {}
+    for index in ranks:
+        outer = above[index]
+        is_tied = outer not in {NONE, index} and tree.spans[outer].start_ns == tree.spans[index].start_ns
+        below.setdefault(outer if is_tied else NONE, []).append(index)
 
-    def order(call: _Executed) -> tuple[int, int, int]:
-        rank = len(by_index) if call.rank is None else call.rank
-        return -tree.spans[call.index].start_ns, -rank, -call.index
+    def order(index: int) -> tuple[int, int, int]:
+        rank = ranks[index]
+        return tree.spans[index].start_ns, len(ranks) if rank is None else rank, index
 
-    waiting = sorted(below.pop(NONE, ()), key=order)
-    found: list[_Executed] = []
+    waiting = sorted(below.pop(NONE, ()), key=order, reverse=True)
+    found: list[int] = []
     while waiting:
         found.append(waiting.pop())
-        waiting.extend(sorted(below.pop(found[-1].index, ()), key=order))
+        waiting.extend(sorted(below.pop(found[-1], ()), key=order, reverse=True))
     # What is left has parents that form a cycle.
-    return found + sorted((call for tied in below.values() for call in tied), key=order, reverse=True)
+    return found + sorted((index for tied in below.values() for index in tied), key=order)
 
 
-def _merged(tree: SpanTree, group: Sequence[int]) -> CallReading:
-    if len(group) == 1:
-        return tree.call(group[0])
-    readings = [tree.call(index) for index in group]
+def _merged(readings: Sequence[CallReading]) -> CallReading:
+    if len(readings) == 1:
+        return readings[0]
     failed = next((reading for reading in readings if reading.error), CallReading())
     return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
 
 
-def _repair(tree: SpanTree, calls: Sequence[_Executed]) -> None:
-    """Fill in what the spans of the calls leave out but the model's requests tell: ids, arguments and their order."""
-    starts = [tree.spans[call.index].start_ns for call in calls]
-    if all(_is_whole(call.reading) for call in calls) and len(set(starts)) == len(starts):
-        return
-    in_order = sorted(calls, key=lambda call: tree.by_start(call.index))
-    for call, (rank, reading) in zip(in_order, _requests(tree).join([call.reading for call in in_order]), strict=True):
-        call.rank, call.reading = rank, reading
-
-
 def _is_whole(call: CallReading) -> bool:
     return bool(call.name and call.call_id) and call.arguments is not NOT_RECORDED and call.sole_argument is None
-
-
-def _requests(tree: SpanTree) -> Requested:
-    """Return what the models asked for. A framework's model span often wraps the client's own: one of them is heard."""
-    readings = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
-    asking = {index for index, reading in readings.items() if reading.requests}
-    outer = tree.nearest(asking, barrier=tree.agents.union(tree.calls))
-    readings.update((index, replace(readings[index], requests=())) for index in asking if outer[index] != NONE)
-    answered = [
-        Answered(index, tree.spans[index].start_ns, max(tree.spans[index].start_ns, tree.spans[index].end_ns), reading)
-        for index, reading in readings.items()
-    ]
-    return Requested(sorted(answered, key=lambda model: tree.by_start(model.span)))
 
 
 def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
@@ -244,25 +202,24 @@ def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
                 agent=tree.agent_of(index),
             ),
         )
-        for index, request, result in _requests(tree).calls()
+        for index, request, result in Requested(tree).calls()
         if result is not NOT_RECORDED or not is_step
     ]
 
 
-def _tool_call(tree: SpanTree, call: _Executed) -> ToolCall:
-    span = tree.spans[call.index]
-    reading = call.reading
+def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
+    span = tree.spans[index]
     return ToolCall(
         name=reading.name or UNNAMED,
         arguments=reading.arguments,
         result=reading.result,
         error=reading.error,
         error_type=None if reading.error is None else reading.error_type,
-        call_id=reading.call_id,
+        call_id=reading.call_id or None,
         span_id=None if span.is_log else span.span_id,
         start_ns=span.start_ns,
         end_ns=span.end_ns,
-        agent=reading.agent or tree.agent_of(call.index),
+        agent=reading.agent or tree.agent_of(index),
         sequence=reading.sequence,
     )
 
@@ -281,11 +238,11 @@ class ToolDefinitions(Mapping[str, JSON]):
         found: dict[str, JSON] = {}
         reader = self._tree.reader
         failed_before = reader.failures.copy()
-        for index in sorted(range(len(self._tree.spans)), key=self._tree.by_start):
+        for index in self._tree.order:
             if self._tree.readings[index] != NO_READING:
                 found.update(reader.read_model(self._tree.spans[index]).tool_definitions)
-        if (failed := _failed(reader.failures - failed_before)) is not None:
-            raise DialectFailedError(failed)
+        if failures := reader.failures - failed_before:
+            raise DialectFailedError(_failed(failures))
         return found
 
     def __getitem__(self, name: str) -> JSON:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from spanscore.contracts import CallReading, Reading
@@ -29,28 +30,61 @@ class SpanTree:
             if known is None or span.end_ns > spans[known].end_ns:
                 by_id[span.span_id] = index
         # Some exporters send a span while it runs and again when it ended: its last version counts.
-        self.latest = frozenset(by_id.values())
+        latest = frozenset(by_id.values())
         self.readings = [
-            (reader.read(span) if index in self.latest else None) or NO_READING for index, span in enumerate(spans)
+            (reader.read(span) if index in latest else None) or NO_READING for index, span in enumerate(spans)
         ]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
-        self.recognised = any(map(_is_of_an_agent, self.readings))
-        """Whether a dialect knows any of the spans."""
-        self.calls: list[int] = []
-        self.agents: set[int] = set()
+        starts = [span.start_ns for span in spans]
+        self.order = sorted(range(len(spans)), key=starts.__getitem__)
+        """The spans by start, ties by arrival, as is all below.
+
+        Not by end time: JavaScript adds an exact duration to a start cut to the millisecond, so that of two spans that
+        tie the later may seem to end first.
+        """
+        self.calls: dict[int, CallReading] = {}
+        self.parts: dict[int, CallReading] = {}
+        """The spans that are part of the call above them."""
+        self.agents: dict[int, str | None] = {}
         self.models: list[int] = []
-        for index, reading in enumerate(self.readings):
-            if reading is NO_READING:
-                continue
-            if reading.call is not None and not reading.not_a_call and not reading.part_of_call:
-                self.calls.append(index)
-            if reading.is_agent:
-                self.agents.add(index)
-            if reading.is_model:
-                self.models.append(index)
-        self.root = self._root()
-        named = {index for index in self.agents if self.readings[index].agent}
-        self.agent_above = self.nearest(named)
+        self.recognised = False
+        """Whether a dialect knows any of the spans."""
+        self.agent: str | None = None
+        """The earliest agent, a run of an agent before any other span that names one."""
+        self.conversation_id: str | None = None
+        """The earliest in the trace."""
+        for index in self.order:
+            reading = self.readings[index]
+            if reading is not NO_READING:
+                self._add(index, reading)
+        self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
+        self.agent = next(iter(self._named.values()), self.agent)
+        self._agent_above = self.nearest(self._named)
+        received = [index for index in self.order if index in latest]
+        received = [index for index in received if not spans[index].is_log] or received
+        parentless = (index for index in received if not spans[index].parent_span_id)
+        orphaned = (index for index in received if self.parents[index] == NONE)
+        self.root = next(chain(parentless, orphaned, received))
+        """The earliest span without a parent; where none came, the earliest whose parent is missing. A log record only
+        where there are no spans."""
+
+    def _add(self, index: int, reading: Reading) -> None:
+        if reading.call is not None and reading.part_of_call:
+            self.parts[index] = reading.call
+        elif reading.call is not None and not reading.not_a_call:
+            self.calls[index] = reading.call
+        if reading.is_agent:
+            self.agents[index] = reading.agent
+        if reading.is_model:
+            self.models.append(index)
+        self.agent = self.agent or reading.agent or None
+        self.conversation_id = self.conversation_id or reading.conversation_id or None
+        # A span with nothing but the id of a session is no agent's: web servers write it as well.
+        self.recognised = (
+            self.recognised
+            or reading.conversation_id is None
+            or reading != Reading(conversation_id=reading.conversation_id)
+        )
 
     def nearest(self, wanted: Collection[int], barrier: Collection[int] = ()) -> list[int]:
         """Return for each span the nearest of `wanted` above it with none of `barrier` between, else -1.
@@ -78,23 +112,11 @@ class SpanTree:
                 found[step] = answer
         return found
 
-    def by_start(self, index: int) -> tuple[int, int]:
-        """Sort key: by start time, ties by arrival.
-
-        Not by end time: JavaScript adds an exact duration to a start cut to the millisecond, so that of two spans that
-        tie the later may seem to end first.
-        """
-        return self.spans[index].start_ns, index
-
-    def call(self, index: int) -> CallReading:
-        """Return what a span says about its tool call."""
-        return self.readings[index].call or CallReading()
-
     def agent_of(self, index: int) -> str | None:
         """Return the agent that a span works for: that of the agent span above it, else the name it carries itself."""
-        above = self.agent_above[index]
+        above = self._agent_above[index]
         if above != NONE:
-            return self.readings[above].agent
+            return self.agents[above]
         return None if index in self.agents else self.readings[index].agent
 
     def runs(self) -> tuple[list[int], list[int]]:
@@ -103,48 +125,17 @@ class SpanTree:
         Some instrumentations write one run as two nested spans of one name; and a span without a name is a run only
         where no agent has one.
         """
-        agents = {index for index in self.agents if self.readings[index].agent} or self.agents
-        outer = self.nearest(agents, barrier=set(self.calls))
-        owner = {
-            agent: outer[agent]
-            if outer[agent] != NONE and self.readings[agent].agent == self.readings[outer[agent]].agent
-            else agent
-            for agent in agents
-        }
-        run_of = topmost(owner)
+        agents = self._named or self.agents
+        outer = self.nearest(agents, barrier=self.calls)
+        run_of = topmost(
+            {
+                index: outer[index] if outer[index] != NONE and name == agents[outer[index]] else index
+                for index, name in agents.items()
+            }
+        )
         members = [run_of[agent] if agent != NONE else self.root for agent in self.nearest(agents)]
-        return sorted(set(run_of.values()), key=self.by_start), members
-
-    def first_agent(self) -> str | None:
-        """Return the name of the earliest agent, a run of an agent before any other span that names one."""
-        named = [index for index, reading in enumerate(self.readings) if reading.agent]
-        runs = [index for index in named if index in self.agents]
-        first = min(runs or named, key=self.by_start, default=None)
-        return None if first is None else self.readings[first].agent
-
-    def first_conversation(self) -> str | None:
-        """Return the earliest conversation id in the trace."""
-        spans = [index for index, reading in enumerate(self.readings) if reading.conversation_id]
-        first = min(spans, key=self.by_start, default=None)
-        return None if first is None else self.readings[first].conversation_id
-
-    def _root(self) -> int:
-        """Return the earliest span without a parent; where none came, the earliest whose parent is missing.
-
-        A log record only where there are no spans.
-        """
-        order = sorted(self.latest)
-        order = [index for index in order if not self.spans[index].is_log] or order
-        roots = [index for index in order if not self.spans[index].parent_span_id]
-        tops = roots or [index for index in order if self.parents[index] == NONE] or order
-        return min(tops, key=self.by_start)
-
-
-def _is_of_an_agent(reading: Reading) -> bool:
-    """Tell what a dialect knows from a span with nothing but the id of a session, which web servers write as well."""
-    if reading is NO_READING:
-        return False
-    return reading.conversation_id is None or reading != Reading(conversation_id=reading.conversation_id)
+        tops = set(run_of.values())
+        return [index for index in self.order if index in tops], members
 
 
 def topmost(owner: Mapping[int, int]) -> dict[int, int]:

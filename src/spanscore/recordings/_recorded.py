@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import gzip
 import io
 import re
@@ -34,15 +33,6 @@ _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _HEAD: Final = 256
 _JSON: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^\x00-\x1f]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))')
 _TEXT: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]*")
-
-
-class Format(enum.StrEnum):
-    """The formats of a recording."""
-
-    JSON = "json"
-    """JSON documents, one a line or spread over lines."""
-    PROTOBUF = "protobuf"
-    """One request, or requests that are each behind their length."""
 
 
 class Document(NamedTuple):
@@ -85,13 +75,16 @@ def opened(path: Path) -> Iterator[tuple[io.BufferedReader, Content]]:
             yield file, file
 
 
-def detect(path: Path, max_request_size: int) -> Format:
-    """Return the format of a recording.
+def is_json(path: Path, max_request_size: int) -> bool:
+    """Return whether a recording is JSON, documents of one line or several; else it is protobuf, with lengths or bare.
 
     Raises:
-        MalformedRequest: it is none that can be read.
+        MalformedRequest: it is neither.
     """
-    head = _head(path)
+    head = b""
+    with opened(path) as (_, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
+        while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
+            head += more
     if head.startswith(_ZSTD_MAGIC) or head.startswith(_ZSTD_MAGIC, LENGTH_PREFIX):
         message = "zstd is not supported: decompress the file first"
         raise MalformedRequest(message)
@@ -99,11 +92,11 @@ def detect(path: Path, max_request_size: int) -> Format:
         message = "the text is in UTF-16: OTLP/JSON is in UTF-8"
         raise MalformedRequest(message)
     if _JSON.match(head) or _TEXT.fullmatch(head):
-        return Format.JSON
+        return True
     length = int.from_bytes(head[:LENGTH_PREFIX], "big")
     starts_with_length = length <= max_request_size and (length == 0 or head.startswith(REQUEST_TAG, LENGTH_PREFIX))
     if starts_with_length or head.startswith(REQUEST_TAG):
-        return Format.PROTOBUF
+        return False
     message = "neither OTLP/JSON nor OTLP in protobuf"
     raise MalformedRequest(message)
 
@@ -111,11 +104,3 @@ def detect(path: Path, max_request_size: int) -> Format:
 def unreadable(error: Exception) -> MalformedRequest:
     """Say that a file breaks off because reading it raised one of `READ_ERRORS`."""
     return MalformedRequest(f"the rest of the file cannot be read: {error}")
-
-
-def _head(path: Path) -> bytes:
-    head = b""
-    with opened(path) as (_, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
-        while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
-            head += more
-    return head

@@ -40,27 +40,13 @@ _ESCAPED_ASCII: Final = re.compile(rb"\\u00([0-7][\da-fA-F])")
 
 def json_documents(content: Content, max_request_size: int, log_names: Sequence[str] = ()) -> Iterator[Document]:
     """Decode the documents of a recording one by one; a broken one costs only itself."""
-    reading = _Reading(log_names)
-    unfinished: _Unfinished | None = None
-    for line in _lines(content, max_request_size):
-        if unfinished and not unfinished.goes_on_with(line):
-            yield unfinished.document(reading)
-            unfinished = None
-        if unfinished:
-            unfinished.add(line)
-        elif line.problem:
-            yield Document(line.number, line.end, problems=(line.problem,))
-        elif line.text.strip():
-            document = reading.document(line.text, line.number, line.end)
-            if document.problems and _brackets_left_open(line.text) > 0:
-                unfinished = _Unfinished(line, max_request_size)
-            else:
+    lines = _lines(content, max_request_size)
+    for line in lines:
+        left: _Line | None = line
+        while left:
+            document, left = _read(left, lines, max_request_size, log_names)
+            if document:
                 yield document
-        if unfinished and unfinished.brackets_left_open <= 0:
-            yield unfinished.document(reading)
-            unfinished = None
-    if unfinished:
-        yield unfinished.document(reading)
 
 
 def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -73,13 +59,10 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
     data = b""
     while chunk := _chunk(content):
         data += chunk
-        if b"\\u00" in data:
-            place = start + len(data) - 1
-            for mention in _MENTION.finditer(_ESCAPED_ASCII.sub(_unescaped, data)):
-                yield place, unhexlify(mention[1])
-        else:
-            for mention in _MENTION.finditer(data):
-                yield start + mention.start(), unhexlify(mention[1])
+        has_escapes = b"\\u00" in data
+        text = _ESCAPED_ASCII.sub(lambda escape: unhexlify(escape[1]), data) if has_escapes else data
+        for mention in _MENTION.finditer(text):
+            yield start + (len(data) - 1 if has_escapes else mention.start()), unhexlify(mention[1])
         keep_from = max(0, len(data) - _LONGEST_MENTION)
         key = data.rfind(_KEY)
         if 0 <= key < keep_from and len(data) - key <= max_request_size and _MENTION_CUT_OFF.fullmatch(data, key):
@@ -93,10 +76,6 @@ def _chunk(content: Content) -> bytes:
         return content.read1(_CHUNK)
     except READ_ERRORS:
         return b""
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    return unhexlify(escape[1])
 
 
 class _Line(NamedTuple):
@@ -124,39 +103,37 @@ def _lines(content: Content, max_size: int) -> Iterator[_Line]:
         yield _Line(number + 1, end, b"", unreadable(error))
 
 
-class _Unfinished:
-    """A document whose first line is not the whole of it."""
-
-    def __init__(self, line: _Line, max_size: int) -> None:
-        self.brackets_left_open = 0
-        self._first = line
-        self._last = line
-        self._size = 0
-        self._max_size = max_size
-        self._parts: list[bytes] = []
-        self._problem: MalformedRequest | None = None
-        self.add(line)
-
-    def goes_on_with(self, line: _Line) -> bool:
-        """Whether the line can belong to the document: what looks like a new request does not, except in an array."""
-        return self._first.text.lstrip().startswith(b"[") or not _NEW_REQUEST.match(line.text)
-
-    def add(self, line: _Line) -> None:
-        self.brackets_left_open += _brackets_left_open(line.text)
-        self._last = line
-        self._size += len(line.text)
-        self._problem = self._problem or line.problem
-        if self._size > self._max_size:
-            self._problem = self._problem or _too_large(self._max_size)
-        if self._problem:
-            self._parts.clear()  # the document is lost, but its end must still be found
+def _read(
+    first: _Line, lines: Iterator[_Line], max_size: int, log_names: Sequence[str]
+) -> tuple[Document | None, _Line | None]:
+    """Decode the document that begins in a line, with the lines that belong to it, and return one that does not."""
+    if first.problem:
+        return Document(first.number, first.end, problems=(first.problem,)), None
+    if not first.text.strip():
+        return None, None
+    document = _document(first.text, first.number, first.end, log_names)
+    if not document.problems or (left_open := _brackets_left_open(first.text)) <= 0:
+        return document, None
+    is_array = first.text.lstrip().startswith(b"[")
+    parts, size, end = [first.text], len(first.text), first.end
+    problem: MalformedRequest | None = None
+    behind: _Line | None = None
+    while left_open > 0:
+        line = next(lines, None)
+        if line is None or (_NEW_REQUEST.match(line.text) and not is_array):
+            behind = line
+            break
+        left_open += _brackets_left_open(line.text)
+        size += len(line.text)
+        end = line.end
+        problem = problem or line.problem or (_too_large(max_size) if size > max_size else None)
+        if problem:
+            parts.clear()  # the document is lost, but its end must still be found
         else:
-            self._parts.append(line.text)
-
-    def document(self, reading: _Reading) -> Document:
-        if self._problem:
-            return Document(self._first.number, self._last.end, problems=(self._problem,))
-        return reading.document(b"\n".join(self._parts), self._first.number, self._last.end)
+            parts.append(line.text)
+    if problem:
+        return Document(first.number, end, problems=(problem,)), behind
+    return _document(b"\n".join(parts), first.number, end, log_names), behind
 
 
 def _brackets_left_open(text: bytes) -> int:
@@ -167,55 +144,45 @@ def _brackets_left_open(text: bytes) -> int:
     return outside.count(b"{") + outside.count(b"[") - outside.count(b"}") - outside.count(b"]")
 
 
-class _Reading:
-    """Decodes documents, log records with these names in them too."""
-
-    def __init__(self, log_names: Sequence[str]) -> None:
-        self._log_names = log_names
-
-    def document(self, text: bytes, line: int, end: int) -> Document:
-        if _LOGS_KEY not in text and (decoded := decode_typed(text, max_spans=None, wanted=None)) is not None:
-            return Document(line, end, (decoded,), sources=(text.decode(),))
-        try:
-            parsed = parse(text)
-        except MalformedRequest as error:
-            return Document(line, end, problems=(error,))
-        requests: list[Decoded] = []
-        sources: list[Any] = []
-        problems: list[MalformedRequest] = []
-        skipped = 0
-        for request in parsed if isinstance(parsed, list) else [parsed]:
+def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Document:
+    if _LOGS_KEY not in text and (decoded := decode_typed(text, max_spans=None, wanted=None)) is not None:
+        return Document(line, end, (decoded,), sources=(text.decode(),))
+    try:
+        parsed = parse(text)
+    except MalformedRequest as error:
+        return Document(line, end, problems=(error,))
+    found: list[tuple[Decoded, Any]] = []
+    problems: list[MalformedRequest] = []
+    skipped = 0
+    for request in parsed if isinstance(parsed, list) else [parsed]:
+        for decode in (_logs, _spans):
             try:
-                if isinstance(request, dict) and _LOGS in request and self._log_names:
-                    requests.append(self._logs(request))
-                    sources.append(None)
-                    if _SPANS not in request:
-                        continue
-                elif _is_of_another_signal(request):
-                    skipped += 1
-                    continue
-                requests.append(_decode(request))
-                sources.append(request)
+                found += decode(request, log_names)
             except MalformedRequest as error:
                 problems.append(error)
-        return Document(line, end, requests, problems, skipped, sources)
-
-    def _logs(self, request: dict[str, Any]) -> Decoded:
-        message = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest)
-        return decode_logs(message.SerializeToString(), self._log_names, max_records=None)
+        skipped += _is_of_other_signals(request) and not (_LOGS in request and log_names)
+    return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 
-def _is_of_another_signal(request: Any) -> bool:
+def _is_of_other_signals(request: Any) -> bool:
     return isinstance(request, dict) and _SPANS not in request and not _OTHER_SIGNALS.isdisjoint(request)
 
 
-def _decode(request: Any) -> Decoded:
+def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
+    if isinstance(request, dict) and _LOGS in request and log_names:
+        message = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest)
+        yield decode_logs(message.SerializeToString(), log_names, max_records=None), None
+
+
+def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
+    if _is_of_other_signals(request):
+        return
     if isinstance(request, dict) and request and _SPANS not in request:
         # A receiver ignores what it does not know, but in a recording it is the wrong file.
         keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
         message = f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"
         raise MalformedRequest(message)
-    return decode_document(request, max_spans=None)
+    yield decode_document(request, max_spans=None), request
 
 
 def _too_large(max_size: int) -> MalformedRequest:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from spanscore.otlp.findings import MalformedRequest
@@ -20,13 +21,15 @@ def protobuf_documents(content: Content, max_request_size: int, log_names: Seque
         if isinstance(body, MalformedRequest):
             yield Document(number, end, problems=(body,))
             continue
+        is_logs = has_logs(body)
+        if is_logs and not log_names:
+            yield Document(number, end, skipped=1)
+            continue
         try:
-            if not has_logs(body):
-                yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
-            elif log_names:
-                yield Document(number, end, requests=(decode_logs(body, log_names, max_records=None),), sources=(None,))
-            else:
-                yield Document(number, end, skipped=1)
+            decoded = (
+                decode_logs(body, log_names, max_records=None) if is_logs else decode_protobuf(body, max_spans=None)
+            )
+            yield Document(number, end, requests=(decoded,), sources=(body,))
         except MalformedRequest as error:
             yield Document(number, end, problems=(error,))
 
@@ -34,44 +37,35 @@ def protobuf_documents(content: Content, max_request_size: int, log_names: Seque
 def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
     """Yield the trace ids of the spans in a recording, each with the place of a byte in the request that has it."""
     for _, end, body in _requests(content, max_request_size):
-        if isinstance(body, MalformedRequest):
-            continue
-        try:
-            found = log_trace_ids(body) if has_logs(body) else trace_ids(body)
-        except MalformedRequest:
-            continue
-        for trace_id in found:
-            if len(trace_id) == _TRACE_ID_LENGTH:
-                yield end - 1, trace_id
+        found: Iterable[bytes] = ()
+        if isinstance(body, bytes):
+            with suppress(MalformedRequest):
+                found = log_trace_ids(body) if has_logs(body) else trace_ids(body)
+        yield from ((end - 1, trace_id) for trace_id in found if len(trace_id) == _TRACE_ID_LENGTH)
 
 
 def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:
     """Yield the number of each request, the end of its bytes, and the bytes."""
+    too_large = MalformedRequest(
+        f"the request is larger than {max_request_size:,} bytes; the rest of the file is not read"
+    )
+    number = end = 0
     try:
         if content.peek(1).startswith(REQUEST_TAG):
             body = content.read(max_request_size + 1)
-            yield _WHOLE_FILE, len(body), body if len(body) <= max_request_size else _too_large(max_request_size)
+            yield _WHOLE_FILE, len(body), body if len(body) <= max_request_size else too_large
             return
-        yield from _delimited(content, max_request_size)
+        while prefix := content.read(LENGTH_PREFIX):
+            number += 1
+            length = int.from_bytes(prefix, "big")
+            if length > max_request_size:
+                yield number, end, too_large
+                return
+            body = content.read(length)
+            end += len(prefix) + len(body)
+            if len(prefix) < LENGTH_PREFIX or len(body) < length:
+                yield number, end, MalformedRequest("the request is cut off at the end of the file")
+                return
+            yield number, end, body
     except READ_ERRORS as error:
         yield _WHOLE_FILE, content.tell(), unreadable(error)
-
-
-def _delimited(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:
-    number = end = 0
-    while prefix := content.read(LENGTH_PREFIX):
-        number += 1
-        length = int.from_bytes(prefix, "big")
-        if length > max_request_size:
-            yield number, end, _too_large(max_request_size)
-            return
-        body = content.read(length)
-        end += len(prefix) + len(body)
-        if len(prefix) < LENGTH_PREFIX or len(body) < length:
-            yield number, end, MalformedRequest("the request is cut off at the end of the file")
-            return
-        yield number, end, body
-
-
-def _too_large(max_request_size: int) -> MalformedRequest:
-    return MalformedRequest(f"the request is larger than {max_request_size:,} bytes; the rest of the file is not read")

@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from spanscore.errors import InputError
 from spanscore.model import Span
 from spanscore.otlp.findings import Caveat, MalformedRequest, Refusal
-from spanscore.recordings._recorded import Document, Format, detect, open_file, opened
+from spanscore.recordings._recorded import Document, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
 from spanscore.wording.plural import plural
@@ -100,15 +100,7 @@ class Recording:
         self._progress = progress
         self._max_request_size = max_request_size
         self._log_names = log_names
-        self.problems: list[InputProblem] = []
-        """What could not be used, as far as it was read; about `PROBLEMS_KEPT` at most."""
-        self.problem_count = 0
-        self.problems_by_file: Counter[str] = Counter()
-        self.refused_spans: Counter[Refusal] = Counter()
-        self.caveats: Counter[Caveat] = Counter()
-        self.other_signals = 0
-        """Requests with metrics, logs or profiles; they were passed over."""
-        self._used: set[str] = set()
+        self._forget()
 
     def empty_files(self) -> list[str]:
         """Return the files that held no span, nor anything else to tell of, once all were read."""
@@ -129,12 +121,12 @@ class Recording:
             del last_mentions
             for source, (start, end) in zip(sources, pairwise(starts), strict=True):
                 for document in self._documents(source, meter):
-                    batch = self._batch(source.name, document, ends.before(start + document.end))
-                    if batch.spans or batch.finished:
-                        yield batch
+                    spans = [span for request in document.requests for span in request.spans]
+                    finished = ends.before(start + document.end)
+                    if spans or finished:
+                        yield Batch(spans, finished)
                 if finished := ends.before(end):
                     yield Batch([], finished)
-                meter.finish_file()
 
     def documents(self) -> Iterator[Document]:
         """Yield what the files hold, document by document, in a single pass."""
@@ -143,20 +135,23 @@ class Recording:
             sources = [self._spooled(source, stack) for source in self._sources]
             meter = _Meter(self._progress, [source.path.stat().st_size for source in sources])
             for source in sources:
-                for document in self._documents(source, meter):
-                    self._note(source.name, document)
-                    yield document
-                meter.finish_file()
+                yield from self._documents(source, meter)
 
     def _forget(self) -> None:
         """Forget what an earlier reading found."""
-        self.problems.clear()
-        self.problem_count = 0
-        self.problems_by_file.clear()
-        self._used.clear()
-        self.refused_spans.clear()
-        self.caveats.clear()
+        self.problems: list[InputProblem] = []
+        """What could not be used, as far as it was read; about `PROBLEMS_KEPT` at most."""
+        self.problems_by_file: Counter[str] = Counter()
+        self.refused_spans: Counter[Refusal] = Counter()
+        self.caveats: Counter[Caveat] = Counter()
         self.other_signals = 0
+        """Requests with metrics, logs or profiles; they were passed over."""
+        self._used: set[str] = set()
+
+    @property
+    def problem_count(self) -> int:
+        """How many problems there were, kept or not."""
+        return self.problems_by_file.total()
 
     def _spooled(self, source: _Source, stack: ExitStack) -> _Source:
         """Copy what can be read only once, such as standard input and pipes, to a temporary file."""
@@ -174,10 +169,9 @@ class Recording:
     def _read_mentions(self, source: _Source, start: int, last_mentions: dict[bytes, int], meter: _Meter) -> int:
         """Note the place of the last mention of each trace, and return the place behind the whole source."""
         try:
-            recorded_as = detect(source.path, self._max_request_size)
+            mentions = json_mentions if is_json(source.path, self._max_request_size) else protobuf_mentions
         except MalformedRequest:
             return start  # reported when it comes to the documents
-        mentions = json_mentions if recorded_as is Format.JSON else protobuf_mentions
         with opened(source.path) as (file, content):
             for place, trace_id in mentions(content, self._max_request_size):
                 last_mentions[trace_id] = start + place
@@ -185,23 +179,20 @@ class Recording:
             return start + content.tell()
 
     def _documents(self, source: _Source, meter: _Meter) -> Iterator[Document]:
-        try:
-            recorded_as = detect(source.path, self._max_request_size)
-        except MalformedRequest as error:
-            yield Document(_WHOLE_FILE, 0, problems=(error,))
-            return
-        documents = json_documents if recorded_as is Format.JSON else protobuf_documents
+        """Yield the documents of a file, and note what of them cannot be used."""
         with opened(source.path) as (file, content):
-            for document in documents(content, self._max_request_size, self._log_names):
+            try:
+                decode = json_documents if is_json(source.path, self._max_request_size) else protobuf_documents
+                documents = decode(content, self._max_request_size, self._log_names)
+            except MalformedRequest as error:
+                documents = iter([Document(_WHOLE_FILE, 0, problems=(error,))])
+            for document in documents:
+                self._note(source.name, document)
                 yield document
                 meter.reach(file.tell())
-
-    def _batch(self, file: str, document: Document, finished: list[bytes]) -> Batch:
-        self._note(file, document)
-        return Batch(list(chain.from_iterable(request.spans for request in document.requests)), finished)
+        meter.finish_file()
 
     def _note(self, file: str, document: Document) -> None:
-        """Note what of a document cannot be used."""
         for problem in document.problems:
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
@@ -218,13 +209,9 @@ class Recording:
             self._used.add(file)
 
     def _report(self, problem: InputProblem) -> None:
-        self.problem_count += 1
         self.problems_by_file[problem.file] += 1
         if len(self.problems) < PROBLEMS_KEPT or self.problems_by_file[problem.file] <= KEPT_OF_EACH:
             self.problems.append(problem)
-
-
-Files = Recording  # receivers are found by the name of their file
 
 
 class _Source(NamedTuple):
@@ -236,28 +223,20 @@ class _Source(NamedTuple):
 def _sources(path: str) -> list[_Source]:
     if path == STDIN:
         return [_Source(STDIN, Path(STDIN))]
-    if os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
-        return _sources_in(path)
-    if not os.access(path, os.R_OK):
-        message = f"cannot read {path!r}: {'permission denied' if os.path.exists(path) else 'no such file'}"  # noqa: PTH110 - as above
-        raise InputError(message)
-    return [_Source(path, Path(path))]
-
-
-def _sources_in(directory: str) -> list[_Source]:
+    if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
+        if not os.access(path, os.R_OK):
+            message = f"cannot read {path!r}: {'permission denied' if os.path.exists(path) else 'no such file'}"  # noqa: PTH110 - as above
+            raise InputError(message)
+        return [_Source(path, Path(path))]
     found: list[_Source] = []
-    for folder, folders, names in os.walk(directory):
+    for folder, folders, names in os.walk(path):
         folders.sort()
-        paths = [Path(folder, name) for name in sorted(names) if _is_recording(name)]
-        found += [_Source(str(path), path) for path in paths]
+        recordings = (name for name in sorted(names) if name.lower().removesuffix(".gz").endswith(SUFFIXES))
+        found += [_Source(str(file), file) for file in map(Path(folder).joinpath, recordings)]
     if not found:
-        message = f"nothing to read in {directory!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
+        message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
         raise InputError(message)
     return found
-
-
-def _is_recording(name: str) -> bool:
-    return name.lower().removesuffix(".gz").endswith(SUFFIXES)
 
 
 class _TraceEnds:
@@ -293,14 +272,11 @@ class _Meter:
         """Note how far the current file is read."""
         done = self._start + position
         if self._progress and done - self._shown >= _PROGRESS_STEP:
-            self._show(done)
+            self._shown = done
+            self._progress(done, self._total)
 
     def finish_file(self) -> None:
         """Go on to the next file."""
-        self._start = next(self._ends)
-        self._show(self._start)
-
-    def _show(self, done: int) -> None:
-        self._shown = done
+        self._start = self._shown = next(self._ends)
         if self._progress:
-            self._progress(done, self._total)
+            self._progress(self._start, self._total)

@@ -14,12 +14,7 @@ _UNKNOWN: Final = "unknown"
 
 
 def case_of(trajectory: Trajectory, key: str | None = None) -> str | None:
-    """Return the case of a run; None where nothing names it.
-
-    Args:
-        trajectory: the run.
-        key: the attribute that names cases, in place of `CASE_KEYS`.
-    """
+    """Return the case of a run, by `CASE_KEYS` or by the attribute `key`; None where nothing names it."""
     for each in CASE_KEYS if key is None else (key,):
         value = trajectory.attributes.get(each)
         if isinstance(value, (str, int)) and str(value):

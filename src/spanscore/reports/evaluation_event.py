@@ -48,16 +48,16 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         "spanscore.revision": report.revision,
         "spanscore.schema_version": SCHEMA_VERSION,
     }
-    optional = {
+    attributes |= {
         "gen_ai.evaluation.evaluator.version": evaluation.version,
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
     }
-    attributes.update((key, value) for key, value in optional.items() if value is not None)
     if report.tool_content:
         attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
-    return {key: encodable(value) if isinstance(value, str) else value for key, value in attributes.items()}
+    known = ((key, value) for key, value in attributes.items() if value is not None)
+    return {key: encodable(value) if isinstance(value, str) else value for key, value in known}
 
 
 def span_attributes(report: Report) -> dict[str, str]:
@@ -67,7 +67,7 @@ def span_attributes(report: Report) -> dict[str, str]:
     viewers search for a text, and not in lists.
     """
     failing = encodable(",".join(report.failing))
-    return {"spanscore.verdict": report.verdict, "spanscore.failing": failing} if failing else {}
+    return {"spanscore.verdict": "fail", "spanscore.failing": failing} if failing else {}
 
 
 def event_time_ns(start_ns: int, end_ns: int) -> int:
@@ -88,15 +88,9 @@ def child_span_name(report: Report) -> str:
 
 def severity(outcome: Outcome) -> Literal["INFO", "WARN", "ERROR"]:
     """Return how grave an outcome is."""
-    match outcome:
-        case Score(_, passed):
-            return "INFO" if passed else "WARN"
-        case Skipped():
-            return "INFO"
-        case Failed():
-            return "ERROR"
-        case _:
-            assert_never(outcome)
+    if isinstance(outcome, Failed):
+        return "ERROR"
+    return "WARN" if isinstance(outcome, Score) and not outcome.passed else "INFO"
 
 
 def sentence(told: Mapping[str, Any]) -> str:
@@ -104,14 +98,6 @@ def sentence(told: Mapping[str, Any]) -> str:
     verdict = f"{told['gen_ai.evaluation.name']}: {told['gen_ai.evaluation.score.label']}"
     explanation = told["gen_ai.evaluation.explanation"]
     return f"{verdict}. {explanation}" if explanation else verdict
-
-
-def label(evaluation: Evaluation) -> str:
-    """Return `pass`, `fail`, or `not_evaluated` where there is no score."""
-    outcome = evaluation.outcome
-    if not isinstance(outcome, Score):
-        return "not_evaluated"
-    return "pass" if outcome.passed else "fail"
 
 
 def failure_text(report: Report, failed: Failed) -> str:
@@ -130,19 +116,23 @@ def _deviating_call(score: Score) -> str | None:
 
 def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
-    told: dict[str, Any] = {"gen_ai.evaluation.score.label": label(evaluation)}
+    more: dict[str, Any] = {}
     match outcome:
-        case Score(value):
-            told["gen_ai.evaluation.explanation"] = report.told(outcome)[:MAX_EXPLANATION_CHARS]
-            told["gen_ai.evaluation.score.value"] = float(value)
+        case Score(value, passed):
+            label, explanation = "pass" if passed else "fail", report.told(outcome)
+            more["gen_ai.evaluation.score.value"] = float(value)
             if call := _deviating_call(outcome):
-                told["spanscore.call.span_id"] = call
+                more["spanscore.call.span_id"] = call
         case Skipped(reason):
-            told["gen_ai.evaluation.explanation"] = reason[:MAX_EXPLANATION_CHARS]
+            label, explanation = "not_evaluated", reason
         case Failed(error_type, message):
+            label = "not_evaluated"
             explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
-            told["gen_ai.evaluation.explanation"] = explanation[:MAX_EXPLANATION_CHARS]
-            told["error.type"] = error_type
+            more["error.type"] = error_type
         case _:
             assert_never(outcome)
-    return told
+    return {
+        "gen_ai.evaluation.score.label": label,
+        "gen_ai.evaluation.explanation": explanation[:MAX_EXPLANATION_CHARS],
+        **more,
+    }

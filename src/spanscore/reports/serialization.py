@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, assert_never
 
@@ -18,10 +19,9 @@ from spanscore.model import (
     NOT_RECORDED,
     Attributes,
     AttributeValue,
-    Evaluation,
+    CloseReason,
     Failed,
     Outcome,
-    Recorded,
     Report,
     Score,
     Skipped,
@@ -31,35 +31,6 @@ from spanscore.model import (
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
 """What a deviation in arguments or results says of them."""
-REPORT_KEYS: Final = frozenset(
-    {
-        "trace_id",
-        "root_span_id",
-        "unit",
-        "service",
-        "agent",
-        "conversation_id",
-        "close_reason",
-        "complete",
-        "revision",
-        "tool_calls",
-        "outcomes",
-        "attributes",
-    }
-)
-"""The keys of a report."""
-CALL_KEYS: Final = (
-    "name",
-    "arguments",
-    "result",
-    "error",
-    "call_id",
-    "span_id",
-    "start_unix_nano",
-    "end_unix_nano",
-    "agent",
-)
-"""The keys of a call in a report."""
 
 MAX_ATTRIBUTES: Final = 128
 MAX_ATTRIBUTE_CHARS: Final = 4_096
@@ -72,15 +43,14 @@ def report_line(report: Report, *, content: bool = True, attributes: bool = True
 
     Args:
         report: what to write.
-        content: whether arguments and results may be in it.
+        content: whether arguments, results, what errors say and the attributes of the run may be in it.
         attributes: whether the attributes of the run may be in it; they need `content`, too.
     """
-    told = report_object(report, attributes=attributes)
-    return _compact(told if content else without_content(report, told))
+    return _compact(report_object(report, content=content, attributes=attributes))
 
 
-def report_object(report: Report, *, attributes: bool = True) -> dict[str, Any]:
-    """Return a report as a JSON object. What was not recorded is null, and so are attributes that may not be in it."""
+def report_object(report: Report, *, content: bool = True, attributes: bool = True) -> dict[str, Any]:
+    """Return a report as a JSON object. What was not recorded is null, and so is what may not be in it."""
     trajectory = report.trajectory
     return {
         "trace_id": trajectory.trace_id.hex(),
@@ -92,45 +62,13 @@ def report_object(report: Report, *, attributes: bool = True) -> dict[str, Any]:
         "close_reason": report.close_reason.value,
         "complete": report.complete,
         "revision": report.revision,
-        "tool_calls": [_tool_call(call) for call in trajectory.calls],
-        "outcomes": {evaluation.name: _evaluation(evaluation) for evaluation in report.evaluations},
-        "attributes": _attributes(trajectory.attributes) if attributes else None,
+        "tool_calls": [_tool_call(call, content=content) for call in trajectory.calls],
+        "outcomes": {
+            evaluation.name: {"type": evaluation.type, **_outcome(evaluation.outcome, content=content)}
+            for evaluation in report.evaluations
+        },
+        "attributes": _attributes(trajectory.attributes) if content and attributes else None,
     }
-
-
-def without_content(report: Report, told: dict[str, Any]) -> dict[str, Any]:
-    """Return a report's JSON object without arguments, results, what errors say and the attributes of the run."""
-    calls = [
-        {
-            **shown,
-            "arguments": None,
-            "result": None,
-            "error": call.error_without_content,
-        }
-        for call, shown in zip(report.trajectory.calls, told["tool_calls"], strict=True)
-    ]
-    outcomes = {
-        evaluation.name: _plain(evaluation.outcome, told["outcomes"][evaluation.name])
-        for evaluation in report.evaluations
-    }
-    return {**told, "tool_calls": calls, "outcomes": outcomes, "attributes": None}
-
-
-def _plain(outcome: Outcome, told: dict[str, Any]) -> dict[str, Any]:
-    match outcome:
-        case Score() as score:
-            deviations = score.details.get("deviations")
-            rows = [
-                {key: value for key, value in row.items() if key not in _CONTENT or "path" not in row}
-                for row in deviations or ()
-            ]
-            details = {**told["details"], "deviations": rows} if deviations else told["details"]
-            plain = score.explanation if score.without_content is None else score.without_content
-            return {**told, "explanation": plain, "details": details}
-        case Failed(error_type=kind):
-            return {**told, "message": f"the evaluator went wrong: {kind}"}
-        case _:
-            return told
 
 
 def tool_calls_text(trajectory: Trajectory, limit: int) -> str:
@@ -150,12 +88,12 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def _tool_call(call: ToolCall) -> dict[str, Any]:
+def _tool_call(call: ToolCall, *, content: bool = True) -> dict[str, Any]:
     return {
         "name": call.name,
-        "arguments": _recorded(call.arguments),
-        "result": _recorded(call.result),
-        "error": call.error,
+        "arguments": call.arguments if content and call.arguments is not NOT_RECORDED else None,
+        "result": call.result if content and call.result is not NOT_RECORDED else None,
+        "error": call.error if content else call.error_without_content,
         "call_id": call.call_id,
         "span_id": None if call.span_id is None else call.span_id.hex(),
         "start_unix_nano": call.start_ns,
@@ -194,27 +132,31 @@ def _json(value: AttributeValue) -> JSON:
             return value
 
 
-def _recorded(value: Recorded) -> Any:
-    return None if value is NOT_RECORDED else value
-
-
-def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    return {"type": evaluation.type, **_outcome(evaluation.outcome)}
-
-
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:
     match outcome:
-        case Score(value, passed, explanation, details):
-            return {
-                "outcome": "score",
-                "value": value,
-                "passed": passed,
-                "explanation": explanation,
-                "details": dict(details),
-            }
+        case Score(value, passed, explanation, details, without_content):
+            told = dict(details)
+            if not content:
+                explanation = explanation if without_content is None else without_content
+                if isinstance(rows := told.get("deviations"), (list, tuple)):
+                    told["deviations"] = [_plain(row) if isinstance(row, Mapping) else row for row in rows]
+            return {"outcome": "score", "value": value, "passed": passed, "explanation": explanation, "details": told}
         case Skipped(reason):
             return {"outcome": "skipped", "reason": reason}
         case Failed(error_type, message):
+            message = message if content else f"the evaluator went wrong: {error_type}"
             return {"outcome": "failed", "error_type": error_type, "message": message}
         case _:
             assert_never(outcome)
+
+
+def _plain(deviation: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in deviation.items() if key not in _CONTENT or "path" not in deviation}
+
+
+CALL_KEYS: Final = tuple(_tool_call(ToolCall(name="")))
+"""The keys of a call in a report."""
+REPORT_KEYS: Final = frozenset(
+    report_object(Report(trajectory=Trajectory(calls=()), evaluations=(), close_reason=CloseReason.ROOT_ENDED))
+)
+"""The keys of a report."""

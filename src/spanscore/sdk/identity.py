@@ -1,13 +1,15 @@
-"""Who we are in what we send: the instrumentation scope, and the resource of signals that are our own."""
+"""Who we are in what we send: the scope, the resource of signals that are our own, and that no sending is traced."""
 
 from __future__ import annotations
 
 import os
 import uuid
+from contextvars import Token
 from functools import cache
 from importlib.metadata import version
 from typing import Final
 
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, get_value, set_value
 from opentelemetry.sdk.resources import (
     SERVICE_INSTANCE_ID,
     SERVICE_NAME,
@@ -37,6 +39,16 @@ def resource() -> Resource:
         SERVICE_INSTANCE_ID: _instance_id(os.getpid()),
     }
     return Resource.create({**ours, **OTELResourceDetector().detect().attributes})
+
+
+def stop_tracing() -> Token[Context]:
+    """Have nothing traced that this thread does from now on: what we send must not come back to us."""
+    return attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+
+
+def is_of_an_export() -> bool:
+    """Return whether a root span comes from an export of ours: on threads that are not ours it has no parent."""
+    return bool(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
 
 
 @cache

@@ -7,25 +7,26 @@ What cannot be seen, such as with another SDK, counts as well: there is no false
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry import metrics, trace
 from opentelemetry._logs import get_logger_provider
 from opentelemetry.trace import TracerProvider
 
+_API: Final = ("opentelemetry.metrics", "opentelemetry._logs", "opentelemetry.trace")
+"""What a provider is of that is a stand-in: one that does nothing, or waits for the real one."""
+_LOG_PROCESSORS: Final = ("_multi_log_record_processor", "_log_record_processors")
+_SPAN_PROCESSORS: Final = ("_active_span_processor", "_span_processors")
+
 
 def takes_metrics() -> bool:
     """Return whether the application has a meter provider, and that a reader."""
-    provider = metrics.get_meter_provider()
-    readers = _seen(provider, "_measurement_consumer", "_reader_storages")
-    return not _is_of_the_api(provider) and (readers is None or bool(readers))
+    return _takes(metrics.get_meter_provider(), "_measurement_consumer", "_reader_storages")
 
 
 def takes_logs() -> bool:
     """Return whether the application has a logger provider, and that a processor."""
-    provider = get_logger_provider()
-    processors = _seen(provider, "_multi_log_record_processor", "_log_record_processors")
-    return not _is_of_the_api(provider) and (processors is None or bool(processors))
+    return _takes(get_logger_provider(), *_LOG_PROCESSORS)
 
 
 def takes_spans(provider: TracerProvider | None = None) -> bool:
@@ -34,10 +35,9 @@ def takes_spans(provider: TracerProvider | None = None) -> bool:
     What is ours and passes no span on says so by `passes_on`.
     """
     provider = provider or trace.get_tracer_provider()
-    processors = _seen(provider, "_active_span_processor", "_span_processors")
-    if _is_of_the_api(provider):
-        return False
-    return processors is None or any(getattr(_exporter(each), "passes_on", True) for each in processors)
+    processors = _seen(provider, *_SPAN_PROCESSORS) or ()
+    passing_on = (getattr(_exporter(each), "passes_on", True) for each in processors)
+    return _takes(provider, *_SPAN_PROCESSORS) and (not processors or any(passing_on))
 
 
 def meter_provider_is_shut_down() -> bool:
@@ -47,14 +47,14 @@ def meter_provider_is_shut_down() -> bool:
 
 def logger_provider_is_shut_down() -> bool:
     """Return whether the application has shut its logger provider down: it then takes log records for nobody."""
-    processors = _seen(get_logger_provider(), "_multi_log_record_processor", "_log_record_processors") or ()
+    processors = _seen(get_logger_provider(), *_LOG_PROCESSORS) or ()
     return any(True in {_seen(each, "_shutdown"), _seen(each, "_batch_processor", "_shutdown")} for each in processors)
 
 
 def flush_spans_to(exporter: object) -> None:
     """Have the global tracer provider hand over the spans that wait for an exporter, with all others where need be."""
     provider: Any = trace.get_tracer_provider()
-    processors = _seen(provider, "_active_span_processor", "_span_processors") or ()
+    processors = _seen(provider, *_SPAN_PROCESSORS) or ()
     flushes: list[Callable[[], object]] = [each.force_flush for each in processors if _exporter(each) is exporter]
     if not flushes and hasattr(provider, "force_flush"):  # the exporter may be behind another one
         flushes = [provider.force_flush]
@@ -67,10 +67,11 @@ def _exporter(processor: object) -> object:
     return getattr(processor, "span_exporter", processor)
 
 
-def _is_of_the_api(provider: object) -> bool:
-    """Return whether a provider is a stand-in of the API: one that does nothing, or waits for the real one."""
-    module = type(provider).__module__
-    return module.startswith(("opentelemetry.metrics", "opentelemetry._logs", "opentelemetry.trace"))
+def _takes(provider: object, *names: str) -> bool:
+    if type(provider).__module__.startswith(_API):
+        return False
+    taking = _seen(provider, *names)
+    return taking is None or bool(taking)
 
 
 def _seen(seen: object, *names: str) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, get_value
+from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
@@ -21,11 +21,6 @@ _PLAIN: Final = frozenset({str, bool, int, float})
 def is_local_root(span: ReadableSpan) -> bool:
     """Return whether the span has no parent in this process."""
     return span.parent is None or span.parent.is_remote
-
-
-def is_of_an_export() -> bool:
-    """Return whether a root span comes from an export of ours: on threads that are not ours it has no parent."""
-    return bool(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
 
 
 def scored_context(trajectory: Trajectory, *, is_remote: bool = True) -> Context:
@@ -103,10 +98,8 @@ def _event(event: Event) -> SpanEvent:
 def _attributes(attributes: Mapping[str, Any] | None) -> Attributes:
     if not attributes:
         return EMPTY
-    copy: Callable[[], dict[str, Any]] | None = getattr(
-        attributes, "copy", None
-    )  # the SDK's have it: it is much faster
-    copied = dict(attributes) if copy is None else copy()
+    copy = getattr(attributes, "copy", None)  # the SDK's have it: it is much faster
+    copied: dict[str, Any] = dict(attributes) if copy is None else copy()
     for key, value in copied.items():
         if type(value) not in _PLAIN:
             copied[key] = _value(value)

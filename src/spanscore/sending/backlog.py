@@ -91,15 +91,16 @@ class Backlog:
 
     def put(self, item: Outgoing, now: float) -> bool:
         """Take an item in; False where there is no room and it is dropped."""
-        if len(self) >= self._limits.capacity or self.size + item.size > self._limits.capacity_bytes:
+        size = item.size
+        if not self.has_room(1, size):
             self.refuse(item, QUEUE_FULL)
             return False
         if not self._waiting:
             self._since = now
         self._waiting.append(item)
-        self._waiting_size += item.size
+        self._waiting_size += size
         self.arrived += 1
-        self.size += item.size
+        self.size += size
         self.queued_spans += item.spans
         return True
 

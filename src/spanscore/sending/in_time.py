@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
+from opentelemetry.context import detach
+
+from spanscore.sdk.identity import stop_tracing
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -23,7 +25,7 @@ def within(timeout_s: float, action: Callable[[], object]) -> bool:
     ended = threading.Event()
 
     def run() -> None:
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        token = stop_tracing()
         try:
             action()
         except BaseException:  # a plug-in's, or that of a processor behind us

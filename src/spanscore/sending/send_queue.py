@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
-
 from spanscore.otlp.raw_requests import joined
+from spanscore.sdk.identity import stop_tracing
 from spanscore.sending.backlog import REJECTED, Backlog, Outgoing, QueueLimits
 from spanscore.sending.client import Accepted, Client, Delivery, Refused, Retries, TryAgain
 from spanscore.sending.outbox import QUEUE_FULL
@@ -121,13 +120,12 @@ class SendQueue:
     def failures(self) -> dict[str, int]:
         """Items that were not sent, and spans that the receiver rejected, by why."""
         with self._changed:
-            return {reason: number for reason, number in self._backlog.failures.items() if number}
+            return dict(+self._backlog.failures)  # without those of which there are none
 
     def spans(self) -> Sent:
         """Return what became of the spans."""
         with self._changed:
-            dropped = {reason: spans for reason, spans in self._backlog.dropped_spans.items() if spans}
-            return Sent(self._backlog.sent_spans, self._backlog.queued_spans, dropped)
+            return Sent(self._backlog.sent_spans, self._backlog.queued_spans, +self._backlog.dropped_spans)
 
     def put(self, item: Outgoing) -> None:
         """Queue an item. Where there is no room, or after `close`, it is dropped and counted."""
@@ -168,8 +166,7 @@ class SendQueue:
             return lost == self._backlog.failures.total()
 
     def _run(self) -> None:
-        # Nothing that we send may be traced and come back to us.
-        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
+        stop_tracing()
         try:
             while batch := self._next_batch():
                 self._send(batch)

@@ -40,14 +40,8 @@ _log = logging.getLogger(__name__)
 class Durability:
     """Stands between the receivers and the engine: a request is written down before its spans are taken.
 
-    Made in the event loop that serves. What is received is acknowledged when it is written down, or, with `power`, when
-    the disk has it. What a trace left behind is deleted when it is done with.
-
-    Args:
-        config: what `Config.for_serve` completed, with a durability that is not `none`.
-        live: what spans go to.
-        admission: makes the answers to senders that are sent away.
-        open_directory: opens the directory, and locks it.
+    Made in the event loop that serves, where the durability is not `none`. What is received is acknowledged when it is
+    written down, or, with `power`, when the disk has it. What a trace left behind is deleted when it is done with.
     """
 
     def __init__(
@@ -67,7 +61,8 @@ class Durability:
         # Guards the storage: at the end, traces are scored on another thread than before.
         self._lock: Final = threading.Lock()
         self._directory: Directory | None = None
-        self._storage: Storage | None = None
+        self.storage: Storage | None = None
+        """What is on disk; None before the start."""
         self._place: Place | None = None
         self._segment: Segment | None = None
         self._written = self._durable = 0
@@ -76,11 +71,6 @@ class Durability:
         self.is_replaying = True
         """Whether what an earlier process kept is not all taken in again yet."""
         live.ledger.tell(self)
-
-    @property
-    def storage(self) -> Storage | None:
-        """What is on disk; None before the start."""
-        return self._storage
 
     @property
     def readiness(self) -> str:
@@ -94,8 +84,8 @@ class Durability:
             StorageError: the directory cannot be used.
         """
         self._directory = self._open_directory(self._path)
-        self._storage = Storage(self._directory, self._settings, self._tell)
-        self._upkeep = Upkeep(self._storage, self._lock, self._live)
+        self.storage = Storage(self._directory, self._settings, self._tell)
+        self._upkeep = Upkeep(self.storage, self._lock, self._live)
         self._live.rest()
 
     async def replay(self, intake: Intake) -> None:
@@ -103,7 +93,7 @@ class Durability:
 
         When it is cancelled, what was not taken in is left for the next start.
         """
-        await Replay(self._opened.earlier, self._live, intake, self._hold).run()
+        await Replay(self._opened.earlier, self._live, intake, lambda *request: partial(self._hold, *request)).run()
         self.is_replaying = False
         self._live.wake()
         self._care.start()
@@ -115,11 +105,10 @@ class Durability:
             Unavailable: it is not written.
             TooLarge: it never will be.
         """
-        if self._place is not None:  # it was written, but could not be taken
-            with self._lock:
-                self._opened.hold(self._place, {}, 0)
-            self._place = None
         with self._lock:
+            if self._place is not None:  # it was written, but could not be taken
+                self._opened.requests.hold(self._place, {}, 0)
+                self._place = None
             try:
                 self._place = self._opened.append(KINDS[encoding], body)
             except NeverKept as error:
@@ -165,7 +154,7 @@ class Durability:
     def only_in_memory(self) -> frozenset[bytes]:
         """Return the open traces that the next start would not find whole, as somebody removed what was stored."""
         with self._lock:
-            found = frozenset() if self._storage is None else self._storage.only_in_memory()
+            found = frozenset() if self.storage is None else self.storage.only_in_memory()
         if found:
             _log.warning("storage: files were removed, so traces are scored as they are: %d", len(found))
         return found
@@ -181,7 +170,7 @@ class Durability:
             await self._upkeep.stop()
             self._live.ledger.settle()
         with self._lock:
-            storage, directory, self._directory = self._storage, self._directory, None
+            storage, directory, self._directory = self.storage, self._directory, None
         if storage is not None:
             in_time = await asyncio.to_thread(storage.end, _END_S, is_complete=not self.is_replaying)
             if not in_time:
@@ -191,8 +180,8 @@ class Durability:
 
     @property
     def _opened(self) -> Storage:
-        assert self._storage is not None  # noqa: S101 - nothing is received before the start
-        return self._storage
+        assert self.storage is not None  # noqa: S101 - nothing is received before the start
+        return self.storage
 
     @property
     def _care(self) -> Upkeep:
@@ -205,7 +194,8 @@ class Durability:
         all_sizes: int,
         spans: Sequence[Span],
         sizes: Sequence[int],
-        is_last: bool,  # noqa: FBT001 - it is a callback
+        *,
+        is_last: bool,
     ) -> None:
         """Keep a request for the traces of spans of it that were just taken."""
         found: Counter[bytes] = Counter()
@@ -215,7 +205,7 @@ class Durability:
         with self._lock:
             for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
                 self._opened.close_trace(trace_id, place.sequence)
-            self._opened.hold(place, needed, all_sizes, is_last=is_last)
+            self._opened.requests.hold(place, needed, all_sizes, is_last=is_last)
 
     def _tell(self, result: Synced) -> None:
         with suppress(RuntimeError):  # the loop has ended

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from spanscore.collect.held_offsets import HeldOffsets
-from spanscore.collect.scored_traces import ScoredTraces
 from spanscore.contracts import HoldsSpansBack
 from spanscore.intake.door import what_is_wrong
 from spanscore.intake.intake import Behind, Intake, NoRoom
+from spanscore.kafka.offsets import HeldOffsets, ScoredTraces
 from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
@@ -165,15 +164,12 @@ class KafkaPartitions:
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}
-        self._recall(self._reading)
-        self._live.take_whole(spans, sizes)
-
-    def _recall(self, partition: _Partition) -> None:
-        """Know again the traces that an owner before has scored: what comes of them is late."""
-        for trace_id in self._trace_ids:
-            if trace_id in partition.before and not self._ledger.is_needed(trace_id):
-                partition.before.forget(trace_id)
+        before = self._reading.before
+        for trace_id in self._trace_ids:  # what comes of a trace that an owner before has scored is late
+            if trace_id in before and not self._ledger.is_needed(trace_id):
+                before.forget(trace_id)
                 self._engine.table.remember(trace_id)
+        self._live.take_whole(spans, sizes)
 
     def _check_key(self, record: Record) -> None:
         if not self._trace_ids:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from spanscore.contracts import Emitter, SendsInOrder
 
@@ -20,12 +20,6 @@ class Keeper(Protocol):
     def done(self, trace_id: bytes) -> None:
         """Learn that nothing is needed any more of what came of a trace so far."""
         ...
-
-
-class _OnItsWay(NamedTuple):
-    trace_id: bytes
-    marks: tuple[float, ...]
-    """What each emitter had queued when the trace was scored."""
 
 
 class Ledger:
@@ -43,7 +37,8 @@ class Ledger:
         self._senders: Final = [emitter for emitter in emitters if isinstance(emitter, SendsInOrder)]
         self._is_open: Final = is_open
         self._keepers: Final[list[Keeper]] = []
-        self._on_their_way: Final[deque[_OnItsWay]] = deque()
+        self._on_their_way: Final[deque[tuple[bytes, list[float]]]] = deque()
+        """Traces, and what each emitter had queued when they were scored."""
         self._unsent: Final[Counter[bytes]] = Counter()  # a trace may wait with each of its revisions
         self._is_sending = True
 
@@ -59,7 +54,7 @@ class Ledger:
         """Note that a trace was scored. It may be open: a span that came since then is not part of what is scored."""
         progress = [_progress(sender) for sender in self._senders]
         if any(queued != settled for queued, settled in progress):
-            self._on_their_way.append(_OnItsWay(trace_id, tuple(queued for queued, _ in progress)))
+            self._on_their_way.append((trace_id, [queued for queued, _ in progress]))
             self._unsent[trace_id] += 1
         is_needed = self.is_needed(trace_id)
         for keeper in self._keepers:
@@ -68,10 +63,11 @@ class Ledger:
     def settle(self) -> None:
         """Find out what was sent meanwhile, and tell which traces are done with. To be called about every second."""
         settled = [_progress(sender)[1] for sender in self._senders]
-        while (self._is_sending and self._on_their_way) and all(
-            mark <= so_far for mark, so_far in zip(self._on_their_way[0].marks, settled, strict=True)
-        ):
-            trace_id = self._on_their_way.popleft().trace_id
+        while self._is_sending and self._on_their_way:
+            trace_id, marks = self._on_their_way[0]
+            if not all(mark <= so_far for mark, so_far in zip(marks, settled, strict=True)):
+                break
+            self._on_their_way.popleft()
             self._unsent[trace_id] -= 1
             if self._unsent[trace_id]:
                 continue

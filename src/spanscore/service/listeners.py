@@ -11,17 +11,19 @@ from functools import partial
 from typing import Final, Protocol
 
 from spanscore.config import Config, Endpoint
+from spanscore.contracts import Receiver
 from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
+from spanscore.intake.door import Door
 from spanscore.intake.intake import Intake
+from spanscore.plugins import find
 from spanscore.receivers.otlp import OtlpReceiver, listed
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
 from spanscore.service.pages import Page, Pages, Readiness
-from spanscore.service.plugged_receivers import plugged_receivers
 from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.listening import Address, resolved
+from spanscore.sockets.listening import Address, ListenError, resolved
 from spanscore.sockets.tls import Tls
 
 GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
@@ -31,6 +33,8 @@ PAGES: Final = "exporters.prometheus.endpoint"
 _MIB: Final = 2**20
 _PAGES_GRACE_S: Final = 1.0
 _LAST_GRACE_S: Final = 0.1
+_LONGER_S: Final = 1.0
+"""How much longer than it may a receiver of a plug-in can take to stop."""
 
 _log = logging.getLogger(__name__)
 
@@ -85,8 +89,7 @@ class Listeners:
         self.addresses: Final[dict[str, list[Address]]] = {}
         """What is listened on, by configuration key."""
         self._receivers = list(_receivers(config, front, insecure=insecure))
-        for key, receiver in plugged_receivers(config, front.intake, front.admission):
-            self._receivers.append(_Listener(key, receiver))
+        self._receivers += _plugged(config, front)
         self._pages = list(_pages(config, front))
 
     async def start(self) -> None:
@@ -153,6 +156,19 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
         yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls), http.trouble, refuse=http.refuse)
 
 
+def _plugged(config: Config, front: Front) -> Iterator[_Listener]:
+    """Yield the receivers that bring spans to an intake they are given, as those of plug-ins do."""
+    for name, settings in config.receivers.items():
+        key, configured = f"receivers.{name}", getattr(find("receivers", name), "configured", None)
+        if configured is not None:
+            try:
+                receiver = configured(settings, Door(key, front.intake, front.admission))
+            except Exception as error:
+                message = f"{key}: cannot be built: {type(error).__name__}: {error}"
+                raise ConfigError(message) from error
+            yield _Listener(key, _Plugged(key, receiver))
+
+
 def _pages(config: Config, front: Front) -> Iterator[_Listener]:
     prometheus = config.of(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
@@ -162,6 +178,33 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
             _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
         pages = Pages(front.metrics, front.readiness, names=[prometheus.endpoint.host])
         yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES), pages.trouble)
+
+
+class _Plugged:
+    """Starts and stops a receiver of a plug-in, whatever it raises."""
+
+    def __init__(self, key: str, receiver: Receiver) -> None:
+        self._key: Final = key
+        self._receiver: Final = receiver
+        self._is_stopped = False
+
+    async def start(self) -> None:
+        try:
+            where = await self._receiver.start()
+        except Exception as error:
+            message = f"{self._key}: cannot be started: {type(error).__name__}: {error}"
+            raise ListenError(message) from error
+        _log.info("receiving from %s (%s)", where, self._key)
+
+    async def stop(self, grace_s: float) -> None:
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        try:
+            async with asyncio.timeout(grace_s + _LONGER_S):
+                await self._receiver.stop(grace_s)
+        except Exception:  # noqa: BLE001 - a plug-in's own code runs, and the others are to be stopped too
+            _log.exception("%s: could not be stopped", self._key)
 
 
 def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:

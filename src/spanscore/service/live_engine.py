@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 from spanscore.engine import Engine, Listener
 from spanscore.model import Span, Trace
@@ -27,10 +27,15 @@ _SHARE: Final = 16
 _PART: Final = 512
 """So many spans are taken in one step, which lasts a few milliseconds where each is of another trace."""
 
-Taken: TypeAlias = Callable[[Sequence[Span], Sequence[int], bool], None]
-"""Told of the spans that were taken, of their sizes, and whether these were the last of their request."""
-
 _log = logging.getLogger(__name__)
+
+
+class Taken(Protocol):
+    """Is told when spans of a request are taken."""
+
+    def __call__(self, spans: Sequence[Span], sizes: Sequence[int], *, is_last: bool) -> None:
+        """Learn of the spans, of their sizes, and whether these were the last of their request."""
+        ...
 
 
 class LiveEngine:
@@ -52,7 +57,7 @@ class LiveEngine:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._due = float("inf")
-        self._is_going_on = False
+        self._going_on: asyncio.Handle | None = None
         self._rests = False
         self._stopped = False
         self._arriving: Final[deque[Steps[None]]] = deque()
@@ -87,7 +92,11 @@ class LiveEngine:
             self._arriving.append(self._taking(spans, sizes, self._clock(), taken))
             self._arriving_spans += len(spans)
         else:
-            self._take(spans, sizes, self._clock(), taken, is_last=True)
+            try:
+                self.engine.take(spans, sizes)
+            finally:
+                if taken is not None:
+                    taken(spans, sizes, is_last=True)
         self._work()
 
     def take_whole(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
@@ -137,22 +146,17 @@ class LiveEngine:
     ) -> Steps[None]:
         for begin in range(0, len(spans), _PART):
             end = begin + _PART
-            part = spans[begin:end]
+            part, part_sizes = spans[begin:end], sizes[begin:end]
             try:
-                self._take(part, sizes[begin:end], received_at, taken, is_last=end >= len(spans))
+                try:
+                    self.engine.take(part, part_sizes, received_at)
+                finally:
+                    if taken is not None:
+                        taken(part, part_sizes, is_last=end >= len(spans))
             except Exception:  # noqa: BLE001 - one part must not cost the others
                 _log.exception("spans of a large request could not be taken")
             self._arriving_spans -= len(part)
             yield
-
-    def _take(
-        self, spans: Sequence[Span], sizes: Sequence[int], received_at: float, taken: Taken | None, *, is_last: bool
-    ) -> None:
-        try:
-            self.engine.take(spans, sizes, received_at)
-        finally:
-            if taken is not None:
-                taken(spans, sizes, is_last)
 
     def _take_arriving(self, until: float) -> bool:
         """Go on with what has arrived, and return whether all of it is taken."""
@@ -163,14 +167,13 @@ class LiveEngine:
                 break
         return not self._arriving
 
-    def _work(self) -> None:
-        """Begin to score, unless that is under way."""
-        if not self._is_going_on:
-            self._go_on()
-
     def _go_on(self) -> None:
-        self._is_going_on = False
-        if self._stopped or self._rests:  # once it is stopped, another thread has the engine
+        self._going_on = None
+        self._work()
+
+    def _work(self) -> None:
+        """Score what is due, in slices, unless that is under way."""
+        if self._going_on is not None or self._stopped or self._rests:  # once stopped, another thread has the engine
             return
         try:
             until = self._clock() + _SLICE_S
@@ -180,10 +183,9 @@ class LiveEngine:
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)
         else:
             if not is_done:
-                self._is_going_on = True
-                self._loop.call_soon(self._go_on)
+                self._going_on = self._loop.call_soon(self._go_on)
                 return
-            due = self.engine.next_due()
+            due = self.engine.table.next_due()
             if due is not None and due < self._due:
                 self._wait_until(due)
 

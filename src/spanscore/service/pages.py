@@ -7,11 +7,11 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Final, TypeAlias
 
 from aiohttp import web
 
-from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 from spanscore.sockets.listening import Address
@@ -31,13 +31,6 @@ _NOT_OURS: Final = (
     b"these pages are for this machine\n"
 )
 _SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
-
-_FINE: Final = 200
-_NOT_FOUND: Final = 404
-_METHOD_NOT_ALLOWED: Final = 405
-_MISDIRECTED: Final = 421
-_ERROR: Final = 500
-_UNAVAILABLE: Final = 503
 
 _log = logging.getLogger(__name__)
 
@@ -64,9 +57,7 @@ class Pages:
     ) -> None:
         self._metrics = metrics
         self._readiness = readiness
-        self._server = HttpServer(self._answer, limits)
-        self._names = HostNames(names)
-        self._is_for_this_machine = False
+        self._server = HttpServer(self._answer, limits, names)
         # A page of many series takes long, and what is received must not wait for it.
         self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
         self._being_made: dict[str | None, asyncio.Future[tuple[str, bytes]]] = {}
@@ -77,8 +68,6 @@ class Pages:
         Raises:
             ListenError: one of them cannot be bound; then none is.
         """
-        # Of a name under which others reach it nobody has told us.
-        self._is_for_this_machine = all(address.is_loopback for address in addresses)
         return self._server.listen(addresses, key)
 
     async def start(self) -> None:
@@ -95,37 +84,36 @@ class Pages:
         self._maker.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self._is_for_this_machine and not self._names.include(request.headers.getall("Host", [])):
-            return _response(_MISDIRECTED, _TEXT, _NOT_OURS)
+        if self._server.is_misled(request):
+            return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
         if request.method not in {"GET", "HEAD"}:
-            return _response(_METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
         match request.path:
             case "/metrics":
                 return await self._metrics_page(request.headers.get("Accept"))
             case "/livez":
-                return _response(_FINE, _TEXT, b"ok\n")
+                return _response(HTTPStatus.OK, _TEXT, b"ok\n")
             case "/readyz":
                 readiness = dict(self._readiness())
                 ready = all(state == OK for state in readiness.values())
-                return _response(_FINE if ready else _UNAVAILABLE, _JSON, json.dumps(readiness).encode())
+                return _response(
+                    HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, _JSON, json.dumps(readiness).encode()
+                )
             case _:
-                return _response(_NOT_FOUND, _TEXT, b"there are /metrics, /livez and /readyz\n")
+                return _response(HTTPStatus.NOT_FOUND, _TEXT, b"there are /metrics, /livez and /readyz\n")
 
     async def _metrics_page(self, accept: str | None) -> web.Response:
         try:
-            content_type, body = await self._made(accept)
+            making = self._being_made.get(accept)
+            if making is None:  # those who ask meanwhile get the same page
+                making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
+                self._being_made[accept] = making
+                making.add_done_callback(lambda _: self._being_made.pop(accept))
+            content_type, body = await asyncio.shield(making)
         except Exception:  # noqa: BLE001 - the page is for those who look for faults
             _log.exception("the metrics page could not be made")
-            return _response(_ERROR, _TEXT, b"internal error\n")
-        return _response(_FINE, content_type, body)
-
-    async def _made(self, accept: str | None) -> tuple[str, bytes]:
-        making = self._being_made.get(accept)
-        if making is None:  # those who ask meanwhile get the same page
-            making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
-            self._being_made[accept] = making
-            making.add_done_callback(lambda _: self._being_made.pop(accept))
-        return await asyncio.shield(making)
+            return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"internal error\n")
+        return _response(HTTPStatus.OK, content_type, body)
 
 
 def _response(status: int, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -14,7 +14,7 @@ from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.slices import in_thread
-from spanscore.service.live_engine import LiveEngine
+from spanscore.service.live_engine import LiveEngine, Taken
 from spanscore.storage.earlier import Earlier, StoredRequest
 from spanscore.storage.records import Kind
 from spanscore.storage.request_log import Place
@@ -27,7 +27,8 @@ KINDS: Final[Mapping[Encoding, Kind]] = {
 }
 ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
 
-Hold: TypeAlias = Callable[[Place, int, Sequence[Span], Sequence[int], bool], None]
+Hold: TypeAlias = Callable[[Place, int], Taken]
+"""Returns who is told of the spans of the request that lies there, all of which are so large."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Replay:
         earlier: what was kept. Nothing is written to the storage meanwhile.
         live: what spans go to.
         intake: decodes requests, and sends spans on.
-        hold: told of a request's spans as they are taken: where it lies, how large all of its spans are, and the spans.
+        hold: has a request kept for the spans of it that are taken.
     """
 
     def __init__(self, earlier: Earlier, live: LiveEngine, intake: Intake, hold: Hold) -> None:
@@ -91,7 +92,7 @@ class Replay:
             if spans:
                 for emitter in self._knowing:
                     contained(emitter, partial(emitter.expect_repeats, {span.trace_id for span in spans}))
-                await self._live.restore(spans, sizes, received_at, partial(self._hold, request.place, all_sizes))
+                await self._live.restore(spans, sizes, received_at, self._hold(request.place, all_sizes))
         except MalformedRequest:
             _log.error("storage: a request cannot be read any more")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again

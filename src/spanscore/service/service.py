@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,18 +23,19 @@ from spanscore.intake.intake import Behind, Intake
 from spanscore.intake.requests import Busy
 from spanscore.kafka.settings import KafkaReceiver
 from spanscore.metrics.telemetry import Telemetry
+from spanscore.otlp.encoding import Encoding
 from spanscore.outputs import outputs, serving
+from spanscore.receivers.kafka import Kafka
 from spanscore.sending.in_time import in_time
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.durability import Durability
-from spanscore.service.from_kafka import kafka_receiver
-from spanscore.service.health import Health, State
+from spanscore.service.health import Health
+from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_engine import LiveEngine
 from spanscore.service.memory import request_memory
 from spanscore.service.pages import OK
-from spanscore.service.request_metrics import count_requests
-from spanscore.service.storage_metrics import watch_storage
+from spanscore.service.shown import show_kafka, show_requests, show_storage
 from spanscore.sockets.listening import Address, ListenError, resolved
 from spanscore.storage.files import Directory
 
@@ -47,6 +47,7 @@ CLOSE_S: Final = 10.0
 _AFTER_CLOSE_S: Final = 1.0
 _NEARLY_FULL: Final = 0.9
 
+_ENCODINGS: Final = {"otlp_proto": Encoding.PROTOBUF, "otlp_json": Encoding.JSON}
 _ENDPOINT: Final = "exporters.otlp.endpoint"
 _LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 
@@ -96,7 +97,7 @@ class Service:
         # Kafka itself keeps what comes from there.
         if config.storage.durability != "none" and config.receivers.keys() - {"kafka"}:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
-            watch_storage(telemetry, lambda: durability.storage)
+            show_storage(telemetry, lambda: durability.storage)
         spans_onward = onward if config.sends_spans else None
         refused = self.engine.tallies.refused
         self._intakes: list[Intake] = []
@@ -114,10 +115,13 @@ class Service:
 
         take = self._live.take if self._durability is None else self._durability.take
         self._intake = new_intake(Behind(take=take, has_room=self._live.has_room, keep=self._durability))
-        kafka = config.of(KafkaReceiver)
-        self._kafka = None if kafka is None else kafka_receiver(kafka, self._live, new_intake, telemetry)
-        count_requests(telemetry, self._admission.requests)
-        self._health = Health(self._states())
+        self._kafka: Kafka | None = None
+        if (kafka := config.of(KafkaReceiver)) is not None:
+            partitions = KafkaPartitions(self._live, new_intake, _ENCODINGS[kafka.encoding])
+            self._kafka = Kafka(kafka, partitions)
+            show_kafka(telemetry, self._kafka.counts, partitions.wrong_keys)
+        show_requests(telemetry, self._admission.requests)
+        self._health = Health(self._states)
         self._listeners: Listeners | None = None
         self._catching_up: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -274,16 +278,14 @@ class Service:
             return Busy.REQUESTS
         return None if self._onward is None or self._onward.has_room(0) else Busy.DOWNSTREAM
 
-    def _states(self) -> Mapping[str, State]:
-        states: dict[str, State] = {"otlp": lambda: "shutting down" if self._admission.closed else OK}
-        durability = self._durability
-        if durability is not None:
-            states["storage"] = lambda: durability.readiness
-        kafka = self._kafka
-        if kafka is not None:
-            states["kafka"] = lambda: kafka.state
+    def _states(self) -> Mapping[str, str]:
+        states = {"otlp": "shutting down" if self._admission.closed else OK}
+        if self._durability is not None:
+            states["storage"] = self._durability.readiness
+        if self._kafka is not None:
+            states["kafka"] = self._kafka.state
         if self._onward is not None:
-            states["forward"] = partial(_forwarding, self._onward)
+            states["forward"] = _forwarding(self._onward)
         return states
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from threading import Lock
 from typing import Final
@@ -16,7 +16,7 @@ from spanscore.otlp.slices import Steps, in_slices
 from spanscore.service.live_engine import LiveEngine
 from spanscore.service.replay import ENCODINGS
 from spanscore.storage.records import Kind
-from spanscore.storage.storage import Compaction, Storage
+from spanscore.storage.storage import Storage
 
 _EVERY_S: Final = 1.0
 _COMPACT_AGAIN_S: Final = 10.0
@@ -26,13 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Looks after a storage, in the event loop that made it.
-
-    Args:
-        storage: what it looks after.
-        lock: guards the storage.
-        live: closes traces that keep too much.
-    """
+    """Looks after a storage, which a lock guards, in the event loop that made it."""
 
     def __init__(self, storage: Storage, lock: Lock, live: LiveEngine) -> None:
         self._storage: Final = storage
@@ -75,28 +69,23 @@ class Upkeep:
 
     async def _compact_all(self) -> None:
         try:
-            while (job := self._next_compaction()) is not None or await self._make_room():
-                if job is None:
-                    continue
-                result = await asyncio.to_thread(job.run, _narrow)
+            while not self._is_resting:
                 with self._lock:
-                    self._storage.compacted(job.segment, result)
+                    job = self._storage.compaction(self._live.ledger.is_needed)
+                    giving_way = self._storage.giving_way() if job is None else []
+                if job is not None:
+                    result = await asyncio.to_thread(job.run, _narrow)
+                    with self._lock:
+                        self._storage.compacted(job.segment, result)
+                elif giving_way:
+                    await in_slices(self._evicting(giving_way))
+                else:
+                    return
         except OSError as error:
             self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S
             _log.warning("storage: a segment could not be written anew: %s", (error.strerror or str(error)).lower())
         finally:
             self._compacting = None
-
-    def _next_compaction(self) -> Compaction | None:
-        with self._lock:
-            return None if self._is_resting else self._storage.compaction(self._live.ledger.is_needed)
-
-    async def _make_room(self) -> bool:
-        """Close the traces that keep the most where room is short, a few at a time; return whether there were any."""
-        with self._lock:
-            giving_way = [] if self._is_resting else self._storage.giving_way()
-        await in_slices(self._evicting(giving_way))
-        return bool(giving_way)
 
     def _evicting(self, trace_ids: Iterable[bytes]) -> Steps[None]:
         for trace_id in trace_ids:
@@ -106,7 +95,7 @@ class Upkeep:
             yield
 
 
-def _narrow(kind: int, body: bytes, trace_ids: frozenset[bytes]) -> bytes:
+def _narrow(kind: int, body: bytes, trace_ids: Collection[bytes]) -> bytes:
     try:
         return narrowed(body, ENCODINGS[Kind(kind)], trace_ids)
     except MalformedRequest:  # it was decoded before: kept whole, it is not lost

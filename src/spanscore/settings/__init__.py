@@ -114,11 +114,15 @@ class Secret:
         return hash(self._text)
 
 
-def _in_units(amount: float, units: Mapping[str, float]) -> str:
-    """Write an amount with the largest unit of which it has a whole number."""
-    fitting = [unit for unit, size in units.items() if amount and not amount % size]
-    unit = max(fitting, key=units.__getitem__, default=min(units, key=lambda unit: abs(units[unit] - 1)))
-    return f"{amount / units[unit]:g}{unit}"
+def _in_units(sizes: Mapping[str, float], *units: str) -> Callable[[float], str]:
+    """Return what writes an amount with the first unit of which it has a whole number, or else with the one of 1."""
+
+    def write(amount: float) -> str:
+        whole = (unit for unit in units if amount and not amount % sizes[unit])
+        unit = next(whole, next(unit for unit in units if sizes[unit] == 1))
+        return f"{amount / sizes[unit]:g}{unit}"
+
+    return write
 
 
 def unit_hint(text: str, unit: str, words: str) -> str:
@@ -203,19 +207,13 @@ class BesideConfiguration:
     """Marks a path that is relative to the directory of the configuration file."""
 
 
-def _duration(value: float) -> str:
-    return _in_units(value, {unit: _SECONDS[unit] for unit in ("ms", "s", "m", "h")})
-
-
-def _size(value: int) -> str:
-    return _in_units(value, {unit: _BYTES[unit] for unit in ("B", "KiB", "MiB", "GiB")})
-
-
 Text = Annotated[str, MinLen(1)]
-AS_DURATION: Final = Written(seconds, f"(?:{DURATION_PART})+", "not_a_duration", "2s", _duration)
+AS_DURATION: Final = Written(
+    seconds, f"(?:{DURATION_PART})+", "not_a_duration", "2s", _in_units(_SECONDS, "h", "m", "s", "ms")
+)
 Duration = Annotated[float, AS_DURATION]
 """Seconds, written as `2s`, `500ms` or `1m30s`."""
-Size = Annotated[int, Written(size_in_bytes, _SIZE, "not_a_size", "64MiB", _size)]
+Size = Annotated[int, Written(size_in_bytes, _SIZE, "not_a_size", "64MiB", _in_units(_BYTES, "GiB", "MiB", "KiB", "B"))]
 """Bytes, written as `64MiB`."""
 ListenAddress = Annotated[Endpoint, Written(Endpoint.parse, _ENDPOINT, "not_an_endpoint", "localhost:4317")]
 """Where to listen, written as `localhost:4317`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -11,8 +10,6 @@ from pathlib import Path
 
 from spanscore.errors import ConfigError
 from spanscore.sockets.watched_files import WatchedFiles
-
-_log = logging.getLogger(__name__)
 
 
 class BearerTokens:
@@ -27,16 +24,20 @@ class BearerTokens:
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path = path
-        self._file = WatchedFiles([path], clock)
-        self._digests = _read(path)
+        self._digests = WatchedFiles(
+            [path],
+            lambda: _read(path),
+            "the bearer tokens",
+            lambda digests: f"the bearer tokens again: {len(digests)}",
+            clock,
+        )
 
     def accept(self, authorizations: Sequence[str | bytes]) -> bool:
         """Return whether the values of the Authorization headers are one, and it holds one of the tokens.
 
         Where there are two, something before us may have looked at the other one.
         """
-        self._look_again()
+        self._digests.look_again()
         if len(authorizations) != 1:
             return False
         authorization = authorizations[0]
@@ -47,17 +48,7 @@ class BearerTokens:
             return False
         digest = _digest(token.strip())
         # Digests have one length, and all of them are compared: the time taken tells nothing.
-        return sum(compare_digest(digest, known) for known in self._digests) > 0
-
-    def _look_again(self) -> None:
-        if not self._file.changed():
-            return
-        try:
-            self._digests = _read(self._path)
-        except ConfigError as error:
-            _log.warning("the bearer tokens stay as they were: %s", error)
-        else:
-            _log.info("read the bearer tokens again: %d", len(self._digests))
+        return sum(compare_digest(digest, known) for known in self._digests.content) > 0
 
 
 def _read(path: Path) -> tuple[bytes, ...]:

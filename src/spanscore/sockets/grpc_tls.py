@@ -6,9 +6,7 @@ import threading
 
 import grpc
 
-from spanscore.errors import ConfigError
-from spanscore.sockets.tls import Tls, log_not_reloaded, log_reloaded
-from spanscore.sockets.watched_files import WatchedFiles
+from spanscore.sockets.tls import Tls
 
 
 def credentials(tls: Tls) -> grpc.ServerCredentials:
@@ -19,24 +17,16 @@ def credentials(tls: Tls) -> grpc.ServerCredentials:
     Raises:
         ConfigError: a file cannot be used.
     """
-    files = WatchedFiles(tls.files)
+    configuration = tls.watched(lambda: _configuration(tls))
     # gRPC asks on threads of its own, for each connection.
     one_at_a_time = threading.Lock()
 
     def changed() -> grpc.ServerCertificateConfiguration | None:
         with one_at_a_time:
-            if not files.changed():
-                return None
-            try:
-                configuration = _configuration(tls)
-            except (ConfigError, OSError) as error:
-                log_not_reloaded(error)
-                return None
-            log_reloaded(tls)
-            return configuration
+            return configuration.content if configuration.look_again() else None
 
     return grpc.dynamic_ssl_server_credentials(
-        _configuration(tls),
+        configuration.content,
         changed,  # type: ignore[arg-type]  # None, for no change, is missing in the stubs
         require_client_authentication=tls.client_ca_file is not None,
     )

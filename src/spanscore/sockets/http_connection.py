@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 from aiohttp import web
@@ -17,14 +18,10 @@ from aiohttp.http_parser import RawRequestMessage
 _HEAD_END: Final = b"\r\n\r\n"
 _HEAD_BYTES: Final = 64 * 1024
 _HEADERS: Final = 100
-_TOO_MANY_HEADERS: Final = "Too many headers"
 _READ_BUFFER: Final = 256 * 1024
 _LINGER_S: Final = 2.0
 
-_BAD_REQUEST: Final = 400
-_HEADERS_TOO_LARGE: Final = 431
-_UNAVAILABLE: Final = 503
-_REASONS: Final = {_HEADERS_TOO_LARGE: "Request Header Fields Too Large", _UNAVAILABLE: "Service Unavailable"}
+_HEADERS_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 
 _log = logging.getLogger(__name__)
 
@@ -53,14 +50,12 @@ class Clients:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, str] = {}  # and where each is from
         self._peers: Counter[str] = Counter()
-        self._progress = asyncio.Event()
-        self._closed = False
-
-    def close(self) -> None:
-        """Let nobody in any more."""
-        self._closed = True
+        self.progress: Final = asyncio.Event()
+        """Set when a request is answered, or a client is gone."""
+        self.is_closed = False
+        """Whether nobody is let in any more."""
 
     def admit(self, connection: Connection, peer: str) -> bool:
         """Let a client in, unless there are too many.
@@ -68,27 +63,23 @@ class Clients:
         Where all places are taken, one goes that asks for nothing, or else one that has been asking for long.
         """
         limits = self._limits
-        if self._closed or self._peers[peer] >= limits.connections_per_peer:
+        if self.is_closed or self._peers[peer] >= limits.connections_per_peer:
             return False
         if len(self._connections) >= limits.connections and not self._displace():
             return False
-        self._connections.add(connection)
+        self._connections[connection] = peer
         if peer:
             self._peers[peer] += 1
         return True
 
-    def dismiss(self, connection: Connection, peer: str) -> None:
-        """Forget a client that is gone."""
-        self._connections.discard(connection)
+    def dismiss(self, connection: Connection) -> None:
+        """Forget a client that is gone. May be called twice."""
+        peer = self._connections.pop(connection, "")
         if peer:
             self._peers[peer] -= 1
             if not self._peers[peer]:
                 del self._peers[peer]
-        self.progress()
-
-    def progress(self) -> None:
-        """Learn that a request is answered."""
-        self._progress.set()
+        self.progress.set()
 
     def cut_late(self, now: float) -> None:
         """Close the connections of those that take too long."""
@@ -98,8 +89,8 @@ class Clients:
     async def answered(self) -> None:
         """Wait until no request is under way."""
         while any(connection.is_busy for connection in self._connections):
-            self._progress.clear()
-            await self._progress.wait()
+            self.progress.clear()
+            await self.progress.wait()
 
     def _displace(self) -> bool:
         idle = [connection for connection in self._connections if connection.is_idle]
@@ -128,7 +119,7 @@ class Connection(web.RequestHandler):
     aiohttp limits the size of each header, but not the time that a client takes or the number of connections.
     """
 
-    __slots__ = ("_clients", "_head", "_peer", "_phase", "_tail", "_times", "_was_admitted", "since")
+    __slots__ = ("_clients", "_head", "_phase", "_tail", "_times", "_was_admitted", "since")
 
     _tail: bytes
 
@@ -153,7 +144,6 @@ class Connection(web.RequestHandler):
             _Phase.END: _LINGER_S,
         }
         self._clients = clients
-        self._peer: str | None = None
         self._was_admitted = False
         self._enter(_Phase.HEAD)
 
@@ -182,17 +172,16 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let the client in, or tell it to come again later."""
-        peer = _remote_peer(transport.get_extra_info("peername"))
-        if self._clients.admit(self, peer):
-            self._peer = peer
-            self._was_admitted = True
+        self._was_admitted = self._clients.admit(self, _remote_peer(transport.get_extra_info("peername")))
+        if self._was_admitted:
             super().connection_made(transport)
         else:
-            self._cut(cast("asyncio.Transport", transport), _UNAVAILABLE, "too many connections", "Retry-After: 5\r\n")
+            refused, status = cast("asyncio.Transport", transport), HTTPStatus.SERVICE_UNAVAILABLE
+            self._cut(refused, status, "too many connections", "Retry-After: 5\r\n")
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Make room for the next one."""
-        self._leave()
+        self._clients.dismiss(self)
         if self._was_admitted:
             super().connection_lost(exc)
 
@@ -207,8 +196,7 @@ class Connection(web.RequestHandler):
             end = seen.find(_HEAD_END)
             self._head += len(data) if end < 0 else end
             if self._head > _HEAD_BYTES and self.transport is not None:
-                why = f"the headers are larger than {_HEAD_BYTES} bytes"
-                self._cut(self.transport, _HEADERS_TOO_LARGE, why)
+                self._cut(self.transport, _HEADERS_TOO_LARGE, f"the headers are larger than {_HEAD_BYTES} bytes")
                 return
             self._tail = seen[-len(_HEAD_END) + 1 :]
             if end >= 0:
@@ -231,11 +219,10 @@ class Connection(web.RequestHandler):
         """Answer what is no HTTP. The log gets the kind of the error only: its text holds what was sent."""
         if request.writer.output_size:
             raise ConnectionError
-        too_large = isinstance(exc, LineTooLong) or _TOO_MANY_HEADERS in (message or "")
         _log.debug("refused a request that is not valid HTTP: %s", type(exc).__name__)
-        return (
-            _last(_HEADERS_TOO_LARGE, "a header is too large, or there are too many") if too_large else not_http(status)
-        )
+        if isinstance(exc, LineTooLong) or "Too many headers" in (message or ""):
+            return _last(_HEADERS_TOO_LARGE, "a header is too large, or there are too many")
+        return not_http(status)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -244,12 +231,12 @@ class Connection(web.RequestHandler):
         self._enter(_Phase.ANSWER)
         result = await super().finish_response(request, resp, start_time)
         self._enter(_Phase.NEXT)
-        self._clients.progress()
+        self._clients.progress.set()
         return result
 
     def displace(self) -> None:
         """Make room for another client at once."""
-        self._leave()
+        self._clients.dismiss(self)
         self.force_close()
 
     def cut_if_late(self, now: float) -> None:
@@ -273,21 +260,16 @@ class Connection(web.RequestHandler):
             if not body.is_eof() and body.exception() is None:
                 body.set_exception(web.RequestPayloadError("the body cannot be read"))
 
-    def _leave(self) -> None:
-        if self._peer is not None:
-            self._clients.dismiss(self, self._peer)
-            self._peer = None
-
     def _enter(self, phase: _Phase) -> None:
         self._phase = phase
         self.since = self._loop.time()
         self._head = 0
         self._tail = b""
 
-    def _cut(self, transport: asyncio.Transport, status: int, why: str, headers: str = "") -> None:
+    def _cut(self, transport: asyncio.Transport, status: HTTPStatus, why: str, headers: str = "") -> None:
         """Answer what aiohttp has not parsed, and close once the client has had the time to read that."""
         body = _status_body(why)
-        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/json\r\n{headers}"
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n{headers}"
         transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         self._enter(_Phase.END)
         if self._was_admitted and transport.can_write_eof():
@@ -296,7 +278,7 @@ class Connection(web.RequestHandler):
             transport.close()
 
 
-def not_http(status: int = _BAD_REQUEST) -> web.Response:
+def not_http(status: int = HTTPStatus.BAD_REQUEST) -> web.Response:
     """Return the answer to what is not valid HTTP, or can be read in two ways. It ends the connection."""
     return _last(status, "not valid HTTP/1.1")
 

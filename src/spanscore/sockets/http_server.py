@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final, TypeAlias, cast
 
 from aiohttp import HttpVersion10, web
@@ -17,6 +19,7 @@ from spanscore.sockets.listening import Address, bound
 Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _CHUNKED: Final = "Transfer-Encoding"
+_PORT: Final = re.compile(r":\d*$", re.ASCII)
 _SWEEP_S: Final = 1.0
 _LAST_ANSWERS_S: Final = 1.0
 _STEPS_TO_CLOSE: Final = 3
@@ -29,10 +32,13 @@ class HttpServer:
     Args:
         handler: answers requests; does not raise.
         limits: what clients may do.
+        names: by which this machine may be asked, besides its own.
     """
 
-    def __init__(self, handler: Handler, limits: HttpLimits | None = None) -> None:
+    def __init__(self, handler: Handler, limits: HttpLimits | None = None, names: Collection[str] = ()) -> None:
         self._handler = handler
+        self._names = frozenset(name.lower() for name in ("localhost", *names))
+        self._is_for_this_machine = False
         self._limits = limits or HttpLimits()
         self._clients = Clients(self._limits)
         self._loop = asyncio.get_running_loop()
@@ -47,9 +53,19 @@ class HttpServer:
         Raises:
             ListenError: one of them cannot be bound; then none is.
         """
+        # Of a name under which others reach it nobody has told us.
+        self._is_for_this_machine = all(address.is_loopback for address in addresses)
         sockets = bound(addresses, key)
         self._bound += [(opened, tls) for opened in sockets]
         return [Address(*opened.getsockname()[:2]) for opened in sockets]
+
+    def is_misled(self, request: web.BaseRequest) -> bool:
+        """Return whether a request that only this machine can have sent does not ask for this machine by name.
+
+        A web page can give its own name our address, and then have the browser ask us as if that were its server. It
+        cannot do so with an address, and browsers always say what they ask for.
+        """
+        return self._is_for_this_machine and not all(map(self._is_ours, request.headers.getall("Host", [])))
 
     async def start(self) -> None:
         """Accept connections."""
@@ -81,7 +97,7 @@ class HttpServer:
         for server in self._servers:
             server.close()
         self._servers.clear()
-        self._clients.close()
+        self._clients.is_closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._clients.answered()
@@ -105,6 +121,15 @@ class HttpServer:
         if request.version < HttpVersion10 or (request.version == HttpVersion10 and _CHUNKED in request.headers):
             return not_http()  # what stands behind may be the body, or another request
         return await self._handler(request)
+
+    def _is_ours(self, host: str) -> bool:
+        name = _PORT.sub("", host.lower())
+        if name in self._names:
+            return True
+        try:
+            return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+        except ValueError:
+            return False
 
     def _sweep(self) -> None:
         self._clients.cut_late(self._loop.time())

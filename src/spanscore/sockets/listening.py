@@ -52,11 +52,11 @@ def resolved(host: str, port: int, key: str) -> list[Address]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise _error(host, port, key, getattr(error, "strerror", None) or str(error)) from error
+        raise _error(Address(host, port), key, getattr(error, "strerror", None) or str(error)) from error
     hosts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     usable = [name for name in hosts if _is_usable(name)]
     if not usable:
-        raise _error(host, port, key, "it is no address of this machine")
+        raise _error(Address(host, port), key, "it is no address of this machine")
     return [Address(name, port) for name in usable]
 
 
@@ -80,7 +80,7 @@ def why_not(address: Address, key: str) -> ListenError:
         _listening(address).close()
     except OSError as error:
         return _listen_error(address, key, error)
-    return _error(address.host, address.port, key, "it cannot be listened on")
+    return _error(address, key, "it cannot be listened on")
 
 
 async def why_no_connection(address: Address) -> str | None:
@@ -141,9 +141,8 @@ def _is_usable(host: str) -> bool:
 
 
 def _listen_error(address: Address, key: str, error: OSError) -> ListenError:
-    return _error(address.host, address.port, key, (error.strerror or str(error)).lower())
+    return _error(address, key, (error.strerror or str(error)).lower())
 
 
-def _error(host: str, port: int, key: str, reason: str) -> ListenError:
-    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return ListenError(f"{key}: cannot listen on {where}: {reason}")
+def _error(address: Address, key: str, reason: str) -> ListenError:
+    return ListenError(f"{key}: cannot listen on {address}: {reason}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from spanscore.errors import ConfigError
 from spanscore.sockets.watched_files import WatchedFiles
@@ -14,7 +15,7 @@ from spanscore.sockets.watched_files import WatchedFiles
 _SUITES: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2 those that encrypt and authenticate in one; TLS 1.3 has no others, and gRPC's own TLS neither."""
 
-_log = logging.getLogger(__name__)
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +42,12 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_ciphers(_SUITES)
-        try:
+        with _using(self.cert_file, self.key_file):
             context.load_cert_chain(self.cert_file, self.key_file, password="")  # else OpenSSL asks the terminal
-        except OSError as error:  # ssl.SSLError is one
-            message = f"TLS: {self.cert_file} and {self.key_file} cannot be used: {_reason(error)}"
-            raise ConfigError(message) from error
         if self.client_ca_file is not None:
             context.verify_mode = ssl.CERT_REQUIRED
-            try:
+            with _using(self.client_ca_file):
                 context.load_verify_locations(self.client_ca_file)
-            except OSError as error:
-                message = f"TLS: {self.client_ca_file} cannot be used: {_reason(error)}"
-                raise ConfigError(message) from error
         return context
 
     def reloading_context(self) -> ssl.SSLContext:
@@ -61,46 +56,41 @@ class Tls:
         Raises:
             ConfigError: a file cannot be used.
         """
-        return _ReloadingContext(self)
+        return _ReloadingContext(self.watched(self.context))
+
+    def watched(self, read: Callable[[], _Content]) -> WatchedFiles[_Content]:
+        """Return what is read of the files, and again when they have changed.
+
+        Raises:
+            ConfigError: a file cannot be used.
+        """
+        told = f"the files of TLS again: {', '.join(map(str, self.files))}"
+        return WatchedFiles(self.files, read, "the certificates", lambda _: told)
 
 
 class _ReloadingContext(ssl.SSLContext):
     """Leaves each connection to a context made of the files: a context cannot forget what it has loaded."""
 
-    def __new__(cls, _tls: Tls) -> Self:
+    def __new__(cls, _current: WatchedFiles[ssl.SSLContext]) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, current: WatchedFiles[ssl.SSLContext]) -> None:
         super().__init__()
-        self._tls = tls
-        self._files = WatchedFiles(tls.files)
-        self._current = tls.context()
+        self._current = current
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        if self._files.changed():
-            self._load()
-        return self._current.wrap_bio(*args, **kwargs)
-
-    def _load(self) -> None:
-        try:
-            self._current = self._tls.context()
-        except ConfigError as error:
-            log_not_reloaded(error)
-        else:
-            log_reloaded(self._tls)
+        self._current.look_again()
+        return self._current.content.wrap_bio(*args, **kwargs)
 
 
-def log_reloaded(tls: Tls) -> None:
-    """Log that the files were read again."""
-    _log.info("read the files of TLS again: %s", ", ".join(map(str, tls.files)))
-
-
-def log_not_reloaded(error: Exception) -> None:
-    """Log that the files have changed but cannot be used: replaced one by one, they do not fit for a moment."""
-    _log.warning("the certificates stay as they were: %s", error)
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or "not PEM").replace("_", " ").lower()
-    return (error.strerror or str(error)).lower()
+@contextmanager
+def _using(*files: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if isinstance(error, ssl.SSLError):
+            reason = (error.reason or "not PEM").replace("_", " ")
+        named = " and ".join(map(str, files))
+        message = f"TLS: {named} cannot be used: {reason.lower()}"
+        raise ConfigError(message) from error

@@ -2,38 +2,70 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
+
+from spanscore.errors import ConfigError
 
 _LOOK_AGAIN_S: Final = 1.0
 
+_log = logging.getLogger(__name__)
+_Content = TypeVar("_Content")
 
-class WatchedFiles:
-    """Knows whether files have changed since they were last asked about; looks at them once a second at most.
 
-    Made before the files are read for the first time, so that no change is missed.
+class WatchedFiles(Generic[_Content]):
+    """What files hold. Looks at them once a second at most, and reads them again when they have changed.
+
+    What cannot be used then is logged, and changes nothing: replaced one by one, files do not fit for a moment.
 
     Args:
         paths: the files.
+        read: reads them.
+        name: what they hold, as the log calls it.
+        told: what the log says that was read again.
         clock: seconds that never run backwards.
+
+    Raises:
+        ConfigError: a file cannot be used.
     """
 
-    def __init__(self, paths: Iterable[Path], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        read: Callable[[], _Content],
+        name: str,
+        told: Callable[[_Content], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._paths = tuple(paths)
+        self._read = read
+        self._name = name
+        self._told = told
         self._clock = clock
-        self._versions = self._look()
+        self._versions = self._look()  # before they are read for the first time, so that no change is missed
         self._looked_at = clock()
+        self.content = read()
+        """As it was read last."""
 
-    def changed(self) -> bool:
-        """Return whether one of the files is another one than at the last look; each change is told once."""
+    def look_again(self) -> bool:
+        """Read files that have changed, and return whether there is something new."""
         now = self._clock()
         if now - self._looked_at < _LOOK_AGAIN_S:
             return False
         self._looked_at = now
         before, self._versions = self._versions, self._look()
-        return self._versions != before
+        if self._versions == before:
+            return False
+        try:
+            self.content = self._read()
+        except (ConfigError, OSError) as error:
+            _log.warning("%s stay as they were: %s", self._name, error)
+            return False
+        _log.info("read %s", self._told(self.content))
+        return True
 
     def _look(self) -> tuple[object, ...]:
         return tuple(map(_version, self._paths))

@@ -9,7 +9,6 @@ from typing import Final
 
 from spanscore.storage.log_file import Disk, LogFile
 from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind
-from spanscore.storage.syncer import Synced
 
 CLOSED: Final = ".closed"
 ENDED: Final = ".ended"
@@ -41,12 +40,7 @@ class ClosedFile:
 
 
 class ClosedLog:
-    """Appends the ids of closed traces. The oldest are deleted when enough newer ones are there.
-
-    Args:
-        disk: what it is written with.
-        remember: how many ids are kept.
-    """
+    """Appends the ids of closed traces. The oldest are deleted when there are so many newer ones to remember."""
 
     def __init__(self, disk: Disk, remember: int) -> None:
         self.files: Final[list[ClosedFile]] = []
@@ -72,15 +66,10 @@ class ClosedLog:
         self._number = max(self._number, number)
 
     def append(self, kind: Kind, trace_id: bytes, sequence: int) -> None:
-        """Write that a trace is closed, or scored; where that fails, it is written later.
-
-        Args:
-            kind: which of them.
-            trace_id: the trace.
-            sequence: the number of the last request.
+        """Write that a trace is closed, or scored, with the number of its last request.
 
         Raises:
-            OSError: it could not be written yet.
+            OSError: it could not be written yet, and is written later.
         """
         self._unwritten.append((kind, trace_id, sequence))
         self.catch_up()
@@ -92,20 +81,27 @@ class ClosedLog:
             OSError: it still cannot.
         """
         while self._unwritten:
-            self._write(*self._unwritten[0])
+            kind, trace_id, sequence = self._unwritten[0]
+            closed, file = self._current or self._begin()
+            try:
+                file.append(kind, sequence, trace_id)
+            except OSError:
+                self._retire()
+                raise
             self._unwritten.popleft()
+            closed.last_sequence = max(closed.last_sequence, sequence)
+            self.size += file.size - closed.size
+            closed.size = file.size
+            if closed.ids >= self._remember // _FILES:
+                self._retire()
 
-    def synced(self, result: Synced) -> None:
+    def not_synced(self, files: Collection[int]) -> None:
         """Write no more to a file that could not be synced."""
-        if self._current is not None and self._current[1].file in result.failed:
+        if self._current is not None and self._current[1].file in files:
             self._retire()
 
     def forget(self, first_needed: int) -> list[str]:
-        """Return the files that may be deleted, and forget them.
-
-        Args:
-            first_needed: the number of the first request that is still kept.
-        """
+        """Forget the files that may be deleted, where requests are kept from this number on, and return them."""
         gone: list[str] = []
         newer = sum(file.ids for file in self.files)
         while self.files and (self._current is None or self.files[0] is not self._current[0]):
@@ -119,11 +115,7 @@ class ClosedLog:
         return gone
 
     def forget_missing(self, there: Collection[str]) -> None:
-        """Forget the files that somebody removed.
-
-        Args:
-            there: the names of the files that are there.
-        """
+        """Forget the files that somebody removed: all but those that are there."""
         for closed in [closed for closed in self.files if closed.name not in there]:
             if self._current is not None and self._current[0] is closed:
                 self._retire()
@@ -141,19 +133,6 @@ class ClosedLog:
         self._retire()
         if not is_crash:
             self._disk.files.close(self._disk.files.create(f"{self._number:016x}{ENDED}"))
-
-    def _write(self, kind: Kind, trace_id: bytes, sequence: int) -> None:
-        closed, file = self._current or self._begin()
-        try:
-            file.append(kind, sequence, trace_id)
-        except OSError:
-            self._retire()
-            raise
-        closed.last_sequence = max(closed.last_sequence, sequence)
-        self.size += file.size - closed.size
-        closed.size = file.size
-        if closed.ids >= self._remember // _FILES:
-            self._retire()
 
     def _begin(self) -> tuple[ClosedFile, LogFile]:
         self._number += 1

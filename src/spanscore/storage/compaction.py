@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from spanscore.storage.files import Files
 from spanscore.storage.records import FileHeader, file_header, read_record, record_header
@@ -13,12 +13,11 @@ from spanscore.storage.records import FileHeader, file_header, read_record, reco
 UNFINISHED = ".new"
 """The end of the name of a file that is being written, and does not count until it is renamed."""
 
-Narrow: TypeAlias = Callable[[int, bytes, frozenset[bytes]], bytes]
+Narrow: TypeAlias = Callable[[int, bytes, Collection[bytes]], bytes]
 """Returns a request of that kind with the spans of these traces only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class Compacted(NamedTuple):
     """A segment that was written anew, under a name of its own."""
 
     size: int
@@ -26,7 +25,7 @@ class Compacted:
     """Where requests were, and where they are now."""
 
 
-def compact(files: Files, name: str, wanted: Mapping[int, frozenset[bytes]], narrow: Narrow) -> Compacted:
+def compact(files: Files, name: str, wanted: Mapping[int, Collection[bytes]], narrow: Narrow) -> Compacted:
     """Write a segment anew, and wait until that would survive a loss of power. May run on any thread.
 
     Args:
@@ -42,8 +41,23 @@ def compact(files: Files, name: str, wanted: Mapping[int, frozenset[bytes]], nar
     with suppress(OSError):
         files.delete(new_name)
     file = files.create(new_name)
+    size = 0
+    places: dict[int, int] = {}
     try:
-        places = dict(_copied(files, name, file, wanted, narrow))
+        for offset, trace_ids in sorted(wanted.items()):
+            found = read_record(partial(files.read, name), offset)
+            if found is None:
+                continue
+            run, entry, body = found
+            if not size:
+                header = file_header(FileHeader(run, has_gaps=True))
+                files.append(file, [header])
+                size = len(header)
+            body = min(narrow(entry.kind, body, trace_ids), body, key=len)  # escapes may make it longer
+            header = record_header(run, entry, body)
+            files.append(file, [header, body])
+            places[offset] = size
+            size += len(header) + len(body)
         files.sync(file)
     except BaseException:
         with suppress(OSError):
@@ -51,25 +65,4 @@ def compact(files: Files, name: str, wanted: Mapping[int, frozenset[bytes]], nar
         raise
     finally:
         files.close(file)
-    return Compacted(size=files.size(new_name), places=places)
-
-
-def _copied(
-    files: Files, name: str, file: int, wanted: Mapping[int, frozenset[bytes]], narrow: Narrow
-) -> Iterator[tuple[int, int]]:
-    """Copy the requests, and yield where each was, and is."""
-    size = 0
-    for offset, trace_ids in sorted(wanted.items()):
-        found = read_record(lambda start, length: files.read(name, start, length), offset)
-        if found is None:
-            continue
-        run, entry, body = found
-        if not size:
-            header = file_header(FileHeader(run, has_gaps=True))
-            files.append(file, [header])
-            size = len(header)
-        body = min(narrow(entry.kind, body, trace_ids), body, key=len)  # escapes may make it longer
-        header = record_header(run, entry, body)
-        files.append(file, [header, body])
-        yield offset, size
-        size += len(header) + len(body)
+    return Compacted(size, places)

@@ -42,11 +42,7 @@ class StoredRequest(NamedTuple):
 class Earlier:
     """Goes through what is there at the start: `closed_traces`, then `requests`, both to their end.
 
-    Args:
-        files: the directory.
-        found: what is in it.
-        log: takes the files of requests over.
-        closed: takes the files of closed traces over.
+    The log of requests, and that of closed traces, take the files over that were found.
     """
 
     def __init__(self, files: Files, found: Found, log: RequestLog, closed: ClosedLog) -> None:
@@ -78,19 +74,20 @@ class Earlier:
     def requests(self) -> Iterator[StoredRequest]:
         """Go through the requests that an earlier process kept, in the order in which they came.
 
-        For each, call `hold` before the next.
+        For each, call `RequestLog.hold` before the next.
         """
         ages = Ages(self._files, self._found.requests)
         for name in self._found.requests:
             content = read_all(self._files, name)
             found = scan(content, number_of(name))
             later = [number_of(other) for other in self._found.requests if other > name]
-            self._lose(damaged_in(found, number_of(name), min(later, default=self._log.sequence + 1)), name)
+            lost = damaged_in(found, number_of(name), min(later, default=self._log.sequence + 1))
+            if lost:
+                self.lost += lost
+                _log.error("storage: %s is damaged; requests lost: %d", name, lost)
             if found.torn:
                 _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
-            segment = Segment(
-                name=name, number=number_of(name), began_at=self._log.disk.monotonic_ns() / 1e9, size=len(content)
-            )
+            segment = Segment(name, number_of(name), self._log.disk.monotonic_ns() / 1e9, len(content))
             self._log.adopt(segment)
             for record in found.records:
                 self._log.sequence = max(self._log.sequence, record.entry.sequence)
@@ -101,8 +98,3 @@ class Earlier:
                     yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place)
             self._log.sequence = max(self._log.sequence, segment.number)
             self._log.read_through(segment)
-
-    def _lose(self, requests: int, name: str) -> None:
-        if requests:
-            self.lost += requests
-            _log.error("storage: %s is damaged; requests lost: %d", name, requests)

@@ -28,12 +28,8 @@ class Disk:
 class LogFile:
     """Appends records to a new file.
 
-    A file in which a write or a sync failed is never written again: its owner begins a new one.
-
-    Args:
-        disk: what it is written with.
-        name: its name.
-        has_gaps: whether the numbers of its records will not follow each other.
+    A file in which a write or a sync failed is never written again: its owner begins a new one. It has gaps where the
+    numbers of its records will not follow each other.
 
     Raises:
         OSError: it cannot be created, or its header not be written; then there is no such file.

@@ -131,8 +131,7 @@ def scan(content: bytes, first: int | None = None) -> Scan:
 
 
 def _scan_without_header(content: bytes, first: int | None) -> Scan:
-    found = _found_run(content)
-    if found is None:
+    if (found := _found_run(content)) is None:
         return Scan(header=None, damaged=1)
     begins, run = found
     scanned = _scan_records(content, FileHeader(run, has_gaps=True), begins, first)
@@ -144,6 +143,7 @@ def _scan_records(content: bytes, header: FileHeader, position: int, first: int 
     run = _RUN.pack(header.run)
     records: list[Record] = []
     damaged = torn = 0
+    following = first  # the number of the next record, where it is known
     while position < len(content):
         record = _record_at(content, position, run)
         if record is None:
@@ -154,19 +154,15 @@ def _scan_records(content: bytes, header: FileHeader, position: int, first: int 
                 damaged += not torn
                 break
             torn = 0
-            damaged += _missing(records[-1], record, header) if records else _missing_before(record, first)
+            damaged += 1 if following is None else max(1, record.entry.sequence - following)
         records.append(record)
         position = record.end
+        following = None if header.has_gaps else record.entry.sequence + 1
     return Scan(header=header, records=tuple(records), damaged=damaged, torn=torn)
 
 
 def read_record(read: Callable[[int, int], bytes], offset: int) -> tuple[int, Entry, bytes] | None:
-    """Return the record that lies there, with its run; None where it is damaged.
-
-    Args:
-        read: returns a part of the file: where it begins, and so many bytes.
-        offset: where the record begins.
-    """
+    """Return the record that lies there, with its run; None where it is damaged. `read` is told where, and how many."""
     header = read(offset, RECORD_HEADER_SIZE)
     if len(header) < RECORD_HEADER_SIZE:
         return None
@@ -177,10 +173,7 @@ def read_record(read: Callable[[int, int], bytes], offset: int) -> tuple[int, En
 
 
 def began(content: bytes) -> tuple[int, int] | None:
-    """Return the run of a file and the monotonic time of its first record, from its first bytes; None without one.
-
-    None as well where its header is damaged.
-    """
+    """Return the run of a file and the time of its first record, from its first bytes; None where they do not tell."""
     if len(content) < FILE_HEADER_SIZE + RECORD_HEADER_SIZE or _read_file_header(content) is None:
         return None
     run, *_, monotonic_ns = _HEADER.unpack_from(content, FILE_HEADER_SIZE)
@@ -219,16 +212,6 @@ def _next(content: bytes, position: int, run: bytes) -> Record | None:
     return None
 
 
-def _missing(before: Record, found: Record, header: FileHeader) -> int:
-    """Return how many records lie between two that follow each other."""
-    return 1 if header.has_gaps else max(1, found.entry.sequence - before.entry.sequence - 1)
-
-
-def _missing_before(found: Record, first: int | None) -> int:
-    """Return how many records lie before the first that can be read."""
-    return 1 if first is None else max(1, found.entry.sequence - first)
-
-
 def _found_run(content: bytes) -> tuple[int, int] | None:
     """Return where the records of a file begin that has lost its header, and their run; None where there are none.
 
@@ -258,11 +241,7 @@ def _found_run(content: bytes) -> tuple[int, int] | None:
 def _end_of_chain(content: bytes, offset: int, run: bytes, dead: set[int]) -> int | None:
     """Follow what may be records up to the end, and return where the last ends; None where they do not lead there.
 
-    Args:
-        content: the file.
-        offset: where the first may be.
-        run: what each begins with.
-        dead: places from which nothing leads to the end; those found here are added, so that none is passed twice.
+    From places that are dead nothing leads to the end. Those found here are added, so that none is passed twice.
     """
     passed = []
     end = offset

@@ -7,8 +7,7 @@ import logging
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from spanscore.storage import records
 from spanscore.storage.closed_log import CLOSED, ENDED, ClosedFile
@@ -27,13 +26,12 @@ _SHOWN: Final = 5
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """The files of the log that were there at the start, by kind, from old to new."""
 
-    requests: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
-    ended: tuple[str, ...] = ()
+    requests: Sequence[str]
+    closed: Sequence[str]
+    ended: Sequence[str]
     """Notes that a process ended as it should."""
 
 
@@ -56,11 +54,7 @@ def find(files: Files) -> Found:
         if name.endswith(UNFINISHED) and name not in strays:
             with suppress(OSError):
                 files.delete(name)
-    return Found(
-        requests=tuple(name for name in ours if name.endswith(REQUESTS)),
-        closed=tuple(name for name in ours if name.endswith(CLOSED)),
-        ended=tuple(name for name in ours if name.endswith(ENDED)),
-    )
+    return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, ENDED)))
 
 
 def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, bytes, int]]]:
@@ -76,12 +70,7 @@ def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, by
 
 
 class Ages:
-    """How old requests were when the last process ended, however long ago that is.
-
-    Args:
-        files: where they are.
-        names: the files with requests, from old to new.
-    """
+    """How old requests, in files from old to new, were when the last process ended, however long ago that is."""
 
     def __init__(self, files: Files, names: Sequence[str]) -> None:
         began: dict[int, int] = {}
@@ -114,13 +103,7 @@ def _began_without_header(content: bytes) -> tuple[int, int] | None:
 
 
 def damaged_in(found: Scan, first: int, following: int) -> int:
-    """Return how many requests of a file cannot be read.
-
-    Args:
-        found: what can be read of it.
-        first: the number of its first request.
-        following: the number of the first request behind it; where all are lost, this tells how many.
-    """
+    """Return how many requests of a file cannot be read. Where all are lost, the first behind it tells how many."""
     if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
         return found.damaged
     return max(1, following - first)

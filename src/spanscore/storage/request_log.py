@@ -12,8 +12,6 @@ from spanscore.storage.syncer import Synced
 
 REQUESTS: Final = ".requests"
 
-_READING: Final = b"\0"
-"""Stands for the requests of a file that were not looked at yet."""
 _GARBAGE: Final = 2**20
 """A segment in which nothing is needed goes at this size, and not only when it is full."""
 
@@ -51,6 +49,8 @@ class Segment:
     """Nothing is appended any more."""
     removed: bool = False
     """Somebody removed the file."""
+    arriving: int = 0
+    """How many requests it has of which it is not known yet what is to be held; of an earlier process: whether any."""
 
 
 class Place(NamedTuple):
@@ -66,12 +66,7 @@ class Place(NamedTuple):
 
 
 class RequestLog:
-    """Appends requests, and knows which of them are still needed.
-
-    Args:
-        disk: what it is written with.
-        segment_size: a segment that reaches it is followed by a new one.
-    """
+    """Appends requests, and knows which of them are still needed. Segments grow up to a size."""
 
     def __init__(self, disk: Disk, segment_size: int) -> None:
         self.segments: Final[list[Segment]] = []
@@ -87,7 +82,7 @@ class RequestLog:
         """The traces that are not scored yet, and of which a part was in files that somebody removed."""
         self.disk: Final = disk
         self._segment_size: Final = segment_size
-        self._current: Segment | None = None
+        self._current: tuple[Segment, LogFile] | None = None
         self._arriving: Final[dict[int, Place]] = {}
         """The requests of which it is not known yet what is to be held, by their number."""
 
@@ -102,15 +97,21 @@ class RequestLog:
         Raises:
             OSError: it is not written, and the next one will go to a new file.
         """
-        segment, file = self._writable(len(body))
+        if self._current is not None:
+            size = self._current[0].size
+            if size + len(body) > self._segment_size and size > FILE_HEADER_SIZE:
+                self._retire(self._current[0])
+        segment, file = self._current or self._begin()
         self.sequence += 1
         try:
             offset = file.append(kind, self.sequence, body)
         except OSError:
             self._retire(segment)
             raise
-        self._resize(segment, file.size)
         place = Place(segment, offset, file.size - offset, file.writes, self.sequence)
+        self.size += file.size - segment.size
+        segment.size = file.size
+        segment.arriving += 1
         self._arriving[self.sequence] = place
         if segment.size >= self._segment_size:  # also where nothing follows, it may have to be written anew
             self._retire(segment)
@@ -118,23 +119,24 @@ class RequestLog:
 
     def adopt(self, segment: Segment) -> None:
         """Take over a file of an earlier process; it stays until `read_through`, whatever is held."""
-        segment.held[_READING] = _Held()
+        segment.arriving = 1
         self.segments.append(segment)
         self.size += segment.size
 
     def read_through(self, segment: Segment) -> None:
         """Let a file of an earlier process go, if nothing in it is needed."""
-        segment.held.pop(_READING, None)
-        self.let_go(segment)
+        segment.arriving = 0
+        self._let_go(segment)
 
     def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
-        """Keep a request until traces are released. To be called for each request, maybe with no traces.
+        """Keep a request until traces are released; where there are none, it is not needed any more.
 
         Args:
             place: where it lies.
-            sizes: how large its spans of which trace are together, in any unit.
+            sizes: how large its spans of which trace that is open are together, in any unit.
             all_sizes: how large all of its spans are.
-            is_last: whether nothing else is to be held of it; until then it is kept in any case.
+            is_last: whether these are the last of its spans; until then it is kept in any case, and a trace that is
+                closed is closed without them.
         """
         segment = place.segment
         if segment.removed:
@@ -152,8 +154,9 @@ class RequestLog:
             self.open[trace_id] = self.open.get(trace_id, 0) + size
             self.open_size += size
         if is_last:
-            self._arriving.pop(place.sequence, None)
-            self.let_go(segment)
+            if self._arriving.pop(place.sequence, None) is not None:
+                segment.arriving -= 1
+            self._let_go(segment)
 
     def scored(self, trace_id: bytes) -> None:
         """Learn that a trace is no longer open, though what is kept for it is still needed."""
@@ -167,12 +170,7 @@ class RequestLog:
             held = segment.held.pop(trace_id, None)
             if held is not None:
                 segment.needed -= held.size
-                self.let_go(segment)
-
-    def let_go(self, segment: Segment) -> None:
-        """Delete a segment, if nothing in it is needed and it is worth it."""
-        if self._is_needless(segment) and (segment.full or segment.size >= min(_GARBAGE, self._segment_size)):
-            self._retire(segment)
+                self._let_go(segment)
 
     def synced(self, result: Synced) -> None:
         """Write no more to files that could not be synced, and have what is in them written to others."""
@@ -189,14 +187,9 @@ class RequestLog:
     def worth_compacting(self, began_before: float, most_needed: float) -> Segment | None:
         """Return the segment with the most that is not needed, though some is; None where none is worth it.
 
-        One that could not be synced is returned in any case.
-
-        Args:
-            began_before: segments that were begun later are not old enough.
-            most_needed: the share of a segment that may be needed at most.
+        It was begun before that time, and at most that share of it is needed; or it could not be synced.
         """
-        arriving = [place.segment for place in self._arriving.values()]
-        full = [segment for segment in self.segments if segment.full and segment.held and segment not in arriving]
+        full = [segment for segment in self.segments if segment.full and segment.held and not segment.arriving]
         suspect = next((segment for segment in full if segment.suspect), None)
         if suspect is not None:
             return suspect
@@ -221,14 +214,11 @@ class RequestLog:
             held.size = now
             segment.needed += now
         segment.suspect = False
-        self._resize(segment, size)
+        self.size += size - segment.size
+        segment.size = size
 
     def forget_missing(self, there: Collection[str]) -> int:
-        """Forget the segments that somebody removed, and return how many requests in them were needed.
-
-        Args:
-            there: the names of the files that are there.
-        """
+        """Forget the segments that somebody removed, all but these, and return how many requests were needed."""
         lost = 0
         for segment in [segment for segment in self.segments if segment.name not in there]:
             arriving = [place for place in self._arriving.values() if place.segment is segment]
@@ -242,6 +232,7 @@ class RequestLog:
                     self.open_size -= held.size
                     self.forgotten.add(trace_id)
             segment.held.clear()
+            segment.arriving = 0
             segment.removed = True
             self._retire(segment)
         return lost
@@ -251,12 +242,7 @@ class RequestLog:
         for segment in tuple(self.segments):
             self._retire(segment)
 
-    def _writable(self, size: int) -> tuple[Segment, LogFile]:
-        current = self._current
-        if current is not None and current.file is not None:
-            if current.size + size <= self._segment_size or current.size == FILE_HEADER_SIZE:
-                return current, current.file
-            self._retire(current)
+    def _begin(self) -> tuple[Segment, LogFile]:
         number = self.sequence + 1
         try:
             file = LogFile(self.disk, f"{number:016x}{REQUESTS}", has_gaps=False)
@@ -264,27 +250,27 @@ class RequestLog:
             self.sequence = number  # the name may be taken
             raise
         began_at = self.disk.monotonic_ns() / 1e9
-        segment = Segment(name=file.name, number=number, began_at=began_at, file=file, full=False)
+        segment = Segment(file.name, number, began_at, file.size, file=file, full=False)
         self.segments.append(segment)
-        self._resize(segment, file.size)
-        self._current = segment
-        return segment, file
+        self.size += segment.size
+        self._current = segment, file
+        return self._current
+
+    def _let_go(self, segment: Segment) -> None:
+        """Delete a segment, if nothing in it is needed and it is worth it."""
+        if segment.held or segment.arriving:
+            return
+        if segment.full or segment.size >= min(_GARBAGE, self._segment_size):
+            self._retire(segment)
 
     def _retire(self, segment: Segment) -> None:
         """Let a segment grow no more, and delete it if nothing in it is needed."""
         if segment.file is not None and not segment.full:
             segment.file.close()
         segment.full = True
-        if segment is self._current:
+        if self._current is not None and segment is self._current[0]:
             self._current = None
-        if self._is_needless(segment) and segment in self.segments:
+        if not segment.held and not segment.arriving and segment in self.segments:
             self.segments.remove(segment)
             self.size -= segment.size
             self.disk.syncer.delete(segment.name)
-
-    def _is_needless(self, segment: Segment) -> bool:
-        return not segment.held and all(place.segment is not segment for place in self._arriving.values())
-
-    def _resize(self, segment: Segment, size: int) -> None:
-        self.size += size - segment.size
-        segment.size = size

@@ -23,13 +23,10 @@ _LEFT_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What there is room for.
-
-    Args:
-        max_size: so many bytes there may be.
-    """
+    """What there is room for."""
 
     max_size: int
+    """So many bytes there may be."""
 
     @property
     def largest(self) -> int:
@@ -57,13 +54,13 @@ class Room:
         left = self.max_size - size
         return more <= left and (more <= left * _LEFT_SHARE or not self.is_short(size + more))
 
-    def giving_way(self, size: int, log: RequestLog) -> list[bytes]:
-        """Choose the open traces to close so that others have room, and have the log take them for scored.
+    def giving_way(self, log: RequestLog) -> list[bytes]:
+        """Choose the open traces to close where room is short, and have the log take them for scored.
 
         Those that keep the most come first; among those that keep about as much, down to half, those that began to
         earlier.
         """
-        if not self.is_short(size) or log.open_size <= self.max_size * _OPEN_SHARE:
+        if log.open_size <= self.max_size * _OPEN_SHARE:
             return []
         chosen: list[bytes] = []
         for trace_id in sorted(log.open, key=lambda trace_id: -log.open[trace_id].bit_length()):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import secrets
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
@@ -75,10 +75,11 @@ class Storage:
         found = find(files)
         self._syncer: Final = Syncer(files, settings.sync_interval_s, tell)
         self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
-        self._log: Final = RequestLog(self._disk, settings.segment_size)
+        self.requests: Final = RequestLog(self._disk, settings.segment_size)
+        """What is kept of requests. Its `hold` is to be called for all in the order in which they were appended."""
         remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
         self._closed: Final = ClosedLog(self._disk, max(1, remember))
-        self.earlier: Final = Earlier(files, found, self._log, self._closed)
+        self.earlier: Final = Earlier(files, found, self.requests, self._closed)
         """What earlier processes kept."""
         self._trouble: Final = Trouble(files)
         self._removed = 0
@@ -89,7 +90,7 @@ class Storage:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return self._log.size + self._closed.size
+        return self.requests.size + self._closed.size
 
     @property
     def lost(self) -> int:
@@ -112,7 +113,7 @@ class Storage:
         return self._trouble.why
 
     def append(self, kind: int, body: bytes) -> Place:
-        """Write a request down. Call `hold` for it, and for all requests in the order in which they were appended.
+        """Write a request down; `requests.hold` is to be told what of it is needed.
 
         Raises:
             NotKept: it is not written.
@@ -130,7 +131,7 @@ class Storage:
         if self._gone:
             raise self._refusal(errno.errorcode[errno.ENOENT], _GONE)
         try:
-            place = self._log.append(kind, body)
+            place = self.requests.append(kind, body)
         except OSError as error:
             self._trouble.missing_size = len(body)
             self._gone = not self._files.is_there()
@@ -142,53 +143,40 @@ class Storage:
             self._trouble.end()
         return place
 
-    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
-        """Keep a request until traces are closed; where there are none, it is not needed any more.
-
-        Args:
-            place: where it lies.
-            sizes: how large its spans of which trace that is open are together, in any unit.
-            all_sizes: how large all of its spans are.
-            is_last: whether these are the last of its spans; until then it is kept in any case, and a trace that is
-                closed is closed without them.
-        """
-        self._log.hold(place, sizes, all_sizes, is_last=is_last)
-
     def score_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored, but keep it: its reports are on their way."""
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.SCORED, trace_id, self._log.last_held)
-        self._log.scored(trace_id)
+            self._closed.append(Kind.SCORED, trace_id, self.requests.last_held)
+        self.requests.scored(trace_id)
 
     def close_trace(self, trace_id: bytes, sequence: int | None = None) -> None:
         """Write down that a trace is scored and sent, and free what is only kept for it.
 
-        Args:
-            trace_id: of the trace.
-            sequence: the last request that this concerns, where that is not the last of which all is held.
+        This concerns the requests up to the one with that number, or else to the last of which all is held.
         """
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.CLOSED, trace_id, self._log.last_held if sequence is None else sequence)
-        self._log.release(trace_id)
+            self._closed.append(Kind.CLOSED, trace_id, self.requests.last_held if sequence is None else sequence)
+        self.requests.release(trace_id)
 
     def synced(self, result: Synced) -> None:
         """Take note of a round of syncing."""
         if result.failed or result.names_failed:
             self.sync_failures += 1
-        self._log.synced(result)
-        self._closed.synced(result)
+        self.requests.synced(result)
+        if result.failed:
+            self._closed.not_synced(result.failed)
 
     def only_in_memory(self) -> frozenset[bytes]:
         """Look for the files, and return the traces not scored yet that the next start would not find whole."""
         self._look_for_files()
-        return frozenset(self._log.open if self._gone else self._log.forgotten)
+        return frozenset(self.requests.open if self._gone else self.requests.forgotten)
 
     def look_after(self) -> None:
         """Delete what is not needed, and find out whether there is room again. To be called about every second."""
         self._look_for_files()
         with suppress(OSError):
             self._closed.catch_up()
-        first_needed = self._log.segments[0].number if self._log.segments else self._log.sequence + 1
+        first_needed = self.requests.segments[0].number if self.requests.segments else self.requests.sequence + 1
         self._syncer.delete(*self._closed.forget(first_needed))
         if self._gone:
             return
@@ -200,30 +188,26 @@ class Storage:
 
     def giving_way(self) -> list[bytes]:
         """Return the open traces to close so that others have room; they do not count as open any more."""
-        chosen = self._room.giving_way(self.size, self._log)
+        chosen = self._room.giving_way(self.requests) if self.is_short else []
         if chosen:
             _log.warning("storage: room is short: traces closed because they kept the most of it: %d", len(chosen))
         return chosen
 
     def compaction(self, is_open: Callable[[bytes], bool]) -> Compaction | None:
-        """Return what to do, on any thread, so that a few long traces do not keep what is there of others.
-
-        Args:
-            is_open: says whether a trace is open.
-        """
+        """Return what to do, on any thread, so that a few long traces, those that are open, keep nothing of others."""
         age_s = 0.0 if self._room.is_crowded(self.size) else self._settings.compact_after_s
-        segment = self._log.worth_compacting(self._now() - age_s, self._room.most_needed(self.size))
+        before = self._disk.monotonic_ns() / 1e9 - age_s
+        segment = self.requests.worth_compacting(before, self._room.most_needed(self.size))
         if segment is None:
             return None
         for trace_id in [trace_id for trace_id in segment.held if not is_open(trace_id)]:
-            self._log.release(trace_id)
-        wanted: dict[int, set[bytes]] = {}
+            self.requests.release(trace_id)
+        wanted: defaultdict[int, set[bytes]] = defaultdict(set)
         for trace_id, held in segment.held.items():
             for offset in held.offsets:
-                wanted.setdefault(offset, set()).add(trace_id)
+                wanted[offset].add(trace_id)
         segment.written = segment.needed
-        frozen = {offset: frozenset(trace_ids) for offset, trace_ids in wanted.items()}
-        return Compaction(segment, partial(compact, self._files, segment.name, frozen))
+        return Compaction(segment, partial(compact, self._files, segment.name, wanted))
 
     def compacted(self, segment: Segment, result: Compacted) -> None:
         """Put a segment that was written anew in the place of the old one.
@@ -232,27 +216,22 @@ class Storage:
             OSError: it stays as it was.
         """
         new_name = segment.name + UNFINISHED
-        if segment not in self._log.segments:  # all of its traces were closed meanwhile
+        if segment not in self.requests.segments:  # all of its traces were closed meanwhile
             self._syncer.delete(new_name)
             return
         self._files.rename(new_name, segment.name)
         self._syncer.names_changed()
-        self._log.moved(segment, result.size, result.places)
+        self.requests.moved(segment, result.size, result.places)
 
     def end(self, timeout_s: float, *, is_complete: bool = True) -> bool:
         """Write no more, and have all that was written synced; False where that took too long.
 
-        Args:
-            timeout_s: how long that may take.
-            is_complete: if not, `requests` was not gone through, and the next start is as after a crash.
+        Where `earlier` was not gone through, it is not complete, and the next start is as after a crash.
         """
-        self._log.end()
+        self.requests.end()
         with suppress(OSError):  # then it will look like a crash, which costs little
             self._closed.end(is_crash=not is_complete)
         return self._syncer.end(timeout_s)
-
-    def _now(self) -> float:
-        return self._disk.monotonic_ns() / 1e9
 
     def _look_for_files(self) -> None:
         """Find out what somebody removed, make the directory again, and count what was in it."""
@@ -269,7 +248,7 @@ class Storage:
         except OSError:
             return
         self._closed.forget_missing(there)
-        lost = self._log.forget_missing(there)
+        lost = self.requests.forget_missing(there)
         if lost:
             self._removed += lost
             _log.error("storage: files were removed; requests lost that are only in memory now: %d", lost)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.storage.files import Files
@@ -111,19 +110,19 @@ class Syncer:
             writes, dirty, names = self._written, self._dirty, self._names
             closing, deleting = self._closing, self._deleting
             self._dirty, self._names, self._closing, self._deleting = set(), False, [], []
-        failed = frozenset(file for file in dirty if not self._does(partial(self._files.sync, file)))
+        failed = frozenset(file for file in dirty if not self._does(self._files.sync, file))
         names_failed = names and not self._does(self._files.sync_names)
         for file in closing:
-            self._does(partial(self._files.close, file))
+            self._does(self._files.close, file)
         if dirty or names_failed:
             self._tell(Synced(writes, failed, names_failed))
         for name in deleting:
-            if self._does(partial(self._files.delete, name)):
+            if self._does(self._files.delete, name):
                 self._does(self._files.sync_names)
 
-    def _does(self, action: Callable[[], None]) -> bool:
+    def _does(self, action: Callable[..., None], *what: int | str) -> bool:
         try:
-            action()
+            action(*what)
         except OSError as error:
             _log.error("storage: %s", (error.strerror or str(error)).lower())
             return False

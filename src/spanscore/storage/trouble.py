@@ -17,11 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Trouble:
-    """What keeps the storage from taking requests. The log has its beginning and its end.
-
-    Args:
-        files: where it is tried whether they can be written again.
-    """
+    """What keeps the storage from taking requests. The log has its beginning and its end."""
 
     def __init__(self, files: Files) -> None:
         self.why = ""

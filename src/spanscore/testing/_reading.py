@@ -88,7 +88,9 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
                     _check_reading(dialect, example._replace(attributes={**example.attributes, key: value}), asked)
             if asked == known:
                 break
-        _check_reads(dialect, asked)
+        wanted = wanted_attributes([dialect])
+        if unsaid := sorted(key for key in asked if wanted[key] is None):
+            fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:
@@ -166,13 +168,6 @@ def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
             fail(where, "changes the span's attributes")
 
 
-def _check_reads(dialect: Dialect, asked: set[str]) -> None:
-    wanted = wanted_attributes([dialect])
-    unsaid = sorted(key for key in asked if wanted[key] is None)
-    if unsaid:
-        fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
-
-
 class _Watched(dict[str, AttributeValue]):
     """Attributes that note which keys are asked for."""
 
@@ -194,7 +189,6 @@ class _Watched(dict[str, AttributeValue]):
 
 
 def _marked(markers: Markers) -> Iterator[Span]:
-    """Yield a span for every marker."""
     plain = Span(bytes(16), bytes(8), b"", "", 1, 2, events=(SpanEvent("exception", 1, {"exception.message": 7}),))
     for key in sorted(markers.attributes):
         yield plain._replace(attributes={key: "x"})
@@ -244,13 +238,11 @@ def _contents(trajectory: Trajectory) -> Hashable:
 
 
 def summary(trajectory: Trajectory) -> str:
-    """Return a trajectory as messages show it."""
     names = [call.name[:20] for call in trajectory.calls[:3]]
     return f"{len(trajectory.calls)} calls starting with {names}, {trajectory.completeness}"
 
 
 def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
-    """Return what a plug-in answers; it must not raise."""
     try:
         return function(argument)
     except Exception as error:
@@ -259,6 +251,5 @@ def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def fail(where: str, what: str) -> NoReturn:
-    """Say what is wrong, and where."""
     message = f"{where}: {what}"
     raise AssertionError(message)

@@ -61,14 +61,14 @@ class ManyNames:
         known = [(_folded(name), name) for name in names if len(name) <= _LONGEST]
         self._orders: Final = (sorted(known), sorted((folded[::-1], name) for folded, name in known))
 
-    def nearest(self, word: str) -> str | None:
-        """Return the name nearest to a word, or None when none is near."""
+    def nearest(self, word: str) -> str:
+        """Return `; the nearest is 'x'` for the name nearest to a word, or nothing when none is near."""
         folded = _folded(word)
         found: set[str] = set()
         for order, end in zip(self._orders, (folded, folded[::-1]), strict=True):
             place = bisect_left(order, (end,))
             found.update(name for _, name in order[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS])
-        return next(iter(nearest(word, found, 1, _SIMILAR)), None)
+        return "".join(f"; the nearest is {name!r}" for name in nearest(word, found, 1, _SIMILAR))
 
 
 def _words(name: str) -> list[str]:

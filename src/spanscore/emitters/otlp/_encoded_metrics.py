@@ -21,7 +21,7 @@ from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_METRICS_T
 
 from spanscore.emitters.otlp._encoded_values import pair
 from spanscore.instruments.instrument import Instrument, InstrumentKind
-from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
+from spanscore.metrics.accumulation import Accumulation, Collected, Snapshot
 from spanscore.metrics.series import Labels
 
 _NOTHING: Final = Snapshot(0.0, (), ())
@@ -59,10 +59,9 @@ class EncodedMetrics:
         instrument = collected.instrument
         metric = Metric(name=instrument.name, description=instrument.description, unit=instrument.unit)
         if instrument.kind is InstrumentKind.GAUGE:
-            metric.gauge.data_points.extend(_looked_up(collected, _Times(now_ns, now_ns)))
+            metric.gauge.data_points.extend(_numbers(collected, _Times(now_ns, now_ns)))
             return metric if metric.gauge.data_points else None
         is_delta = self._preference == "delta" or (self._preference == "lowmemory" and not collected.numbers)
-        temporality = AGGREGATION_TEMPORALITY_DELTA if is_delta else AGGREGATION_TEMPORALITY_CUMULATIVE
         if is_delta:
             collected = self._since_the_last_time(collected)
         times = _Times(self._last_ns if is_delta else self._start_ns, now_ns)
@@ -73,8 +72,8 @@ class EncodedMetrics:
         else:
             data = metric.sum
             data.is_monotonic = True
-            data.data_points.extend([*_sums(collected, times), *_looked_up(collected, times)])
-        data.aggregation_temporality = temporality
+            data.data_points.extend(_numbers(collected, times))
+        data.aggregation_temporality = AGGREGATION_TEMPORALITY_DELTA if is_delta else AGGREGATION_TEMPORALITY_CUMULATIVE
         return metric if data.data_points else None
 
     def _since_the_last_time(self, collected: Collected) -> Collected:
@@ -100,15 +99,13 @@ def _difference(now: Snapshot, last: Snapshot) -> Snapshot | None:
     return Snapshot(now.total - last.total, counts, origins)
 
 
-def _sums(collected: Collected, times: _Times) -> Iterator[NumberDataPoint]:
+def _numbers(collected: Collected, times: _Times) -> Iterator[NumberDataPoint]:
     for labels, snapshot in collected.series.items():
         point = _number(collected.instrument, labels, int(snapshot.total), times)
         point.exemplars.extend(_exemplars(snapshot))
         yield point
-
-
-def _looked_up(collected: Collected, times: _Times) -> Iterator[NumberDataPoint]:
-    return (_number(collected.instrument, labels, number, times) for labels, number in collected.numbers.items())
+    for labels, number in collected.numbers.items():
+        yield _number(collected.instrument, labels, number, times)
 
 
 def _number(instrument: Instrument, labels: Labels, number: float, times: _Times) -> NumberDataPoint:
@@ -142,14 +139,7 @@ def _attributes(instrument: Instrument, labels: Labels) -> list[KeyValue]:
 
 
 def _exemplars(snapshot: Snapshot) -> Iterator[Exemplar]:
-    return (_exemplar(origin) for origin in snapshot.origins if origin is not None)
-
-
-def _exemplar(origin: Exemplary) -> Exemplar:
-    where, value = origin
-    return Exemplar(
-        as_double=value,
-        time_unix_nano=int(where.time_s * 1e9),
-        span_id=bytes.fromhex(where.labels["span_id"]),
-        trace_id=bytes.fromhex(where.labels["trace_id"]),
-    )
+    for where, value in filter(None, snapshot.origins):
+        yield Exemplar(
+            as_double=value, time_unix_nano=int(where.time_s * 1e9), span_id=where.span_id, trace_id=where.trace_id
+        )

@@ -36,24 +36,20 @@ class HeldRoots:
         self._held: OrderedDict[int, _Held] = OrderedDict()
         self._by_trace: dict[bytes, dict[int, bytes]] = {}
         self._numbers = count()
-        self._size = 0
+        self.size = 0
+        """Bytes that they take up."""
 
     def __len__(self) -> int:
         return len(self._held)
-
-    @property
-    def size(self) -> int:
-        """Bytes that they take up."""
-        return self._size
 
     def add(self, root: RootSpan, now: float) -> list[RootSpan]:
         """Hold a root, and return those that can be held no longer for it, the oldest first."""
         number = next(self._numbers)
         self._held[number] = _Held(root, now + self._limits.hold_s)
         self._by_trace.setdefault(root.trace_id, {})[number] = root.span_id
-        self._size += root.size
+        self.size += root.size
         displaced = []
-        while len(self._held) > self._limits.max_roots or self._size > self._limits.max_bytes:
+        while len(self._held) > self._limits.max_roots or self.size > self._limits.max_bytes:
             displaced.append(self._let_go(next(iter(self._held))))
         return displaced
 
@@ -76,7 +72,7 @@ class HeldRoots:
 
     def _let_go(self, number: int) -> RootSpan:
         root, _ = self._held.pop(number)
-        self._size -= root.size
+        self.size -= root.size
         of_trace = self._by_trace[root.trace_id]
         del of_trace[number]
         if not of_trace:

@@ -11,8 +11,7 @@ from typing import Final, Literal, Self
 
 from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.contracts import PassingOn, Roots
-from spanscore.emitters.otlp._child_span import child_span_request
-from spanscore.emitters.otlp._encoded_events import encoded_scores
+from spanscore.emitters.otlp._encoded_scores import child_span_request, encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.otlp.raw_requests import RootSpan, split

@@ -58,7 +58,8 @@ class OtlpMetrics:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self.sink.record_all(measurements(report), Origin.of(report.trajectory))
+        trajectory = report.trajectory
+        self.sink.record_all(measurements(report), Origin(trajectory.trace_id, trajectory.root_span_id, time.time()))
 
     def flush(self, timeout_s: float) -> bool:
         """Send the sums now."""

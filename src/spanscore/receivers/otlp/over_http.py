@@ -20,7 +20,6 @@ from spanscore.receivers.otlp import HttpServer as HttpSettings
 from spanscore.receivers.otlp import _responses as responses
 from spanscore.receivers.otlp import listed
 from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.host_names import HostNames
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 from spanscore.sockets.listening import Address
@@ -85,13 +84,10 @@ class OtlpHttp:
         self._tokens = tokens
         self._too_large = f"the request is larger than {self._max_size} bytes"
         # By these names of this machine other web pages on it may send.
-        self._names = HostNames([endpoint.host for endpoint in listed(settings.endpoint)])
-        self._is_for_this_machine = False
-        self._server = HttpServer(self._answer, limits)
-        self._signals: dict[str, OtherSignal | None] = {
-            path: signal for path, signal in _OTHER_PATHS.items() if signal in intake.others
-        }
-        self._signals[self._traces_path] = None
+        names = [endpoint.host for endpoint in listed(settings.endpoint)]
+        self._server = HttpServer(self._answer, limits, names)
+        others = {path: signal for path, signal in _OTHER_PATHS.items() if signal in intake.others}
+        self._signals: dict[str, OtherSignal | None] = {**others, self._traces_path: None}
 
     def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
         """Bind the addresses and return them, with the port that the system chose where it is 0.
@@ -100,8 +96,6 @@ class OtlpHttp:
             ConfigError: a file of TLS cannot be used.
             ListenError: an address cannot be bound; then none is.
         """
-        # Of a name under which others reach it nobody has told us.
-        self._is_for_this_machine = all(address.is_loopback for address in addresses)
         return self._server.listen(addresses, key, None if tls is None else tls.reloading_context())
 
     async def start(self) -> None:
@@ -170,11 +164,9 @@ class OtlpHttp:
         Only browsers say an origin. A token they do not have, and where others can send too there must be one.
         """
         origin = request.headers.get("Origin")
-        if origin is None or origin in self._allowed_origins:
+        if origin is None or origin in self._allowed_origins or self._tokens is not None:
             return False
-        if self._tokens is not None or not self._is_for_this_machine:
-            return False
-        return not self._names.include(request.headers.getall("Host", []))
+        return self._server.is_misled(request)
 
     def _other_method(self, request: web.BaseRequest) -> web.Response:
         origin = request.headers.get("Origin")

@@ -2,7 +2,7 @@
 
 from spanscore.sending.client._answer import Accepted, Answer, Client, Refused, Signal, TryAgain
 from spanscore.sending.client._connect import TIMEOUT_S, Protocol, connect
-from spanscore.sending.client._retries import Delivery, Pause, Retries
+from spanscore.sending.client._retries import Delivery, Retries
 from spanscore.sending.client._tls import TrustFiles
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Answer",
     "Client",
     "Delivery",
-    "Pause",
     "Protocol",
     "Refused",
     "Retries",

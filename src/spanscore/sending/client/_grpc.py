@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, cast
 from urllib.parse import SplitResult
 
@@ -75,25 +76,23 @@ class GrpcClient:
             return TryAgain(reason="aborted")
         return accepted(response)
 
-    def abort(self) -> None:
-        """End the request that is being sent, and all later ones."""
+    def close(self) -> None:
+        """Close the connection, which ends the request that is being sent, and all later ones."""
         self._channel.close()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._channel.close()
+    abort = close
 
 
 def _answer(error: grpc.Call) -> Answer:
     code = error.code()
     reason = f"grpc_{code.name.lower()}"
-    retry_info = _retry_info(error)
-    if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and retry_info is not None):
+    asked_s = _asked_s(error)
+    if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and asked_s is not None):
         details = error.details() or ""
         untrusted = _UNTRUSTED.search(details)
         return TryAgain(
             reason=reason,
-            after_s=None if retry_info is None else _delay_s(retry_info),
+            after_s=asked_s or None,
             problem=_refusal(untrusted) if untrusted else shown(details.rpartition(_LAST_ERROR)[2]),
             untrusted=untrusted is not None,
         )
@@ -114,25 +113,13 @@ def _credentials(files: TrustFiles) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(roots, key, chain)
 
 
-def _retry_info(error: grpc.Call) -> RetryInfo | None:
-    for key, value in error.trailing_metadata() or ():
-        if key == _DETAILS and isinstance(value, bytes):
-            return _unpacked(value)
-    return None
-
-
-def _unpacked(status: bytes) -> RetryInfo | None:
-    try:
+def _asked_s(error: grpc.Call) -> float | None:
+    """Return how long the receiver asks to wait, which may be 0; None where it does not ask to be asked again."""
+    status = next((value for key, value in error.trailing_metadata() or () if key == _DETAILS), b"")
+    with suppress(DecodeError):
         for detail in Status.FromString(status).details:
-            if detail.Is(RetryInfo.DESCRIPTOR):
-                retry_info = RetryInfo()
-                detail.Unpack(retry_info)
-                return retry_info
-    except DecodeError:
-        pass
+            retry_info = RetryInfo()
+            if detail.Unpack(retry_info):  # else it is something else
+                delay_s: float = retry_info.retry_delay.seconds + retry_info.retry_delay.nanos / 1e9
+                return max(0.0, delay_s)
     return None
-
-
-def _delay_s(retry_info: RetryInfo) -> float | None:
-    delay_s: float = retry_info.retry_delay.seconds + retry_info.retry_delay.nanos / 1e9
-    return delay_s if delay_s > 0 else None

@@ -10,9 +10,9 @@ from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from socket import SHUT_RDWR, socket
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import SplitResult
 
 from google.protobuf.message import DecodeError
@@ -47,9 +47,9 @@ class HttpClient:
     def send(self, signal: Signal, body: bytes) -> Answer:
         """Send a request and wait for the answer."""
         try:
-            return _answer(self._posted(f"{self._prefix}/v1/{signal}", body))
+            return _answer(*self._posted(f"{self._prefix}/v1/{signal}", body))
         except (OSError, HTTPException) as error:
-            self._disconnect()
+            self.close()
             return _not_reached(error)
 
     def abort(self) -> None:
@@ -63,9 +63,11 @@ class HttpClient:
 
     def close(self) -> None:
         """Close the connection."""
-        self._disconnect()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    def _posted(self, path: str, body: bytes) -> _Response:
+    def _posted(self, path: str, body: bytes) -> tuple[HTTPResponse, bytes]:
         kept = self._connection is not None
         deadline = time.monotonic() + self._timeout_s
         try:
@@ -74,22 +76,27 @@ class HttpClient:
             if not kept or self._aborted:
                 raise
         # A connection that was kept open may be closed by the receiver at any time.
-        self._disconnect()
+        self.close()
         return self._post(path, body, deadline)
 
-    def _post(self, path: str, body: bytes, deadline: float) -> _Response:
+    def _post(self, path: str, body: bytes, deadline: float) -> tuple[HTTPResponse, bytes]:
         connection = self._connected(deadline)
         with suppress(BrokenPipeError, ConnectionResetError):  # the receiver may answer before it has read all
             connection.request("POST", path, body, self._headers)
         response = connection.getresponse()
         content = response.read(MAX_RESPONSE_SIZE + 1)
         if response.will_close or len(content) > MAX_RESPONSE_SIZE:
-            self._disconnect()
-        return _Response(response.status, response.headers, content)
+            self.close()
+        return response, content
 
     def _connected(self, deadline: float) -> HTTPConnection:
         if self._connection is None and not self._aborted:
-            self._connection = self._new_connection(_left_s(deadline))
+            host, port, left_s = self._url.hostname or "", self._url.port, _left_s(deadline)
+            self._connection = (
+                HTTPConnection(host, port, timeout=left_s)
+                if self._tls is None
+                else HTTPSConnection(host, port, timeout=left_s, context=self._tls)
+            )
             self._connection.connect()
         connection = self._connection
         if connection is None or self._aborted:
@@ -101,23 +108,6 @@ class HttpClient:
 
         connection.response_class = response  # type: ignore[assignment]  # it is only called
         return connection
-
-    def _new_connection(self, timeout_s: float) -> HTTPConnection:
-        host = self._url.hostname or ""
-        if self._tls is not None:
-            return HTTPSConnection(host, self._url.port, timeout=timeout_s, context=self._tls)
-        return HTTPConnection(host, self._url.port, timeout=timeout_s)
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-
-class _Response(NamedTuple):
-    status: int
-    headers: HTTPMessage
-    content: bytes
 
 
 class _TimedResponse(HTTPResponse):
@@ -167,29 +157,19 @@ def _not_reached(error: OSError | HTTPException) -> TryAgain:
             return TryAgain(reason="not_http")
 
 
-def _answer(response: _Response) -> Answer:
-    if len(response.content) > MAX_RESPONSE_SIZE:
+def _answer(response: HTTPResponse, content: bytes) -> Answer:
+    if len(content) > MAX_RESPONSE_SIZE:
         return Refused(reason="response_too_large")
+    read = content if response.headers.get_content_type() == _PROTOBUF else b""
     if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        return accepted(response.content if _is_protobuf(response) else b"")
+        return accepted(read)
     reason = f"http_{response.status}"
     if response.status in _RETRYABLE:
         return TryAgain(reason=reason, after_s=retry_after_s(response.headers.get("retry-after"), time.time()))
-    about_content = response.status in _ABOUT_CONTENT
-    return Refused(reason=reason, message=_message(response), about_content=about_content)
-
-
-def _is_protobuf(response: _Response) -> bool:
-    return response.headers.get_content_type() == _PROTOBUF
-
-
-def _message(response: _Response) -> str:
-    if not _is_protobuf(response):
-        return ""
-    try:
-        return shown(Status.FromString(response.content).message)
-    except DecodeError:
-        return ""
+    message = ""
+    with suppress(DecodeError):
+        message = shown(Status.FromString(read).message)
+    return Refused(reason=reason, message=message, about_content=response.status in _ABOUT_CONTENT)
 
 
 def retry_after_s(value: str | None, now: float) -> float | None:

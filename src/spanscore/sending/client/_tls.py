@@ -37,9 +37,8 @@ def tls_context(files: TrustFiles) -> ssl.SSLContext:
         try:
             context.load_cert_chain(files.cert_file, files.key_file, password="")
         except (ssl.SSLError, ValueError) as error:
-            message = (
-                f"{files.cert_file} and {files.key_file} are no certificate in PEM and its key, without a password"
-            )
+            pair = f"{files.cert_file} and {files.key_file}"
+            message = f"{pair} are no certificate in PEM and its key, without a password"
             raise ConfigError(message) from error
     return context
 

@@ -1,4 +1,4 @@
-"""The plug-in API: what an evaluator, a dialect, an emitter and a receiver owe spanscore, on one page.
+"""The plug-in API: what an evaluator, an emitter and a receiver owe spanscore; `dialects.py` has what a dialect does.
 
 A plug-in is one class in one file. Built-ins are found by file name (`evaluators/tool_call_count.py` holds
 `ToolCallCount`, type `tool_call_count`); others by the entry-point groups `spanscore.evaluators`,
@@ -8,26 +8,21 @@ contract.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from annotated_types import Ge, Le
 
+from spanscore.contracts.dialects import CallReading as CallReading
+from spanscore.contracts.dialects import CallRequest as CallRequest
+from spanscore.contracts.dialects import Dialect as Dialect
+from spanscore.contracts.dialects import Markers as Markers
+from spanscore.contracts.dialects import ModelReading as ModelReading
+from spanscore.contracts.dialects import Precedence as Precedence
+from spanscore.contracts.dialects import Reading as Reading
 from spanscore.instruments.instrument import Instrument
-from spanscore.model import (
-    JSON,
-    NOT_RECORDED,
-    Failed,
-    Outcome,
-    Recorded,
-    Report,
-    Score,
-    Skipped,
-    Span,
-    Trajectory,
-)
+from spanscore.model import Outcome, Report, Trajectory
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
@@ -67,128 +62,6 @@ class Evaluator(Protocol):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Return exactly one outcome; the same for the same trajectory."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Markers:
-    """When a dialect is offered a span: any one of these is enough. Cheap to look up, checked before `read`."""
-
-    attributes: frozenset[str] = frozenset()
-    """The span has an attribute with one of these keys."""
-    scopes: frozenset[str] = frozenset()
-    """The span's instrumentation scope has one of these names."""
-    span_names: tuple[str, ...] = ()
-    """The span's name starts with one of these."""
-    log_names: tuple[str, ...] = ()
-    """The span is a log record (`Span.is_log`), and the name of its event starts with one of these. Nothing else marks
-    a log record."""
-
-
-class Precedence:
-    """Whose word counts where several dialects read one span.
-
-    Of a tool call only the dialects of the lowest number are heard, which fill each other's gaps: a dialect that knows
-    a framework's own way also knows which of the shared attributes mislead. Of all else the first to say it wins.
-    """
-
-    CUSTOM: Final = 0
-    """Dialects that the user configured."""
-    FRAMEWORK: Final = 10
-    """One framework's or one instrumentation's own way."""
-    CONVENTION: Final = 20
-    """A convention that many instrumentations share."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallReading:
-    """What one span says about the execution of one tool call. What it does not say stays at the default."""
-
-    name: str | None = None
-    """None when the span is a tool call but does not say of which tool."""
-    arguments: Recorded = NOT_RECORDED
-    sole_argument: str | None = None
-    """The text that stands where arguments should, where the instrumentation drops the name of an only argument.
-
-    Beside `arguments` it means that the text can be read either way: what the model asked for decides."""
-    result: Recorded = NOT_RECORDED
-    error: str | None = None
-    """A short text when the call failed, which begins with `error_type` where that is known."""
-    error_type: str | None = None
-    """The kind of failure by name, such as `TimeoutError`, and never a word of a message."""
-    call_id: str | None = None
-    sequence: int | None = None
-    agent: str | None = None
-    """The agent that made the call, where the instrumentation tells it better than the span tree does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRequest:
-    """A tool call that a model asked for, as its answer lists it."""
-
-    name: str
-    arguments: Recorded = NOT_RECORDED
-    call_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What one dialect reads from one span. Every part is optional; what the span does not say stays empty."""
-
-    call: CallReading | None = None
-    """The span is the execution of a tool call."""
-    part_of_call: bool = False
-    """`call` belongs to the tool call above this span (an inner step of it), not to a call of its own."""
-    not_a_call: bool = False
-    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
-    is_model: bool = False
-    """The span is one request to a model: `read_model` tells what the model answered."""
-    is_agent: bool | None = None
-    """The span is one run of an agent; False overrules the shared conventions."""
-    agent: str | None = None
-    """The name of the agent that this span, and what runs below it, belongs to."""
-    conversation_id: str | None = None
-    response_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReading:
-    """What one dialect reads from a span about the model's side of tool calling."""
-
-    requests: tuple[CallRequest, ...] = ()
-    """The calls asked for in the model's answer, in its order. Never those of the history it was sent."""
-    answers: Mapping[str, JSON] = field(default_factory=dict)
-    """Results handed back to the model, by call id."""
-    tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
-    """JSON Schema of the arguments, by tool name."""
-
-
-class Dialect(Protocol):
-    """Knows how one instrumentation writes agents, model requests and tool calls into spans.
-
-    A dialect looks at one span at a time and knows nothing of others: joining spans is `spanscore.read`'s
-    work. Both methods are pure and never raise, whatever the attributes hold. The class docstring's first line says
-    who emits such spans.
-    """
-
-    precedence: int
-    markers: Markers
-    reads: frozenset[str]
-    """The keys of all span attributes that it looks at, besides those of its markers; one that ends in `*` stands for
-    all that begin so. Attributes that nobody looks at are left out where spans are received: decoding and keeping them
-    is most of the work."""
-
-    def read(self, span: Span) -> Reading | None:
-        """Return what the span says, or None when it is not of this dialect. Called for every span with a marker."""
-        ...
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        """Return what the model asked for and was told.
-
-        Model messages are long, so this is asked only when it is needed: a trace has no tool span, or its tool spans
-        leave out ids, arguments or their order.
-        """
-        ...
 
 
 class Emitter(Protocol):
@@ -207,15 +80,12 @@ class Emitter(Protocol):
         A report whose trajectory is not known (`Trajectory.recognised`) is of a trace without a span of a known
         instrumentation, another service's: nothing is to be said of it, and what was held back for it may go on.
         """
-        ...
 
     def flush(self, timeout_s: float) -> bool:
         """Send what is queued within the timeout and return whether all of it went out."""
-        ...
 
     def close(self, timeout_s: float) -> bool:
         """Flush, then free everything. Nothing is emitted after it."""
-        ...
 
 
 @runtime_checkable
@@ -234,17 +104,14 @@ class Outgoing(Protocol):
     @property
     def size(self) -> int:
         """Items in it."""
-        ...
 
     @property
     def capacity(self) -> int:
         """Items that fit."""
-        ...
 
     @property
     def failures(self) -> Mapping[str, int]:
         """What could not be sent, by why."""
-        ...
 
 
 @runtime_checkable
@@ -254,7 +121,6 @@ class SendsInBackground(Protocol):
     @property
     def outbox(self) -> Outgoing | None:
         """What is on its way; None where it is not the emitter's own."""
-        ...
 
 
 @runtime_checkable
@@ -267,7 +133,6 @@ class SendsInOrder(Protocol):
     @property
     def progress(self) -> tuple[int, int]:
         """How many items were queued so far, and how many of them are sent or given up."""
-        ...
 
 
 @runtime_checkable
@@ -276,7 +141,6 @@ class KnowsWhatItWrote(Protocol):
 
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
         """Do not write again what was written of these traces."""
-        ...
 
 
 @runtime_checkable
@@ -285,7 +149,6 @@ class HoldsSpansBack(Protocol):
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Do not pass on what is held back of these traces: another receiver will."""
-        ...
 
 
 class Sink(Protocol):
@@ -293,11 +156,9 @@ class Sink(Protocol):
 
     def record(self, instrument: Instrument, value: float) -> None:
         """Add a measurement to a histogram."""
-        ...
 
     def observe(self, instrument: Instrument, read: Callable[[], Mapping[tuple[str | None, ...], float]]) -> None:
         """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
-        ...
 
 
 @runtime_checkable
@@ -344,7 +205,6 @@ class EmitterPlugin(Protocol):
     @classmethod
     def configured(cls, settings: Any, host: Host) -> Emitter | Mapping[str, Emitter]:
         """Return the emitter, or several by the names under which each is counted. What cannot start raises."""
-        ...
 
 
 class SpanIntake(Protocol):
@@ -357,7 +217,6 @@ class SpanIntake(Protocol):
             RefusedError: it cannot be used; to send it again is of no use.
             TryAgainError: it cannot be taken now, and is to be sent again later.
         """
-        ...
 
 
 class Receiver(Protocol):
@@ -365,11 +224,9 @@ class Receiver(Protocol):
 
     async def start(self) -> str:
         """Begin, and return where it listens or reads from, for people to read. What cannot be started raises."""
-        ...
 
     async def stop(self, grace_s: float) -> None:
         """Bring nothing more, and be done with what is under way within the time. May be called without a start."""
-        ...
 
 
 class ReceiverPlugin(Protocol):
@@ -383,34 +240,3 @@ class ReceiverPlugin(Protocol):
     @classmethod
     def configured(cls, settings: Any, intake: SpanIntake) -> Receiver:
         """Return the receiver, which begins when it is started."""
-        ...
-
-
-MAX_MESSAGE_CHARS: Final = 256
-
-
-def checked(outcome: object) -> Outcome:
-    """Return what an evaluator answered, or why it cannot be used."""
-    if isinstance(outcome, Score):
-        value: object = outcome.value
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            return Failed(
-                "InvalidResult", f"the score's value must be a finite number, not {value!r}"[:MAX_MESSAGE_CHARS]
-            )
-        if not 0 <= value <= 1:
-            return Failed("InvalidResult", f"the score's value must be from 0 to 1, not {value!r}")
-        return outcome
-    if isinstance(outcome, (Skipped, Failed)):
-        return outcome
-    kind = type(outcome).__name__
-    return Failed("InvalidResult", f"an evaluator answers Score, Skipped or Failed, not {kind!r}")
-
-
-def failure(error: BaseException) -> Failed:
-    """Return what an evaluator that raised has answered."""
-    kind = type(error).__name__
-    try:
-        message = str(error)
-    except BaseException as second:  # noqa: BLE001 - the error is a plug-in's, and so is what makes it text
-        message = f"its message cannot be read: {type(second).__name__}"
-    return Failed(kind, message[:MAX_MESSAGE_CHARS])

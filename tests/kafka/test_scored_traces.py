@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.collect.scored_traces import MOST, ScoredTraces
+from spanscore.kafka.offsets import MOST, ScoredTraces
 
 LARGEST_TEXT = 4096
 """What a broker takes beside an offset, unless it is configured otherwise."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spanscore.sending.handover import Handover
+from spanscore.in_process.handover import Handover
 
 
 def test_what_is_lost_is_a_failure_of_its_emitter() -> None:

@@ -9,132 +9,28 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal
 
-JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
-Attributes: TypeAlias = Mapping[str, AttributeValue]
-
-
-class NotRecorded(enum.Enum):
-    """The type of `NOT_RECORDED`: the spans do not say, which is not the same as null or empty."""
-
-    NOT_RECORDED = "not recorded"
-
-    def __repr__(self) -> str:
-        return "NOT_RECORDED"
-
-
-NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
-
-Recorded: TypeAlias = "JSON | NotRecorded"
-
-LOG_RECORD: Final = -1
-"""The kind of a span that is a log record: what emitters tell in logs is read as what they tell in spans."""
-
-NO_SPAN: Final = bytes(8)
-"""What stands for the parent of a log record that was written in no span: it is no root."""
-
-PARENT_IS_REMOTE: Final = 0x300
-"""The bits of a span's flags that are both set where the parent is remote: one says that the other is meant."""
-
-EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-class SharedAttributes(dict[str, AttributeValue]):
-    """Attributes that many spans have in common, such as those of their resource, and what they take in memory.
-
-    Args:
-        attributes: the attributes.
-        size: about how many bytes they take.
-    """
-
-    __slots__ = ("size",)
-
-    def __init__(self, attributes: Attributes = EMPTY, size: int = 0) -> None:
-        super().__init__(attributes)
-        self.size = size
-
-
-class StatusCode(enum.IntEnum):
-    """The status codes of an OTLP span."""
-
-    UNSET = 0
-    OK = 1
-    ERROR = 2
-
-
-class SpanEvent(NamedTuple):
-    """One event of a span."""
-
-    name: str
-    time_ns: int
-    attributes: Attributes
-
-
-class Span(NamedTuple):
-    """One finished OpenTelemetry span, or one log record, as far as scoring needs it.
-
-    A log record has the kind `LOG_RECORD`, its event's name, its time as start and end, and the span that it was
-    written in as its parent. Its id is made of what it says, so that one that is sent again is recognised.
-
-    A named tuple and not a dataclass: spans are made on the hot path, and a frozen dataclass costs five times as much.
-    """
-
-    trace_id: bytes
-    span_id: bytes
-    parent_span_id: bytes
-    """Empty for a root span."""
-    name: str
-    start_ns: int
-    end_ns: int
-    """0 when the span was exported before it ended."""
-    kind: int = 0
-    status_code: int = StatusCode.UNSET
-    status_message: str = ""
-    attributes: Attributes = EMPTY
-    events: tuple[SpanEvent, ...] = ()
-    scope: str = ""
-    """The name of the instrumentation scope."""
-    resource: Attributes = EMPTY
-    flags: int = 0
-    """The W3C trace flags, and in bits 8 and 9 whether the parent is remote (OTLP)."""
-    dropped_attributes: int = 0
-
-    @property
-    def is_log(self) -> bool:
-        """Whether it is a log record."""
-        return self.kind == LOG_RECORD
-
-    @property
-    def parent_is_remote(self) -> bool:
-        """True when the sender said that the parent span lives in another process."""
-        return self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
-
-
-class CloseReason(enum.StrEnum):
-    """Why a trace was closed."""
-
-    ROOT_ENDED = "root_ended"
-    TIMED_OUT = "timed_out"
-    SPAN_LIMIT = "span_limit"
-    SIZE_LIMIT = "size_limit"
-    EVICTED = "evicted"
-    SHUTDOWN = "shutdown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """A closed trace: the spans received for one trace id, in the order of their arrival."""
-
-    trace_id: bytes
-    spans: tuple[Span, ...]
-    close_reason: CloseReason
-    revision: int = 0
-    """Counts the re-scores that late spans caused; 0 is the first closing."""
-    root_received_at: float | None = field(default=None, compare=False)
-    """When the root's end arrived, on the table's clock; None when it never did."""
+from spanscore.model.outcomes import Failed as Failed
+from spanscore.model.outcomes import Outcome as Outcome
+from spanscore.model.outcomes import Score as Score
+from spanscore.model.outcomes import Skipped as Skipped
+from spanscore.model.spans import EMPTY as EMPTY
+from spanscore.model.spans import JSON as JSON
+from spanscore.model.spans import LOG_RECORD as LOG_RECORD
+from spanscore.model.spans import NO_SPAN as NO_SPAN
+from spanscore.model.spans import NOT_RECORDED as NOT_RECORDED
+from spanscore.model.spans import PARENT_IS_REMOTE as PARENT_IS_REMOTE
+from spanscore.model.spans import Attributes as Attributes
+from spanscore.model.spans import AttributeValue as AttributeValue
+from spanscore.model.spans import CloseReason as CloseReason
+from spanscore.model.spans import NotRecorded as NotRecorded
+from spanscore.model.spans import Recorded as Recorded
+from spanscore.model.spans import SharedAttributes as SharedAttributes
+from spanscore.model.spans import Span as Span
+from spanscore.model.spans import SpanEvent as SpanEvent
+from spanscore.model.spans import StatusCode as StatusCode
+from spanscore.model.spans import Trace as Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,58 +174,11 @@ def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
     if not isinstance(name, str):
         message = f"call {index}: 'name' must be a string, not {name!r}"
         raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a call
-    unknown = sorted(set(call) - set(_CALL_KEYS))
-    if unknown:
+    if unknown := sorted(set(call) - set(_CALL_KEYS)):
         message = f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}"
         raise ValueError(message)
-    return ToolCall(
-        name=name,
-        arguments=call.get("arguments", NOT_RECORDED),
-        result=call.get("result", NOT_RECORDED),
-        error=call.get("error"),
-        call_id=call.get("call_id"),
-        sequence=call.get("sequence"),
-        end_ns=round((call.get("duration_ms") or 0.0) * 1e6),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A trajectory was evaluated.
-
-    Args:
-        value: finite, from 0 to 1.
-        passed: whether the value reached the threshold and every gate held.
-        explanation: one sentence from which the value can be recomputed by hand, and what deviates, down to the
-            argument: `issue_refund.amount: expected 40, got 400`.
-        details: JSON that says the same to a program.
-        without_content: the explanation without arguments and results, for where those may not go; None where the
-            explanation holds none.
-    """
-
-    value: float
-    passed: bool
-    explanation: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    without_content: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """There was nothing to evaluate, or not enough was recorded; never a score of 0."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The evaluator itself went wrong."""
-
-    error_type: str
-    message: str
-
-
-Outcome: TypeAlias = Score | Skipped | Failed
+    told = dict(call)
+    return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,9 +233,3 @@ class Report:
             return "fail"
         is_scored = any(isinstance(evaluation.outcome, Score) for evaluation in self.evaluations)
         return "pass" if is_scored else "not_evaluated"
-
-    @property
-    def verdict(self) -> Literal["pass", "fail", "none"]:
-        """The same as metrics and spans say it, in which what was not evaluated is `none`."""
-        label = self.label
-        return "none" if label == "not_evaluated" else label

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.collect.held_offsets import HeldOffsets
+from spanscore.kafka.offsets import HeldOffsets
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 

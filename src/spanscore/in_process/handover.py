@@ -1,10 +1,10 @@
-"""Scores on their way to the application's own providers: told once where they do not arrive."""
+"""Scores on their way to the application's own providers: told once, and counted, where they do not arrive."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Literal
 
 from spanscore.metrics.series import Values
@@ -12,11 +12,41 @@ from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
 
 SHUT_DOWN: Final = "shut_down"
+NOT_STARTED: Final = "not_started"
 
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-class Handover:
+class HandsOn:
+    """What an emitter is that hands everything on at once, to providers that are the application's to flush."""
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
+        """Do nothing."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+        """Do nothing."""
+        return True
+
+
+class NotStarted(HandsOn):
+    """Takes the place of an exporter that could not be started: the application must not end for its sake.
+
+    Args:
+        name: that of the exporter.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.failures: Final[Counter[Values]] = Counter()
+        """Reports that were not sent, by emitter and reason."""
+        self._key: Final = (name, NOT_STARTED)
+
+    def emit(self, report: Report) -> None:  # noqa: ARG002 - it goes nowhere
+        """Count a report."""
+        self.failures[self._key] += 1
+
+
+class Handover(HandsOn):
     """Watches over what the application's providers are given.
 
     Where nobody takes scores at all, the first one says so: providers may be set after spanscore was. Where the
@@ -27,18 +57,15 @@ class Handover:
     """
 
     def __init__(self, goes_elsewhere: Callable[[], bool]) -> None:
+        self.failures: Final[Counter[Values]] = Counter()
+        """Evaluations that could not be handed over, by emitter and reason."""
         self._goes_elsewhere: Final = goes_elsewhere
         self._is_judged = False
-        self._lost: Final[Counter[str]] = Counter()
-
-    @property
-    def failures(self) -> Mapping[Values, float]:
-        """Evaluations that could not be handed over, by emitter and reason."""
-        return {(name, SHUT_DOWN): number for name, number in dict(self._lost).items() if number}
 
     def lost(self, name: Literal["metrics", "logs"], evaluations: int) -> None:
         """Count evaluations that a provider could not be given."""
-        self._lost[name] += evaluations
+        if evaluations:
+            self.failures[name, SHUT_DOWN] += evaluations
 
     def emit(self, report: Report) -> None:
         """Say where scores go nowhere, with the first of them."""
@@ -52,18 +79,13 @@ class Handover:
             "set one, or add `exporters: {console: {}}`, otlp or prometheus to the configuration"
         )
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
-        """Do nothing."""
-        return True
-
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
         """Say how many evaluations were lost."""
-        in_metrics, in_logs = self._lost["metrics"], self._lost["logs"]
-        if in_metrics or in_logs:
+        if self.failures:
             _LOGGER.warning(
                 "spanscore: the application shut its providers down before its last traces were scored: %d evaluations "
                 "are in no metric, %d in no log event; shut its tracer provider down first, or have it flush before",
-                in_metrics,
-                in_logs,
+                self.failures["metrics", SHUT_DOWN],
+                self.failures["logs", SHUT_DOWN],
             )
         return True

@@ -1,0 +1,94 @@
+"""What an evaluator looked for and did not find: runs, by its `match`, and tools, by the names in its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, runtime_checkable
+
+from spanscore.compare.globs import glob_matcher, is_glob, value_matches
+from spanscore.compare.names import listed, normaliser
+from spanscore.config import ByCase
+from spanscore.contracts import Parameters
+from spanscore.model import Trajectory
+from spanscore.pipeline import EvaluatorEntry
+from spanscore.plugins import is_built_in
+from spanscore.wording.nearest import mistyped, suggestion
+
+_SEEN: Final = 100
+_KEYS: Final = 1_000
+_SHOWN: Final = 5
+_CALLED_KEPT: Final = 10_000
+_CALLED_COMPARED: Final = 1_000
+
+
+@runtime_checkable
+class _NamesTools(Protocol):
+    def named_tools(self) -> Iterable[str]: ...
+
+
+class Sought:
+    """Notes, until one trajectory matched, the values that an evaluator matches by, and which tools were called."""
+
+    def __init__(self, entry: EvaluatorEntry) -> None:
+        self._entry: Final = entry
+        self._globs: Final = {key: glob_matcher(glob) for key, glob in entry.match.items()}
+        self._seen: Final = {key: dict[str, None]() for key in entry.match}
+        self._found: Final = dict.fromkeys(entry.match, False)
+        self._matching = 0
+        self._keys: Final[dict[str, None]] = {}
+        """The attributes that trajectories have."""
+        self._called: Final[set[str]] = set()
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Look at one more trajectory, whoever is asked about it."""
+        if self._entry.matches is None or self._entry.matches(trajectory.attributes):
+            self._matching += 1
+            return
+        if len(self._keys) < _KEYS:
+            self._keys.update(dict.fromkeys(trajectory.attributes))
+        for key, matches in self._globs.items():
+            if (value := trajectory.attributes.get(key)) is not None:
+                self._found[key] |= value_matches(matches, value)
+                if len(self._seen[key]) < _SEEN:
+                    self._seen[key][str(value)] = None
+
+    def add_evaluated(self, trajectory: Trajectory) -> None:
+        """Look at one more trajectory that the evaluator was asked about."""
+        if len(self._called) < _CALLED_KEPT:
+            self._called.update(trajectory.names)
+
+    def why_none(self) -> str:
+        """Return why the evaluator was asked about no trajectory at all."""
+        if self._matching:
+            return f"matched {self._matching}, but sample_ratio {self._entry.sample_ratio:g} took none of them"
+        if not self._entry.match:
+            return "there was no run"
+        key = next((key for key, found in self._found.items() if not found), None)
+        if key is None:
+            return f"matched no run: none has all of {', '.join(self._entry.match)} as wanted"
+        glob = self._entry.match[key]
+        if not (seen := self._seen[key]):
+            return f"matched no run: match {key}: {glob}; no run has {key!r}{suggestion(key, self._keys)}"
+        return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{suggestion(glob, seen)}"
+
+    def mistyped(self) -> Iterator[tuple[str, str]]:
+        """Yield each tool that is named and was never called, and the one that was probably meant."""
+        told = set()
+        for evaluator in self._evaluators():
+            if not (isinstance(evaluator, _NamesTools) and isinstance(evaluator, Parameters)):
+                continue
+            normalise = normaliser(evaluator)
+            called = {normalise(name): name for name in sorted(self._called)}
+            for tool in evaluator.named_tools():
+                wanted = tool if is_glob(tool) else normalise(tool)
+                if tool in told or any(map(glob_matcher(wanted), called)):
+                    continue
+                told.add(tool)
+                if (near := mistyped(wanted, list(called)[:_CALLED_COMPARED])) is not None:
+                    yield tool, called[near]
+
+    def _evaluators(self) -> Iterable[object]:
+        if not is_built_in("evaluators", self._entry.type):
+            return ()  # what a plug-in calls so may be anything
+        resolve = self._entry.resolve
+        return resolve.evaluators() if isinstance(resolve, ByCase) else (resolve(Trajectory(calls=())),)

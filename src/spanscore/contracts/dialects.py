@@ -1,0 +1,128 @@
+"""What a dialect owes spanscore: what it reads from one span, and in which words it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markers:
+    """When a dialect is offered a span: any one of these is enough. Cheap to look up, checked before `read`."""
+
+    attributes: frozenset[str] = frozenset()
+    """The span has an attribute with one of these keys."""
+    scopes: frozenset[str] = frozenset()
+    """The span's instrumentation scope has one of these names."""
+    span_names: tuple[str, ...] = ()
+    """The span's name starts with one of these."""
+    log_names: tuple[str, ...] = ()
+    """The span is a log record (`Span.is_log`), and the name of its event starts with one of these. Nothing else marks
+    a log record."""
+
+
+class Precedence:
+    """Whose word counts where several dialects read one span.
+
+    Of a tool call only the dialects of the lowest number are heard, which fill each other's gaps: a dialect that knows
+    a framework's own way also knows which of the shared attributes mislead. Of all else the first to say it wins.
+    """
+
+    CUSTOM: Final = 0
+    """Dialects that the user configured."""
+    FRAMEWORK: Final = 10
+    """One framework's or one instrumentation's own way."""
+    CONVENTION: Final = 20
+    """A convention that many instrumentations share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallReading:
+    """What one span says about the execution of one tool call. What it does not say stays at the default."""
+
+    name: str | None = None
+    """None when the span is a tool call but does not say of which tool."""
+    arguments: Recorded = NOT_RECORDED
+    sole_argument: str | None = None
+    """The text that stands where arguments should, where the instrumentation drops the name of an only argument.
+
+    Beside `arguments` it means that the text can be read either way: what the model asked for decides."""
+    result: Recorded = NOT_RECORDED
+    error: str | None = None
+    """A short text when the call failed, which begins with `error_type` where that is known."""
+    error_type: str | None = None
+    """The kind of failure by name, such as `TimeoutError`, and never a word of a message."""
+    call_id: str | None = None
+    sequence: int | None = None
+    agent: str | None = None
+    """The agent that made the call, where the instrumentation tells it better than the span tree does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """A tool call that a model asked for, as its answer lists it."""
+
+    name: str
+    arguments: Recorded = NOT_RECORDED
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one dialect reads from one span. Every part is optional; what the span does not say stays empty."""
+
+    call: CallReading | None = None
+    """The span is the execution of a tool call."""
+    part_of_call: bool = False
+    """`call` belongs to the tool call above this span (an inner step of it), not to a call of its own."""
+    not_a_call: bool = False
+    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
+    is_model: bool = False
+    """The span is one request to a model: `read_model` tells what the model answered."""
+    is_agent: bool | None = None
+    """The span is one run of an agent; False overrules the shared conventions."""
+    agent: str | None = None
+    """The name of the agent that this span, and what runs below it, belongs to."""
+    conversation_id: str | None = None
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReading:
+    """What one dialect reads from a span about the model's side of tool calling."""
+
+    requests: tuple[CallRequest, ...] = ()
+    """The calls asked for in the model's answer, in its order. Never those of the history it was sent."""
+    answers: Mapping[str, JSON] = field(default_factory=dict)
+    """Results handed back to the model, by call id."""
+    tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
+    """JSON Schema of the arguments, by tool name."""
+
+
+class Dialect(Protocol):
+    """Knows how one instrumentation writes agents, model requests and tool calls into spans.
+
+    A dialect looks at one span at a time and knows nothing of others: joining spans is `spanscore.read`'s
+    work. Both methods are pure and never raise, whatever the attributes hold. The class docstring's first line says
+    who emits such spans.
+    """
+
+    precedence: int
+    markers: Markers
+    reads: frozenset[str]
+    """The keys of all span attributes that it looks at, besides those of its markers; one that ends in `*` stands for
+    all that begin so. Attributes that nobody looks at are left out where spans are received: decoding and keeping them
+    is most of the work."""
+
+    def read(self, span: Span) -> Reading | None:
+        """Return what the span says, or None when it is not of this dialect. Called for every span with a marker."""
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Return what the model asked for and was told.
+
+        Model messages are long, so this is asked only when it is needed: a trace has no tool span, or its tool spans
+        leave out ids, arguments or their order.
+        """

@@ -1,0 +1,76 @@
+"""What an evaluator answers, and why an answer cannot be used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+MAX_MESSAGE_CHARS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A trajectory was evaluated.
+
+    Args:
+        value: finite, from 0 to 1.
+        passed: whether the value reached the threshold and every gate held.
+        explanation: one sentence from which the value can be recomputed by hand, and what deviates, down to the
+            argument: `issue_refund.amount: expected 40, got 400`.
+        details: JSON that says the same to a program.
+        without_content: the explanation without arguments and results, for where those may not go; None where the
+            explanation holds none.
+    """
+
+    value: float
+    passed: bool
+    explanation: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    without_content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """There was nothing to evaluate, or not enough was recorded; never a score of 0."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The evaluator itself went wrong."""
+
+    error_type: str
+    message: str
+
+
+Outcome: TypeAlias = Score | Skipped | Failed
+
+
+def checked(outcome: object) -> Outcome:
+    """Return what an evaluator answered, or why it cannot be used."""
+    if isinstance(outcome, Score):
+        value: object = outcome.value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            return Failed(
+                "InvalidResult", f"the score's value must be a finite number, not {value!r}"[:MAX_MESSAGE_CHARS]
+            )
+        if not 0 <= value <= 1:
+            return Failed("InvalidResult", f"the score's value must be from 0 to 1, not {value!r}")
+        return outcome
+    if isinstance(outcome, (Skipped, Failed)):
+        return outcome
+    kind = type(outcome).__name__
+    return Failed("InvalidResult", f"an evaluator answers Score, Skipped or Failed, not {kind!r}")
+
+
+def failure(error: BaseException) -> Failed:
+    """Return what an evaluator that raised has answered."""
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException as second:  # noqa: BLE001 - the error is a plug-in's, and so is what makes it text
+        message = f"its message cannot be read: {type(second).__name__}"
+    return Failed(kind, message[:MAX_MESSAGE_CHARS])

@@ -1,0 +1,47 @@
+"""What became of requests, of what is stored and of Kafka's records, among our own metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from spanscore.instruments import own
+from spanscore.intake.requests import RequestCounts
+from spanscore.metrics.telemetry import Numbers, Telemetry
+from spanscore.receivers.kafka import KafkaCounts
+from spanscore.storage.storage import Storage
+
+
+def show_requests(telemetry: Telemetry, requests: RequestCounts) -> None:
+    """Show how many requests were accepted and refused."""
+    telemetry.observe(own.REQUESTS_ACCEPTED, lambda: {(): requests.accepted})
+    telemetry.observe(own.REQUESTS_EMPTY, lambda: {(): requests.empty})
+    telemetry.observe(own.REQUESTS_REFUSED, lambda: _each(requests.refused))
+
+
+def show_storage(telemetry: Telemetry, storage: Callable[[], Storage | None]) -> None:
+    """Show how much is stored, and what went wrong with it, as soon as there is a storage."""
+
+    def show(read: Callable[[Storage], Numbers]) -> Callable[[], Numbers]:
+        return lambda: {} if (found := storage()) is None else read(found)
+
+    telemetry.observe(own.STORAGE_SIZE, show(lambda found: {(): found.size}))
+    telemetry.observe(own.STORAGE_CAPACITY, show(lambda found: {(): found.capacity}))
+    telemetry.observe(own.STORAGE_LOST, show(lambda found: {(): found.lost}))
+    telemetry.observe(own.STORAGE_SYNC_FAILURES, show(lambda found: {(): found.sync_failures}))
+    telemetry.observe(own.STORAGE_REFUSED, show(lambda found: _each(found.refused)))
+
+
+def show_kafka(telemetry: Telemetry, counts: KafkaCounts, wrong_keys: Mapping[str, int]) -> None:
+    """Show what became of records, and how far partitions are read."""
+    telemetry.observe(own.KAFKA_RECORDS, lambda: {(): counts.records})
+    telemetry.observe(own.KAFKA_POISON, lambda: _each(counts.poison))
+    telemetry.observe(own.KAFKA_MISROUTED, lambda: _each(wrong_keys))
+    telemetry.observe(own.KAFKA_PARTITIONS, lambda: {(): counts.partitions})
+    telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})
+    telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
+    telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
+
+
+def _each(counts: Mapping[str, int]) -> Numbers:
+    # Copied first, at once: the owner may add a reason meanwhile.
+    return {(reason,): number for reason, number in dict(counts).items()}
