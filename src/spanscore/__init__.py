@@ -12,6 +12,7 @@ from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCa
 if TYPE_CHECKING:
     from spanscore.contracts import Evaluator
     from spanscore.in_process.exporter import ScoringSpanExporter
+    from spanscore.in_process.log_records import ScoringLogRecordProcessor
     from spanscore.in_process.processor import ScoringSpanProcessor
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
@@ -22,6 +23,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "PluginError",
     "Report",
     "Score",
+    "ScoringLogRecordProcessor",
     "ScoringSpanExporter",
     "ScoringSpanProcessor",
     "Skipped",
@@ -32,6 +34,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
 ]
 
 _LATER: Final = {
+    "ScoringLogRecordProcessor": "spanscore.in_process.log_records",
     "ScoringSpanExporter": "spanscore.in_process.exporter",
     "ScoringSpanProcessor": "spanscore.in_process.processor",
 }

@@ -97,7 +97,7 @@ def built_in_wanted() -> WantedAttributes:
 
 
 def as_received(span: Span) -> Span:
-    """Return a span as a receiver keeps it: below a root, without the attributes that no dialect looks at; logs whole."""
+    """Return a span as it is received: below a root, without attributes that no dialect looks at; a log is whole."""
     if not span.parent_span_id or span.is_log:
         return span
     wanted = built_in_wanted()

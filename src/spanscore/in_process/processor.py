@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, Self
@@ -18,12 +19,15 @@ from spanscore.in_process.held_roots import HeldRoots
 from spanscore.in_process.runtime import Runtime
 from spanscore.in_process.span_events import annotated
 from spanscore.model import Report
+from spanscore.read.wanted import log_names
 from spanscore.sdk.identity import SCOPE, is_of_an_export
+from spanscore.sdk.logs import log_span, name_of
 from spanscore.sdk.spans import is_local_root
 from spanscore.sending.in_time import in_time
 from spanscore.wording.faults import fault
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import ReadWriteLogRecord
     from opentelemetry.trace import TracerProvider
 
     from spanscore.config import Config
@@ -67,6 +71,7 @@ class ScoringSpanProcessor(SpanProcessor):
         self._has_ended = False
         self._told: Final[set[str]] = set()
         settings = embedding.for_process(embedding.configured(config), root_takes_events=wraps is not None)
+        self._log_names: Final = log_names(settings.dialects)
         process = os.getpid()
         self._runtime: Final = Runtime(
             lambda owner: embedding.process_engine(
@@ -98,6 +103,14 @@ class ScoringSpanProcessor(SpanProcessor):
     def is_fed(self) -> bool:
         """Whether any span has come in this process."""
         return self._runtime.has_begun
+
+    def on_log(self, record: ReadWriteLogRecord) -> None:
+        """Queue a log record that a dialect reads; `ScoringLogRecordProcessor` calls this. Neither waits nor raises."""
+        self._runtime.logged(partial(log_span, record, self._log_names))
+
+    def reads(self, record: ReadWriteLogRecord) -> bool:
+        """Return whether a dialect reads a log record."""
+        return name_of(record.log_record, self._log_names) is not None
 
     def on_start(self, span: Span | None, parent_context: Context | None = None) -> None:
         """Note that a span is running: its trace is not scored before it ends."""

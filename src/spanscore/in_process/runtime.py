@@ -21,6 +21,7 @@ from spanscore.in_process.drops import Drops
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.worker import Action, Item, OnScored, Worker
+from spanscore.model import Span
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
 from spanscore.sdk.spans import Converter
 from spanscore.wording.faults import fault
@@ -117,6 +118,15 @@ class Runtime:
         self._rouse()
         self._exit_hook.stay_ahead()
         return True
+
+    def logged(self, record: Callable[[], Span | None]) -> None:
+        """Hand over what returns a log record, on the worker thread."""
+        if get_ident() == self.thread_id:
+            return
+        if len(self._pending) < self._room or self._make_room():
+            self._pending.append(record)
+        else:
+            self._drops.add("shut_down" if self._closed else "queue_full")
 
     def flush(self, timeout_s: float) -> bool:
         """Score what was handed over, send it, and return whether that was done within the timeout."""

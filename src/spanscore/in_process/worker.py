@@ -15,8 +15,8 @@ from spanscore.model import Report, Span, Trace
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.spans import Converter
 
-Item: TypeAlias = ReadableSpan | SpanContext
-"""A span that has ended, or the context of one that has begun."""
+Item: TypeAlias = ReadableSpan | SpanContext | Callable[[], Span | None]
+"""A span that has ended, the context of one that has begun, or what returns a log record that is read."""
 
 Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
 
@@ -112,6 +112,9 @@ class Worker:
         ended: list[Span] = []
         for _ in range(len(pending)):
             item = pending.popleft()
+            if callable(item):
+                ended += filter(None, [item()])
+                continue
             context = item if isinstance(item, SpanContext) else item.context
             if context is None or not context.trace_flags.sampled:
                 continue

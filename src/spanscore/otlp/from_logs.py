@@ -6,7 +6,7 @@ Most records that are sent are nobody's here. Those are told by their bytes, and
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,7 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from spanscore.model import LOG_RECORD, NO_SPAN, Attributes, AttributeValue, Span
+from spanscore.model import LOG_RECORD, NO_SPAN, Attributes, Span
 from spanscore.otlp.field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.field_numbers import (
     NAME,
@@ -44,14 +44,8 @@ from spanscore.otlp.kept_size import names_size
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import Place, WireError, encoded_tag, field, fields
+from spanscore.read.log_records import BODY, EVENT_NAME, event_name, run_id, with_body
 
-BODY: Final = "body"
-"""The attribute that holds a record's body, unless that is a mapping: its entries are attributes then."""
-
-_EVENT_NAME: Final = "event.name"
-_SERVICE: Final = "service.name"
-_SESSIONS: Final = ("gen_ai.conversation.id", "conversation.id", "session.id")
-_PROMPTS: Final = ("prompt.id", "prompt_id")
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
 _FIELDS_AT_ONCE: Final = 8_192
@@ -228,45 +222,18 @@ def _parsed(message_type: type[_AnyMessage], content: bytes) -> _AnyMessage:
         raise SpanRefused(Refusal.MALFORMED, message) from error
 
 
-def _attributes(record: LogRecord, findings: Findings) -> dict[str, AttributeValue]:
-    attributes = dict(read_attributes(record.attributes, findings))
-    body = read_attributes([KeyValue(key=BODY, value=record.body)], findings).get(BODY)
-    if isinstance(body, dict):
-        return {**body, **attributes}
-    return attributes if body is None else {BODY: body, **attributes}
+def _attributes(record: LogRecord, findings: Findings) -> Attributes:
+    attributes = read_attributes(record.attributes, findings)
+    return with_body(attributes, read_attributes([KeyValue(key=BODY, value=record.body)], findings).get(BODY))
 
 
 def _event_name(record: LogRecord, names: tuple[str, ...]) -> str | None:
     """Return the name of a record's event: emitters write it in its field, in an attribute, or as the body."""
-    if record.event_name.startswith(names):
-        return record.event_name
-    if record.body.string_value.startswith(names):
-        return record.body.string_value
-    told = (pair.value.string_value for pair in record.attributes if pair.key == _EVENT_NAME)
-    return next((name for name in told if name.startswith(names)), None)
+    told = (pair.value.string_value for pair in record.attributes if pair.key == EVENT_NAME)
+    return event_name((record.event_name, record.body.string_value, *told), names)
 
 
 def own_trace_id(record: LogRecord) -> bytes:
     """Return the trace id of a record; empty where it has none."""
     trace_id = record.trace_id
     return trace_id if len(trace_id) == _TRACE_ID_LENGTH and any(trace_id) else b""
-
-
-def run_id(attributes: Mapping[str, AttributeValue], resource: Attributes) -> bytes | None:
-    """Return what stands for the trace id of a record without one: records of one prompt in one session are a run.
-
-    None where the record says nothing of a session or conversation.
-    """
-    session = _first(attributes, _SESSIONS)
-    if session is None:
-        return None
-    parts = (_text(resource.get(_SERVICE)), session, _first(attributes, _PROMPTS) or "")
-    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=_TRACE_ID_LENGTH).digest()
-
-
-def _first(attributes: Mapping[str, AttributeValue], keys: Iterable[str]) -> str | None:
-    return next((found for key in keys if (found := _text(attributes.get(key)))), None)
-
-
-def _text(value: AttributeValue) -> str:
-    return value if isinstance(value, str) else ""

@@ -52,7 +52,7 @@ class Converter:
         context, parent, scope, status = span.context, span.parent, span.instrumentation_scope, span.status
         resource = span.resource
         if resource is not self._resource:
-            self._resource, self._resource_attributes = resource, _attributes(resource.attributes)
+            self._resource, self._resource_attributes = resource, attributes_of(resource.attributes)
         events = span.events
         return Span(
             context.trace_id.to_bytes(16, "big"),
@@ -64,7 +64,7 @@ class Converter:
             span.kind.value + _KIND_OFFSET,
             status.status_code.value,
             status.description or "",
-            _attributes(span.attributes),
+            attributes_of(span.attributes),
             tuple(map(_event, events)) if events else (),
             "" if scope is None else scope.name,
             self._resource_attributes,
@@ -92,24 +92,26 @@ def with_more(span: ReadableSpan, attributes: Mapping[str, str], events: Sequenc
 
 
 def _event(event: Event) -> SpanEvent:
-    return SpanEvent(event.name, event.timestamp, _attributes(event.attributes))
+    return SpanEvent(event.name, event.timestamp, attributes_of(event.attributes))
 
 
-def _attributes(attributes: Mapping[str, Any] | None) -> Attributes:
+def attributes_of(attributes: Mapping[str, Any] | None) -> Attributes:
+    """Return the SDK's attributes, each as `value_of` does."""
     if not attributes:
         return EMPTY
     copy = getattr(attributes, "copy", None)  # the SDK's have it: it is much faster
     copied: dict[str, Any] = dict(attributes) if copy is None else copy()
     for key, value in copied.items():
         if type(value) not in _PLAIN:
-            copied[key] = _value(value)
+            copied[key] = value_of(value)
     return copied
 
 
-def _value(value: Any) -> AttributeValue:
+def value_of(value: Any) -> AttributeValue:
+    """Return a value of the SDK as OTLP would carry it."""
     if isinstance(value, (list, tuple)):
-        return [_value(item) for item in value]
+        return [value_of(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: _value(item) for key, item in value.items()}
+        return {key: value_of(item) for key, item in value.items()}
     plain: AttributeValue = value
     return plain

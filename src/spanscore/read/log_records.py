@@ -1,0 +1,51 @@
+"""What is the same for log records from wherever they come: which event they are, and to which run they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from spanscore.model import Attributes, AttributeValue
+
+BODY: Final = "body"
+"""The attribute that holds a record's body, unless that is a mapping: its entries are attributes then."""
+EVENT_NAME: Final = "event.name"
+"""The attribute in which some emitters write the name of an event."""
+
+_SERVICE: Final = "service.name"
+_SESSIONS: Final = ("gen_ai.conversation.id", "conversation.id", "session.id")
+_PROMPTS: Final = ("prompt.id", "prompt_id")
+_TRACE_ID_LENGTH: Final = 16
+
+
+def event_name(told: Iterable[object], names: tuple[str, ...]) -> str | None:
+    """Return the first of the names that a record may have that begins as it should; None where it is not read."""
+    return next((name for name in told if isinstance(name, str) and name.startswith(names)), None)
+
+
+def with_body(attributes: Attributes, body: AttributeValue) -> Attributes:
+    """Return the attributes of a record and its body; what it has twice is that of the attributes."""
+    if isinstance(body, dict):
+        return {**body, **attributes}
+    return attributes if body is None else {BODY: body, **attributes}
+
+
+def run_id(attributes: Attributes, resource: Attributes) -> bytes | None:
+    """Return what stands for the trace id of a record without one: records of one prompt in one session are a run.
+
+    None where the record says nothing of a session or conversation.
+    """
+    session = _first(attributes, _SESSIONS)
+    if not session:
+        return None
+    parts = (_text(resource.get(_SERVICE)), session, _first(attributes, _PROMPTS))
+    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=_TRACE_ID_LENGTH).digest()
+
+
+def _first(attributes: Mapping[str, AttributeValue], keys: Iterable[str]) -> str:
+    return next((found for key in keys if (found := _text(attributes.get(key)))), "")
+
+
+def _text(value: AttributeValue) -> str:
+    return value if isinstance(value, str) else ""
