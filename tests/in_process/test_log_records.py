@@ -38,8 +38,6 @@ class Agent:
         """Write a record in the span that is current."""
         held = {f"gen_ai.{key}": value for key, value in attributes.items()}
         self.logger.emit(LogRecord(event_name=name, attributes=held))  # type: ignore[arg-type]
-            LogRecord(event_name=name, attributes={"gen_ai." + key: value for key, value in attributes.items()})
-        )  # type: ignore[dict-item]
 
     def reports(self) -> list[dict[str, object]]:
         """End, and return what was scored."""
