@@ -29,7 +29,7 @@ class KafkaReceiver:
     brokers: Annotated[tuple[Text, ...], MinLen(1)] = ("localhost:9092",)
     """Brokers to start from, host:port."""
     topic: Text = "otlp_spans"
-    """The topic, partitioned by trace id."""
+    """The topic, partitioned by trace id. Logs may stand in it, too."""
     encoding: Literal["otlp_proto", "otlp_json"] = "otlp_proto"
     """What a record holds."""
     group_id: Text = "spanscore"

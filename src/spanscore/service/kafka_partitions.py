@@ -13,12 +13,13 @@ from typing import Final
 
 from spanscore.contracts import HoldsSpansBack
 from spanscore.intake.door import what_is_wrong
-from spanscore.intake.intake import Behind, Intake, NoRoom
+from spanscore.intake.intake import Behind, Intake, NoRoom, Request
 from spanscore.kafka.offsets import HeldOffsets, ScoredTraces
 from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.from_logs import has_logs
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
 from spanscore.wording.faults import contained
@@ -40,6 +41,9 @@ _WRONG_KEYS: Final[Mapping[str, str]] = {
     NO_KEY: "a record has no key",
     FOREIGN_KEY: "a record's key is not the trace id of its spans, in 32 hex digits",
 }
+
+_LOGS_IN_JSON: Final = b'"resourceLogs"'
+_SPANS_IN_JSON: Final = b'"resourceSpans"'
 
 _log = logging.getLogger(__name__)
 
@@ -138,7 +142,7 @@ class KafkaPartitions:
         reason = None if record.value else EMPTY
         self._trace_ids = frozenset()
         try:
-            request = await self._intake.decode(record.value, self._encoding) if record.value else None
+            request = await self._decoded(record.value) if record.value else None
             if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
                 return None
             self._reading = partition
@@ -161,6 +165,12 @@ class KafkaPartitions:
                 if trace_id not in needed:
                     partition.scored.add(trace_id)
         return reason
+
+    async def _decoded(self, value: bytes) -> Request:
+        """Decode a record: logs may stand in the same topic, and nothing beside a record says what it holds."""
+        is_json = self._encoding is Encoding.JSON
+        are_logs = _LOGS_IN_JSON in value and _SPANS_IN_JSON not in value if is_json else has_logs(value)
+        return await (self._intake.decode_logs if are_logs else self._intake.decode)(value, self._encoding)
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}

@@ -1,0 +1,169 @@
+"""Agents whose calls stand in logs: equal reports through every door, in whatever order logs come."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+import grpc
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from commands import serve
+from deadline import DEADLINE_S
+from otlp.log_requests import logs, pairs, record
+from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
+from service.test_kafka_partitions import Member
+from serving import ON_ANY_PORT, Running, serving
+from spanscore import config, offline, wiring
+from spanscore.kafka.records import Record
+from spanscore.model import ToolCall
+from spanscore.read.wanted import Wanted
+from spanscore.recordings.files import Recording
+
+DETAILS = "gen_ai.client.inference.operation.details"
+ASKED = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "book", "arguments": {"n": 1}}]}
+TOLD = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "ok"}]}
+NAMES = (DETAILS,)
+
+
+def chat(number: int) -> Span:
+    """Return a request to a model, without content."""
+    attributes = pairs({"gen_ai.operation.name": "chat"})
+    return simple_span(1, number, parent_span_id=span_id(1), name="chat", attributes=attributes)
+
+
+def said(number: int, at_ns: int, **messages: Sequence[object]) -> bytes:
+    """Return a request with what stands in the log of that request to a model."""
+    attributes = {f"gen_ai.{side}.messages": list(each) for side, each in messages.items()}
+    made = record(DETAILS, attributes, trace_id=trace_id(1), span_id=span_id(number), time_unix_nano=at_ns)
+    return logs([made, record("http.request", body="of no interest")]).SerializeToString()
+
+
+SPANS = request_of(chat(2), chat(3), simple_span(1)).SerializeToString()
+FIRST, SECOND = said(2, 10, output=[ASKED]), said(3, 20, input=[ASKED, TOLD])
+CALLS = (ToolCall(name="book", arguments={"n": 1}, result="ok", call_id="c1", start_ns=10, end_ns=10),)
+
+
+def post(running: Running | str, body: bytes, path: str, content_type: str = "application/x-protobuf") -> bytes:
+    """Send a request over HTTP, and return the answer."""
+    url = running if isinstance(running, str) else running.http
+    request = urllib.request.Request(f"{url}{path}", body, {"Content-Type": content_type})
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+        return bytes(answer.read())
+
+
+def call(running: Running, body: bytes, signal: str) -> None:
+    """Send a request over gRPC."""
+    method = f"/opentelemetry.proto.collector.{signal}.v1.{signal.title()}Service/Export"
+    with grpc.insecure_channel(running.grpc) as channel:
+        channel.unary_unary(method)(body, timeout=DEADLINE_S)
+
+
+def test_over_http() -> None:
+    """In protobuf and in JSON; a record that comes twice counts once, and records come before the spans."""
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s}}") as running:
+        as_json = to_json(logs_of(SECOND))
+        assert b"" == post(running, FIRST, "/v1/logs")
+        assert b"{}" == post(running, as_json, "/v1/logs", "application/json")
+        post(running, FIRST, "/v1/logs")
+        post(running, SPANS, "/v1/traces")
+
+        (report,) = running.reports.wait_for(1)
+        assert (CALLS, True) == (report.trajectory.calls, report.complete)
+        assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+
+
+def logs_of(request: bytes) -> object:
+    """Parse a request."""
+    return logs([]).FromString(request)
+
+
+def test_over_grpc_and_late() -> None:
+    """Records that come when the trace was scored cause another revision."""
+    late = "traces: {decision_delay: 0s}"
+    with serving(f"{ON_ANY_PORT}\n{late}") as running:
+        call(running, SPANS, "trace")
+        (before,) = running.reports.wait_for(1)
+        assert () == before.trajectory.calls
+        call(running, FIRST, "logs")
+        call(running, SECOND, "logs")
+
+        report = running.reports.wait_for(2)[-1]
+        assert (CALLS, 1) == (report.trajectory.calls, report.revision)
+
+
+def test_a_run_without_spans_ends_when_nothing_more_comes() -> None:
+    """There is no root to wait for."""
+    whole = f"{ON_ANY_PORT}\ntraces: {{trace_timeout: 10ms}}"
+    attributes = {"gen_ai.conversation.id": "s", "gen_ai.output.messages": [ASKED], "gen_ai.input.messages": [TOLD]}
+    with serving(whole) as running:
+        post(running, logs([record(DETAILS, attributes, trace_id=b"", span_id=b"")]).SerializeToString(), "/v1/logs")
+
+        (report,) = running.reports.wait_for(1)
+        assert (True, b"", "s") == (report.complete, report.trajectory.root_span_id, report.trajectory.conversation_id)
+        assert ["book"] == [each.name for each in report.trajectory.calls]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0, 1)])
+def test_offline(tmp_path: Path, order: Sequence[int]) -> None:
+    """A recording holds logs between spans, in one document or in several, or in protobuf."""
+    requests = [
+        (request_of(chat(2), chat(3), simple_span(1)), SPANS),
+        (logs_of(FIRST), FIRST),
+        (logs_of(SECOND), SECOND),
+    ]
+    lines, framed = tmp_path / "a.jsonl", tmp_path / "b.pb"
+    lines.write_bytes(b"\n".join(to_json(requests[index][0]) for index in order))
+    framed.write_bytes(b"".join(len(requests[index][1]).to_bytes(4, "big") + requests[index][1] for index in order))
+    settings = config.default().for_files()
+    for path in (lines, framed):
+        recording = Recording([path], log_names=wiring.wanted(settings).log_names)
+        (report,) = offline.score(recording, settings, wiring.pipeline(settings))
+        assert (CALLS, True, 0) == (report.trajectory.calls, report.complete, recording.problem_count)
+
+
+def test_from_kafka() -> None:
+    """Logs stand in the topic of the spans; an open trace of records holds its partition, too."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        member.partitions._intake.reload(Wanted(log_names=NAMES))
+        key = trace_id(1).hex().encode()
+        await member.partitions.take([Record(0, 4, key, FIRST)])
+        assert {0: 4} == member.offsets
+        await member.partitions.take([Record(0, 5, key, SPANS)])
+        assert {0: 6} == member.offsets
+        assert 4 == member.engine.counts().in_closed
+
+    asyncio.run(scenario())
+
+
+def test_records_outlive_a_kill(tmp_path: Path) -> None:
+    """What was acknowledged is in the score of the process that comes after."""
+    stored = f"{{durability: crash, directory: {tmp_path / 'state'}}}"
+    text = ON_ANY_PORT.replace("{durability: none}", stored) + "\ntraces: {decision_delay: 0s}"
+    path = tmp_path / "killed.yaml"
+    path.write_text(text)
+    with serve("--config", path) as command:
+        url = command.wait_for(r"TRACES_ENDPOINT=(\S+)/v1/traces")[1]
+        post(url, FIRST, "/v1/logs")
+        post(url, to_json(logs_of(SECOND)), "/v1/logs", "application/json")
+    with serving(text) as running:
+        assert 2 == running.service.engine.counts().live
+        post(running, FIRST, "/v1/logs")
+        post(running, SPANS, "/v1/traces")
+
+        (report,) = running.reports.wait_for(1)
+        assert CALLS == report.trajectory.calls
+        assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+
+
+def test_logs_that_nobody_reads_are_neither_kept_nor_stored(tmp_path: Path) -> None:
+    """They are acknowledged, and that is all."""
+    stored = f"{{durability: crash, directory: {tmp_path / 'state'}}}"
+    with serving(ON_ANY_PORT.replace("{durability: none}", stored)) as running:
+        assert b"" == post(running, logs([record("http.request")] * 100).SerializeToString(), "/v1/logs")
+        assert (0, 0) == (running.service.engine.counts().received, running.service.engine.counts().live)
