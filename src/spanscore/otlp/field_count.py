@@ -24,12 +24,6 @@ _DEEPEST: Final = 100  # protobuf's own limit
 _SMALLEST: Final = 2  # bytes of a field
 _SMALL: Final = 16  # bytes; of what is not longer the fields are not counted, but taken to be as many as fit
 
-# A field with a tag and a length of one byte each, as most have.
-_ONE_BYTE_AND_TYPE: Final = 0x87
-_SHORT_FIELD: Final = 2
-_FIRST: Final = 8
-_LONG: Final = 0x80
-
 
 def has_too_many_fields(body: bytes, message_type: type[Message]) -> bool:
     """Return whether a serialized message of that type is large, and has more fields than are parsed.
@@ -45,14 +39,13 @@ def has_too_many_fields(body: bytes, message_type: type[Message]) -> bool:
     while pending and len(pending) <= _DEEPEST:  # the parser comes no deeper either
         position, end, inside = pending.pop()
         while position < end:
-            number, start, behind = _next(body, position, end)
+            number, start, position = field_at(body, position, end)
             left -= 1
-            position = behind
             if number in inside:
-                if behind - start > _SMALL:
-                    pending += ((position, end, inside), (start, behind, _messages_in(inside[number])))
+                if position - start > _SMALL:
+                    pending += ((position, end, inside), (start, position, _messages_in(inside[number])))
                     break
-                left -= (behind - start) // _SMALLEST
+                left -= (position - start) // _SMALLEST
             if left < 0:
                 return True
     return False
@@ -62,15 +55,3 @@ def has_too_many_fields(body: bytes, message_type: type[Message]) -> bool:
 def _messages_in(message: Any) -> Mapping[int, Any]:
     """Return the types of the messages in a message, by the number of the field."""
     return {field.number: field.message_type for field in message.fields if field.message_type}
-
-
-def _next(body: bytes, position: int, end: int) -> tuple[int, int, int]:
-    """Return the number of the field that begins there, where its content does, and where it ends."""
-    tag = body[position]
-    if tag & _ONE_BYTE_AND_TYPE == _SHORT_FIELD and position + 1 < end:
-        length = body[position + 1]
-        behind = position + _SMALLEST + length
-        if length < _LONG and behind <= end and tag >= _FIRST:
-            return tag >> 3, position + _SMALLEST, behind
-    found = field_at(body, position, end)
-    return (found.number, found.end, found.end) if found.content is None else (found.number, *found.content)

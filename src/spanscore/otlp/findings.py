@@ -123,6 +123,11 @@ class MalformedRequest(RefusedError):  # noqa: N818 - it is the request that is 
         self.line = line
 
 
+def too_many_spans(limit: int) -> MalformedRequest:
+    """Return what is wrong with a request that has more spans than that."""
+    return MalformedRequest(f"the request has more than {limit} spans")
+
+
 class SpanRefused(Exception):  # noqa: N818 - ends the decoding of one span, and is not an error of ours
     """Ends the decoding of one span; never leaves the decoders."""
 
@@ -160,11 +165,22 @@ class Findings:
         is_bounded: whether the request has a limit, beside those of its spans.
     """
 
-    __slots__ = ("_most_of_request", "attributes_left_out", "caveats", "most_values", "refused", "size", "values")
+    __slots__ = (
+        "_most_of_request",
+        "attributes_left_out",
+        "caveats",
+        "ids",
+        "most_values",
+        "refused",
+        "size",
+        "values",
+    )
 
     def __init__(self, *, is_bounded: bool = True) -> None:
         self.refused: dict[Refusal, Refused] = {}
         self.caveats: Counter[Caveat] = Counter()
+        self.ids: dict[bytes, bytes] = {}
+        """One object of each id that repeats: they are a tenth of what an open span takes."""
         self.attributes_left_out = 0
         """Goes up only; a span's share is the difference between its end and its start."""
         self.values = 0

@@ -6,9 +6,10 @@ to learn which ones were accepted.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from binascii import unhexlify
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -22,14 +23,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
+from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.field_count import has_too_many_fields
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.from_protobuf import is_readable
+from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_to_protobuf import to_protobuf
 from spanscore.otlp.strict_json import parse
-from spanscore.otlp.wire import Place, WireError, field, fields, is_utf8, length_delimited
+from spanscore.otlp.wire import Place, WireError, fields, is_utf8, joined_field, length_delimited
 
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 _MOST_NESTED: Final = 96
@@ -79,6 +81,26 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
     return kept.SerializeToString()
 
 
+def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> bytes:
+    """Return a request that was decoded before, written as it was, with the spans of these traces only.
+
+    Raises:
+        MalformedRequest: it cannot be decoded.
+    """
+    if encoding is Encoding.JSON:
+        document = parse(body)
+        kept = {trace_id.hex() for trace_id in trace_ids}
+        for resource_spans in document.get("resourceSpans") or ():
+            for scope_spans in resource_spans.get("scopeSpans") or ():
+                scope_spans["spans"] = [
+                    span
+                    for span in scope_spans.get("spans") or ()
+                    if isinstance(span, dict) and str(span.get("traceId")).lower() in kept
+                ]
+        return json.dumps(document, separators=(",", ":")).encode()
+    return accepted_only(body, [span for span in decode_protobuf(body).spans if span.trace_id in trace_ids])
+
+
 def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
     """Return a message that is written as OTLP/JSON.
 
@@ -110,13 +132,13 @@ class _Accepted:
 
 
 def _resource_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
-    if _parsed(Resource, field(body, place, RESOURCE)) is None:
+    if _parsed(Resource, joined_field(body, place, RESOURCE)) is None:
         return b""
     return _rebuilt(body, place, SCOPE_SPANS, lambda inner: _scope_spans(body, inner, accepted))
 
 
 def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
-    if _parsed(InstrumentationScope, field(body, place, SCOPE)) is None:
+    if _parsed(InstrumentationScope, joined_field(body, place, SCOPE)) is None:
         return b""
     return _rebuilt(body, place, SPANS, lambda inner: _span(body[slice(*inner)], accepted))
 
@@ -132,12 +154,12 @@ def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], 
     """Return a message with the messages in the fields of that number rebuilt; empty where nothing is left of them."""
     parts: list[bytes] = []
     left = False
-    for each in fields(body, place):
-        if each.number == SCHEMA_URL and each.content is not None and not is_utf8(body[slice(*each.content)]):
+    for start, found, first, end in fields(body, place):
+        if found == SCHEMA_URL and not is_utf8(body[first:end]):
             continue
-        if each.number != number or each.content is None:
-            parts.append(body[each.start : each.end])
-        elif content := rebuild(each.content):
+        if found != number:
+            parts.append(body[start:end])
+        elif content := rebuild((first, end)):
             parts.append(length_delimited(number, content))
             left = True
     return b"".join(parts) if left else b""

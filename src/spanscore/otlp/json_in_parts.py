@@ -14,7 +14,7 @@ from msgspec import DecodeError, Raw, ValidationError
 from spanscore.model import Attributes, Span
 from spanscore.otlp import json_messages as messages
 from spanscore.otlp import json_rules as rules
-from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, SpanRefused
+from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, SpanRefused, too_many_spans
 from spanscore.otlp.json_in_steps import AT_ONCE, checking_utf8, parsing, without_lone_surrogates
 from spanscore.otlp.json_typed import UNDECIDED, TypedDecoding
 from spanscore.otlp.slices import Steps
@@ -59,8 +59,7 @@ def decoding_parts(
     for number, each in enumerate(outer):
         spans += sum(len(inner.spans or ()) for inner in each.scope_spans or ())
         if max_spans is not None and spans > max_spans:
-            message = f"the request has more than {max_spans} spans"
-            raise MalformedRequest(message)
+            raise too_many_spans(max_spans)
         if not number % _COUNTED_AT_ONCE:
             yield
     decoding = _Decoding(TypedDecoding(wanted, is_bounded=max_spans is not None), wanted, at_once)

@@ -46,15 +46,15 @@ def _checking(body: bytes, place: Place, message_type: Any, at_once: int, levels
         message_type.FromString(body[begin:end])
         return
     inside = message_type.DESCRIPTOR.fields_by_number
-    for count, field in enumerate(fields(body, place), 1):
-        if field.end - begin > at_once:
-            message_type.FromString(body[begin : field.start])
-            begin = field.start
+    for count, (start, number, first, behind) in enumerate(fields(body, place), 1):
+        if behind - begin > at_once:
+            message_type.FromString(body[begin:start])
+            begin = start
             yield
-        known = inside.get(field.number)
-        if field.end - begin > at_once and field.content is not None and known is not None and known.message_type:
-            yield from _checking(body, field.content, GetMessageClass(known.message_type), at_once, levels - 1)
-            begin = field.end
+        known = inside.get(number)
+        if behind - begin > at_once and known is not None and known.message_type:
+            yield from _checking(body, (first, behind), GetMessageClass(known.message_type), at_once, levels - 1)
+            begin = behind
         if not count % _FIELDS_AT_ONCE:
             yield
     message_type.FromString(body[begin:end])

@@ -6,16 +6,19 @@ The resources and scopes around the spans are counted, too: a request may have m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
+from spanscore.otlp.findings import too_many_spans
 from spanscore.otlp.slices import Steps
 from spanscore.otlp.wire import Place, fields
 
-_SMALLEST_SPAN: Final = 2  # bytes: a tag, and the length 0
+SMALLEST_SPAN: Final = 2
+"""Bytes: a tag, and the length 0. A request that has no more than this for each span has not too many."""
 _AROUND_A_SPAN: Final = 2  # a resource and a scope, where each span has its own
 _MOST_FIELDS_AROUND: Final = 4 * _AROUND_A_SPAN
 """For each span: beside a resource's scopes there are its attributes, and a schema URL. A request of nothing but fields
@@ -25,26 +28,23 @@ _PARSED_AT_ONCE: Final = 4 * 2**20
 _FIELDS_AT_ONCE: Final = 8_192
 
 
-def counting_spans(body: bytes, limit: int) -> Steps[bool]:
-    """Find out whether a serialized ExportTraceServiceRequest has more spans than that.
+def checking_number_of_spans(body: bytes, limit: int) -> Steps[None]:
+    """Refuse a serialized ExportTraceServiceRequest that has more spans than that.
 
     Raises:
+        MalformedRequest: it has.
         WireError: it is none.
     """
-    if len(body) <= limit * _SMALLEST_SPAN:
-        return False
     if len(body) <= _PARSED_AT_ONCE:
-        try:
-            request = _REQUEST.FromString(body)
-        except DecodeError:
-            pass  # the walk tells what is wrong
-        else:
-            return _counted(request, limit)
-    return (yield from walking(body, limit))
+        with suppress(DecodeError):  # the walk tells what is wrong
+            if _has_more(_REQUEST.FromString(body).resource_spans, limit):
+                raise too_many_spans(limit)
+            return
+    yield from walking(body, limit)
 
 
-def walking(body: bytes, limit: int) -> Steps[bool]:
-    """Do what `counting_spans` does for a request that cannot be parsed, or not at once.
+def walking(body: bytes, limit: int) -> Steps[None]:
+    """Do what `checking_number_of_spans` does for a request that cannot be parsed, or not at once.
 
     It also has too many where there are so many fields around them that a walk through them takes long.
     """
@@ -57,10 +57,9 @@ def walking(body: bytes, limit: int) -> Steps[bool]:
         else:
             others += 1
         if spans > limit or around > _AROUND_A_SPAN * limit or others > _MOST_FIELDS_AROUND * limit:
-            return True
+            raise too_many_spans(limit)
         if not number % _FIELDS_AT_ONCE:
             yield
-    return False
 
 
 _INSIDE: Final = (RESOURCE_SPANS, SCOPE_SPANS)
@@ -70,21 +69,18 @@ _AROUND: Final = frozenset(enumerate(_INSIDE))
 
 def _fields(body: bytes, place: Place, depth: int) -> Iterator[tuple[int, int]]:
     """Yield the number of each field of the request, its resources and its scopes, and how deep it is."""
-    for found in fields(body, place):
-        is_message = found.content is not None
-        yield (found.number if is_message else 0), depth
-        if depth < _SCOPES and found.content is not None and found.number == _INSIDE[depth]:
-            yield from _fields(body, found.content, depth + 1)
+    for _, number, first, end in fields(body, place):
+        yield number, depth
+        if depth < _SCOPES and number == _INSIDE[depth]:
+            yield from _fields(body, (first, end), depth + 1)
 
 
-def _counted(request: Any, limit: int) -> bool:
-    resources = request.resource_spans
-    if len(resources) > _AROUND_A_SPAN * limit:
-        return True
-    around = len(resources) + sum(len(resource.scope_spans) for resource in resources)
-    if around > _AROUND_A_SPAN * limit:
-        return True
-    return sum(len(scope.spans) for resource in resources for scope in resource.scope_spans) > limit
+def _has_more(resources: Any, limit: int) -> bool:
+    return (
+        len(resources) > _AROUND_A_SPAN * limit
+        or len(resources) + sum(len(resource.scope_spans) for resource in resources) > _AROUND_A_SPAN * limit
+        or sum(len(scope.spans) for resource in resources for scope in resource.scope_spans) > limit
+    )
 
 
 def _message_class() -> Any:
