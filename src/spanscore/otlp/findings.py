@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.errors import RefusedError
 from spanscore.model import Span
@@ -145,14 +145,8 @@ class ValueLeftOut(Exception):  # noqa: N818 - ends the decoding of one attribut
 
 
 _Pair = TypeVar("_Pair")
-
-
-class _Mark(NamedTuple):
-    """How far the findings of a request had come."""
-
-    values: int
-    attributes_left_out: int
-    caveats: Counter[Caveat] | None
+_Mark: TypeAlias = tuple[int, int, Counter[Caveat]]
+_NO_CAVEATS: Final[Counter[Caveat]] = Counter()
 
 
 class Findings:
@@ -240,12 +234,12 @@ class Findings:
 
     def mark(self) -> _Mark:
         """Return what there is by now, for `back_to`."""
-        return _Mark(self.values, self.attributes_left_out, self.caveats.copy() if self.caveats else None)
+        return self.values, self.attributes_left_out, self.caveats.copy() if self.caveats else _NO_CAVEATS
 
     def back_to(self, mark: _Mark) -> None:
         """Forget what was read since then; no span was refused since."""
         self.values, self.attributes_left_out, caveats = mark
-        self.caveats = Counter() if caveats is None else caveats
+        self.caveats = caveats.copy()
 
     def decoded(self, spans: list[Span], sizes: list[int]) -> Decoded:
         """Return the request as decoded."""
