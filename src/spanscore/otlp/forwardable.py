@@ -24,12 +24,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.field_count import has_too_many_fields
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_to_protobuf import to_protobuf
+from spanscore.otlp.protobuf_check import has_too_many_fields
 from spanscore.otlp.strict_json import parse
 from spanscore.otlp.wire import Place, WireError, fields, is_utf8, joined_field, length_delimited
 
@@ -41,25 +41,19 @@ _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
 
 def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
-    """Return a request in protobuf without its refused spans and broken schema URLs; all else stays byte for byte.
+    """Return a request in protobuf, decoded to these spans, without refused spans and broken schema URLs.
 
-    Args:
-        body: a request that was decoded.
-        spans: what it was decoded to.
+    All else stays byte for byte.
     """
     accepted = _Accepted(spans)
     return _rebuilt(body, (0, len(body)), RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
 
 
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
-    """Return a JSON request in protobuf without its refused spans.
+    """Return a JSON request, its text or that parsed, decoded to these spans, in protobuf without its refused spans.
 
     Also without spans that JSON can hold and protobuf cannot: attribute values nested some 30 deep, and wrong types in
     fields that decoding does not look at.
-
-    Args:
-        request: a request that was decoded: its text, or that parsed.
-        spans: what it was decoded to.
     """
     if isinstance(request, bytes | str):
         whole = to_protobuf(request, len(spans))

@@ -16,7 +16,6 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span
-from spanscore.otlp.field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import (
     LINKS_PER_SPAN,
@@ -32,9 +31,16 @@ from spanscore.otlp.findings import (
     check_link_ids,
 )
 from spanscore.otlp.kept_size import names_size
+from spanscore.otlp.protobuf_check import (
+    MOST_FIELDS,
+    PARSED_AT_ONCE,
+    SMALLEST,
+    checking_number_of_spans,
+    has_too_many_fields,
+    walking,
+)
 from spanscore.otlp.protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.span_count import SMALLEST_SPAN, checking_number_of_spans, walking
 from spanscore.otlp.wire import Place, WireError, fields, is_utf8
 from spanscore.read.wanted import WantedAttributes
 
@@ -130,7 +136,7 @@ def is_readable(message: SpanMessage) -> bool:
 def _scope_spans(body: bytes, findings: Findings, max_spans: int | None) -> Iterator[_ScopeSpans | None]:
     """Yield the spans of each scope, and None where it takes another step."""
     try:
-        if max_spans is not None and len(body) > max_spans * SMALLEST_SPAN:
+        if max_spans is not None and len(body) > max_spans * SMALLEST:
             yield from checking_number_of_spans(body, max_spans)
         request = None
         if len(body) <= PARSED_AT_ONCE:
@@ -206,9 +212,7 @@ def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRe
         if has_too_many_fields(body, message_type):
             return SpanRefused(Refusal.TOO_MANY_FIELDS, f"large, and has more than {MOST_FIELDS} fields")
         return message_type.FromString(body)
-    except WireError:
-        return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
-    except DecodeError as error:
+    except (DecodeError, WireError) as error:
         # The parser tells its reasons apart in the text only; without one in it the span is just malformed.
         text = str(error)
         if "UTF-8" in text:

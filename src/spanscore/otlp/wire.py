@@ -48,12 +48,9 @@ def fields(body: bytes, place: Place) -> Iterator[tuple[int, int, int, int]]:
 
 
 def field_at(body: bytes, position: int, end: int) -> tuple[int, int, int]:
-    """Return a field's number, where its content begins, and where it ends; 0 and no content if it has no length.
+    """Return the number of the field that begins there, where its content begins, and where it ends.
 
-    Args:
-        body: the bytes.
-        position: where the field begins.
-        end: where the message around it ends.
+    The number is 0, and the content empty, unless the field is length-delimited; the message around it ends at `end`.
 
     Raises:
         WireError: it is broken.
