@@ -27,6 +27,7 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
+from spanscore.otlp.json_rules import identifier
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_to_protobuf import to_protobuf
 from spanscore.otlp.protobuf_check import has_too_many_fields
@@ -65,7 +66,8 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
         for inner in outer.get("scopeSpans") or ():
             scope_spans = _without(inner, "spans", ScopeSpans)
             for span in inner.get("spans") or ():
-                if accepted.has(_id(span, "traceId"), _id(span, "spanId"), partial(is_readable_json, span)):
+                ids = (identifier(span.get(key)) for key in ("traceId", "spanId")) if isinstance(span, dict) else ()
+                if accepted.has(tuple(ids), partial(is_readable_json, span)):
                     with suppress(MalformedRequest):
                         scope_spans.spans.append(from_json(span, SpanMessage))
             if scope_spans.spans:
@@ -117,9 +119,9 @@ class _Accepted:
         self._ids = ((span.trace_id, span.span_id) for span in spans)
         self._next = next(self._ids, None)
 
-    def has(self, trace_id: bytes, span_id: bytes, is_readable: Callable[[], bool]) -> bool:
+    def has(self, ids: tuple[bytes, ...], is_readable: Callable[[], bool]) -> bool:
         """Return whether the next span, with these ids, is an accepted one; one that was refused may have the same."""
-        if (trace_id, span_id) != self._next or not is_readable():
+        if ids != self._next or not is_readable():
             return False
         self._next = next(self._ids, None)
         return True
@@ -139,7 +141,7 @@ def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
 
 def _span(content: bytes, accepted: _Accepted) -> bytes:
     message = _parsed(SpanMessage, content)
-    if message is None or not accepted.has(message.trace_id, message.span_id, partial(is_readable, message)):
+    if message is None or not accepted.has((message.trace_id, message.span_id), partial(is_readable, message)):
         return b""
     return content
 
@@ -171,13 +173,6 @@ def _without(document: dict[str, Any], key: str, message_type: type[_AnyMessage]
         return from_json({name: value for name, value in document.items() if name != key}, message_type)
     except MalformedRequest:
         return message_type()
-
-
-def _id(span: Any, key: str) -> bytes:
-    try:
-        return unhexlify(span.get(key))
-    except (AttributeError, TypeError, ValueError):
-        return b""
 
 
 def _as_protobuf_json(value: Any) -> Any:

@@ -81,12 +81,12 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.MALFORMED, f"a span must be an object, not {kind_of_json(raw)}")
     get = raw.get
-    trace_id = _id(get("traceId"))
-    span_id = _id(get("spanId"))
-    parent_span_id = check_ids(trace_id, span_id, _id(get("parentSpanId")), findings)
+    trace_id = identifier(get("traceId"))
+    span_id = identifier(get("spanId"))
+    parent_span_id = check_ids(trace_id, span_id, identifier(get("parentSpanId")), findings)
     if links := get("links"):
         for link in _span_list(links, "links")[:LINKS_PER_SPAN]:
-            check_link_ids(_id(link.get("traceId")), _id(link.get("spanId")))
+            check_link_ids(identifier(link.get("traceId")), identifier(link.get("spanId")))
     flags = integer(get("flags"), UINT32, "flags")
     if not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE:
         wanted = None  # the root of a trajectory: what a configuration matches on may be any attribute of it
@@ -118,7 +118,8 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
     )
 
 
-def _id(raw: Any) -> bytes:
+def identifier(raw: Any) -> bytes:
+    """Read an id; what is none becomes one that is refused, and absent is empty."""
     if raw is None:
         return b""
     try:
