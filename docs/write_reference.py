@@ -22,7 +22,7 @@ import yaml
 import spanscore
 from spanscore.config import Description, Parameter, describe
 from spanscore.contracts import Parameters
-from spanscore.plugins import names
+from spanscore.plugins import Kind, is_built_in, names
 
 DOCS: Final = Path(__file__).parent
 
@@ -64,15 +64,22 @@ _NOT_TELLING: Final = ("@opentelemetry/", "opentelemetry-sdk", "opentelemetry-ap
 def evaluators_page() -> str:
     """Return the page on evaluators."""
     examples: Mapping[str, Any] = yaml.safe_load(_EXAMPLES.read_text(encoding="utf-8"))
-    described = [describe(name) for name in names("evaluators")]
+    described = [describe(name) for name in _built_in("evaluators")]
+    if missing := [each.name for each in described if each.name not in examples]:
+        sys.exit(f"{_EXAMPLES}: has no example of {', '.join(missing)}")
     shared = [parameter for parameter in described[0].parameters if parameter.name in _SHARED]
     parts = [_TOP, *(_evaluator(each, examples[each.name]) for each in described)]
     return "\n".join([*parts, "## Parameters of every evaluator\n", *map(_parameter, shared), ""])
 
 
+def _built_in(kind: Kind) -> Iterator[str]:
+    """Yield the names of ours: what else is installed here is nobody's reference."""
+    return (name for name in names(kind) if is_built_in(kind, name))
+
+
 def dialects_page() -> str:
     """Return the page on dialects."""
-    parts = [_DIALECTS_TOP, *map(_dialect, names("dialects")), _RECORDED_TOP, *_recordings()]
+    parts = [_DIALECTS_TOP, *map(_dialect, _built_in("dialects")), _RECORDED_TOP, *_recordings()]
     return "\n".join(parts) + "\n"
 
 

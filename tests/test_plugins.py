@@ -446,7 +446,7 @@ exporters: {scores_csv: {path: x, digit: 1}, scores_cvs: {}}
         "c.yaml:2:35 exporters.scores_csv.digit: unknown key; did you mean 'digits'? (allowed: digits, path)",
         (
             "c.yaml:2:46 exporters.scores_cvs: unknown key; did you mean 'scores_csv'? "
-            "(allowed: console, jsonl, otlp, prometheus, scores_csv)"
+            f"(allowed: {', '.join(plugins.names('emitters'))})"
         ),
     ] == str(caught.value).splitlines()
 

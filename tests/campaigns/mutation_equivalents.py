@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 _TUNED: Final = "how many outdated entries there are before they are removed is a matter of speed"
-_REBUILT: Final = "len(self._heap) > 2 * len(self._traces) + _FEW"
+_REBUILT: Final = "len(self._heap) > 2 * len(self.traces) + _FEW"
 
 EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "collect/deadlines": {
         ("_FEW: Final = 64  # so many outdated entries are not worth the work", "64 -> 65"): _TUNED,
         (f"if {_REBUILT}:", f"{_REBUILT} -> {_REBUILT.replace('>', '>=')}"): _TUNED,
-        (f"if {_REBUILT}:", "2 * len(self._traces) + _FEW -> 2 * len(self._traces) - _FEW"): _TUNED,
+        (f"if {_REBUILT}:", "2 * len(self.traces) + _FEW -> 2 * len(self.traces) - _FEW"): _TUNED,
     },
     "collect/held_trace": {
         (

@@ -11,12 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spanscore.otlp.findings import Decoded, MalformedRequest
-from spanscore.otlp.from_json import decode_document, decode_json
-from spanscore.otlp.json_in_parts import decoding_in_parts
-from spanscore.otlp.json_in_steps import AT_ONCE
+from spanscore.otlp.from_json import decode_document, decode_json, decoding_in_parts
 from spanscore.otlp.slices import Steps
 from spanscore.otlp.slices import at_once as done
-from spanscore.otlp.strict_json import parse
+from spanscore.otlp.strict_json import AT_ONCE, parse
 from spanscore.read.wanted import WantedAttributes
 
 MAX_SPANS = 4

@@ -8,7 +8,7 @@ from otlp.json_spans import SPAN, request
 from receivers.otlp_requests import field, request_of, simple_span, trace_id
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.narrowed import narrowed
+from spanscore.otlp.forwardable import narrowed
 
 
 def test_other_traces_are_left_out_of_a_request() -> None:

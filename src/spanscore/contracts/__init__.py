@@ -67,7 +67,8 @@ class Evaluator(Protocol):
 class Emitter(Protocol):
     """Sends reports somewhere: to a metrics backend, a log, a file, a terminal.
 
-    All methods are called from one thread. An exception is contained and counted, and stops no other emitter.
+    Methods are called one after the other, never two at a time, but not always on one thread: `close` comes on another
+    where `spanscore serve` ends. An exception is contained and counted, and stops no other emitter.
 
     An emitter that queues, or that must not see a report again after a crash, says so by having what one of the
     protocols below asks for: `AtMostOnce`, `SendsInBackground`, `SendsInOrder`, `KnowsWhatItWrote`, `HoldsSpansBack`,
@@ -77,12 +78,18 @@ class Emitter(Protocol):
     def emit(self, report: Report) -> None:
         """Send a report, or queue it. Must not wait: what cannot go out now belongs in a bounded queue of its own.
 
+        When this returns, nothing is kept for the report any more, unless the emitter is one that `SendsInOrder`: what
+        has to outlive a kill is written by then, and not left in a buffer.
+
         A report whose trajectory is not known (`Trajectory.recognised`) is of a trace without a span of a known
         instrumentation, another service's: nothing is to be said of it, and what was held back for it may go on.
         """
 
     def flush(self, timeout_s: float) -> bool:
-        """Send what is queued within the timeout and return whether all of it went out."""
+        """Send what is queued within the timeout and return whether all of it went out.
+
+        Called inside an application, when it flushes its providers; by `spanscore serve` never.
+        """
 
     def close(self, timeout_s: float) -> bool:
         """Flush, then free everything. Nothing is emitted after it."""

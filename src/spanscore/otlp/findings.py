@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.errors import RefusedError
 from spanscore.model import Span
@@ -125,6 +125,11 @@ class MalformedRequest(RefusedError):  # noqa: N818 - it is the request that is 
         self.line = line
 
 
+def too_many_spans(limit: int) -> MalformedRequest:
+    """Return what is wrong with a request that has more spans than that."""
+    return MalformedRequest(f"the request has more than {limit} spans")
+
+
 class SpanRefused(Exception):  # noqa: N818 - ends the decoding of one span, and is not an error of ours
     """Ends the decoding of one span; never leaves the decoders."""
 
@@ -142,14 +147,8 @@ class ValueLeftOut(Exception):  # noqa: N818 - ends the decoding of one attribut
 
 
 _Pair = TypeVar("_Pair")
-
-
-class _Mark(NamedTuple):
-    """How far the findings of a request had come."""
-
-    values: int
-    attributes_left_out: int
-    caveats: Counter[Caveat] | None
+_Mark: TypeAlias = tuple[int, int, Counter[Caveat]]
+_NO_CAVEATS: Final[Counter[Caveat]] = Counter()
 
 
 class Findings:
@@ -162,11 +161,22 @@ class Findings:
         is_bounded: whether the request has a limit, beside those of its spans.
     """
 
-    __slots__ = ("_most_of_request", "attributes_left_out", "caveats", "most_values", "refused", "size", "values")
+    __slots__ = (
+        "_most_of_request",
+        "attributes_left_out",
+        "caveats",
+        "ids",
+        "most_values",
+        "refused",
+        "size",
+        "values",
+    )
 
     def __init__(self, *, is_bounded: bool = True) -> None:
         self.refused: dict[Refusal, Refused] = {}
         self.caveats: Counter[Caveat] = Counter()
+        self.ids: dict[bytes, bytes] = {}
+        """One object of each id that repeats: they are a tenth of what an open span takes."""
         self.attributes_left_out = 0
         """Goes up only; a span's share is the difference between its end and its start."""
         self.values = 0
@@ -226,12 +236,12 @@ class Findings:
 
     def mark(self) -> _Mark:
         """Return what there is by now, for `back_to`."""
-        return _Mark(self.values, self.attributes_left_out, self.caveats.copy() if self.caveats else None)
+        return self.values, self.attributes_left_out, self.caveats.copy() if self.caveats else _NO_CAVEATS
 
     def back_to(self, mark: _Mark) -> None:
         """Forget what was read since then; no span was refused since."""
         self.values, self.attributes_left_out, caveats = mark
-        self.caveats = Counter() if caveats is None else caveats
+        self.caveats = caveats.copy()
 
     def decoded(self, spans: list[Span], sizes: list[int]) -> Decoded:
         """Return the request as decoded."""

@@ -6,9 +6,10 @@ to learn which ones were accepted.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from binascii import unhexlify
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -22,14 +23,17 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
-from spanscore.otlp.field_count import has_too_many_fields
+from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.from_protobuf import is_readable
+from spanscore.otlp.from_logs import narrowed_logs
+from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
+from spanscore.otlp.json_rules import identifier
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_to_protobuf import to_protobuf
+from spanscore.otlp.protobuf_check import has_too_many_fields
 from spanscore.otlp.strict_json import parse
-from spanscore.otlp.wire import Place, WireError, field, fields, is_utf8, length_delimited
+from spanscore.otlp.wire import Place, WireError, fields, is_utf8, joined_field, length_delimited
 
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 _MOST_NESTED: Final = 96
@@ -39,25 +43,19 @@ _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
 
 def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
-    """Return a request in protobuf without its refused spans and broken schema URLs; all else stays byte for byte.
+    """Return a request in protobuf, decoded to these spans, without refused spans and broken schema URLs.
 
-    Args:
-        body: a request that was decoded.
-        spans: what it was decoded to.
+    All else stays byte for byte.
     """
     accepted = _Accepted(spans)
     return _rebuilt(body, (0, len(body)), RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
 
 
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
-    """Return a JSON request in protobuf without its refused spans.
+    """Return a JSON request, its text or that parsed, decoded to these spans, in protobuf without its refused spans.
 
     Also without spans that JSON can hold and protobuf cannot: attribute values nested some 30 deep, and wrong types in
     fields that decoding does not look at.
-
-    Args:
-        request: a request that was decoded: its text, or that parsed.
-        spans: what it was decoded to.
     """
     if isinstance(request, bytes | str):
         whole = to_protobuf(request, len(spans))
@@ -69,7 +67,8 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
         for inner in outer.get("scopeSpans") or ():
             scope_spans = _without(inner, "spans", ScopeSpans)
             for span in inner.get("spans") or ():
-                if accepted.has(_id(span, "traceId"), _id(span, "spanId"), partial(is_readable_json, span)):
+                ids = (identifier(span.get(key)) for key in ("traceId", "spanId")) if isinstance(span, dict) else ()
+                if accepted.has(tuple(ids), partial(is_readable_json, span)):
                     with suppress(MalformedRequest):
                         scope_spans.spans.append(from_json(span, SpanMessage))
             if scope_spans.spans:
@@ -77,6 +76,28 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
         if resource_spans.scope_spans:
             kept.resource_spans.append(resource_spans)
     return kept.SerializeToString()
+
+
+def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> bytes:
+    """Return a request that was decoded before, written as it was, with the spans of these traces only.
+
+    Raises:
+        MalformedRequest: it cannot be decoded.
+    """
+    if encoding is Encoding.LOGS:
+        return narrowed_logs(body, trace_ids)
+    if encoding is Encoding.JSON:
+        document = parse(body)
+        kept = {trace_id.hex() for trace_id in trace_ids}
+        for resource_spans in document.get("resourceSpans") or ():
+            for scope_spans in resource_spans.get("scopeSpans") or ():
+                scope_spans["spans"] = [
+                    span
+                    for span in scope_spans.get("spans") or ()
+                    if isinstance(span, dict) and str(span.get("traceId")).lower() in kept
+                ]
+        return json.dumps(document, separators=(",", ":")).encode()
+    return accepted_only(body, [span for span in decode_protobuf(body).spans if span.trace_id in trace_ids])
 
 
 def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
@@ -101,29 +122,29 @@ class _Accepted:
         self._ids = ((span.trace_id, span.span_id) for span in spans)
         self._next = next(self._ids, None)
 
-    def has(self, trace_id: bytes, span_id: bytes, is_readable: Callable[[], bool]) -> bool:
+    def has(self, ids: tuple[bytes, ...], is_readable: Callable[[], bool]) -> bool:
         """Return whether the next span, with these ids, is an accepted one; one that was refused may have the same."""
-        if (trace_id, span_id) != self._next or not is_readable():
+        if ids != self._next or not is_readable():
             return False
         self._next = next(self._ids, None)
         return True
 
 
 def _resource_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
-    if _parsed(Resource, field(body, place, RESOURCE)) is None:
+    if _parsed(Resource, joined_field(body, place, RESOURCE)) is None:
         return b""
     return _rebuilt(body, place, SCOPE_SPANS, lambda inner: _scope_spans(body, inner, accepted))
 
 
 def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
-    if _parsed(InstrumentationScope, field(body, place, SCOPE)) is None:
+    if _parsed(InstrumentationScope, joined_field(body, place, SCOPE)) is None:
         return b""
     return _rebuilt(body, place, SPANS, lambda inner: _span(body[slice(*inner)], accepted))
 
 
 def _span(content: bytes, accepted: _Accepted) -> bytes:
     message = _parsed(SpanMessage, content)
-    if message is None or not accepted.has(message.trace_id, message.span_id, partial(is_readable, message)):
+    if message is None or not accepted.has((message.trace_id, message.span_id), partial(is_readable, message)):
         return b""
     return content
 
@@ -132,12 +153,12 @@ def _rebuilt(body: bytes, place: Place, number: int, rebuild: Callable[[Place], 
     """Return a message with the messages in the fields of that number rebuilt; empty where nothing is left of them."""
     parts: list[bytes] = []
     left = False
-    for each in fields(body, place):
-        if each.number == SCHEMA_URL and each.content is not None and not is_utf8(body[slice(*each.content)]):
+    for start, found, first, end in fields(body, place):
+        if found == SCHEMA_URL and not is_utf8(body[first:end]):
             continue
-        if each.number != number or each.content is None:
-            parts.append(body[each.start : each.end])
-        elif content := rebuild(each.content):
+        if found != number:
+            parts.append(body[start:end])
+        elif content := rebuild((first, end)):
             parts.append(length_delimited(number, content))
             left = True
     return b"".join(parts) if left else b""
@@ -155,13 +176,6 @@ def _without(document: dict[str, Any], key: str, message_type: type[_AnyMessage]
         return from_json({name: value for name, value in document.items() if name != key}, message_type)
     except MalformedRequest:
         return message_type()
-
-
-def _id(span: Any, key: str) -> bytes:
-    try:
-        return unhexlify(span.get(key))
-    except (AttributeError, TypeError, ValueError):
-        return b""
 
 
 def _as_protobuf_json(value: Any) -> Any:

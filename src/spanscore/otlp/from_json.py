@@ -7,21 +7,43 @@ surrogate becomes U+FFFD.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Final, TypeVar
 
-from spanscore.otlp.findings import SPANS_PER_REQUEST, Decoded, MalformedRequest
-from spanscore.otlp.json_in_parts import decoding_in_parts, decoding_parts
-from spanscore.otlp.json_in_steps import AT_ONCE
-from spanscore.otlp.json_messages import RawRequest, RawResourceSpans, RawScopeSpans
-from spanscore.otlp.json_rules import kind_of_json
-from spanscore.otlp.json_typed import decoding_typed
+from msgspec import DecodeError, Raw, ValidationError
+from msgspec.json import Decoder
+
+from spanscore.model import Attributes
+from spanscore.otlp import json_messages as messages
+from spanscore.otlp import json_rules as rules
+from spanscore.otlp.findings import (
+    SPANS_PER_REQUEST,
+    Decoded,
+    MalformedRequest,
+    Refusal,
+    SpanRefused,
+    too_many_spans,
+)
+from spanscore.otlp.json_typed import UNDECIDED, TypedDecoding, decoding_typed
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.strict_json import has_too_many_values, parse
+from spanscore.otlp.strict_json import (
+    AT_ONCE,
+    checking_utf8,
+    has_too_many_values,
+    parse,
+    parsing,
+    too_deep,
+    without_lone_surrogates,
+)
 from spanscore.read.wanted import WantedAttributes
 
 _TYPED_AT_ONCE: Final = 2**21
 """Bytes: so much is decoded by type in some 30 ms at most, and ordinary requests are smaller. In parts it takes an
 eighth longer."""
+_COUNTED_AT_ONCE: Final = 8_192
+
+_Message = TypeVar("_Message")
+_Read = TypeVar("_Read")
 
 
 def decode_json(
@@ -57,7 +79,7 @@ def decoding_json(
             return decoded
     if isinstance(body, bytes) and is_in_parts:
         return (yield from decoding_in_parts(body, max_spans=max_spans, wanted=wanted))
-    return (yield from _decoding_document(parse(body), max_spans, wanted))
+    return (yield from _decoding_parts(_parts(parse(body)), max_spans=max_spans, wanted=wanted))
 
 
 def decode_document(
@@ -68,14 +90,135 @@ def decode_document(
     Raises:
         MalformedRequest: it is not an OTLP trace request, or has too many spans.
     """
-    return at_once(_decoding_document(document, max_spans, wanted))
+    return at_once(_decoding_parts(_parts(document), max_spans=max_spans, wanted=wanted))
 
 
-def _decoding_document(document: Any, max_spans: int | None, wanted: WantedAttributes | None) -> Steps[Decoded]:
-    return (yield from decoding_parts(_parts(document), max_spans=max_spans, wanted=wanted))
+def decoding_in_parts(
+    body: bytes, *, max_spans: int | None, wanted: WantedAttributes | None, at_once: int = AT_ONCE
+) -> Steps[Decoded]:
+    """Decode one request as `decode_json` does, in steps that are short however large it is.
+
+    Two things differ, of which neither is in any honest request: what no rule reads is passed over, be it nested too
+    deeply or a number of thousands of digits; and of two equal keys around the spans the first must be valid, too.
+    Larger parts than `at_once` bytes are themselves taken apart.
+
+    Raises:
+        MalformedRequest: as `decode_json`.
+    """
+    yield from checking_utf8(body)
+    request = yield from _taken_apart(body)
+    return (yield from _decoding_parts(request, max_spans=max_spans, wanted=wanted, at_once=at_once))
 
 
-def _parts(document: Any) -> RawRequest:
+def _decoding_parts(
+    request: messages.RawRequest, *, max_spans: int | None, wanted: WantedAttributes | None, at_once: int = AT_ONCE
+) -> Steps[Decoded]:
+    """Decode a request whose resources, scopes and spans are as they were written, or all parsed already."""
+    outer = request.resource_spans or ()
+    spans = 0
+    for number, each in enumerate(outer):
+        spans += sum(len(inner.spans or ()) for inner in each.scope_spans or ())
+        if max_spans is not None and spans > max_spans:
+            raise too_many_spans(max_spans)
+        if not number % _COUNTED_AT_ONCE:
+            yield
+    typed = TypedDecoding(wanted, is_bounded=max_spans is not None)
+    decoding = _Decoding(typed, wanted, at_once)
+    for number, each in enumerate(outer):
+        if each.scope_spans:
+            yield from decoding.resource_spans(each.resource, each.scope_spans, f"resourceSpans[{number}]")
+        elif not number % _COUNTED_AT_ONCE:
+            yield
+    return typed.findings.decoded(typed.spans, typed.sizes)
+
+
+def _taken_apart(body: bytes) -> Steps[messages.RawRequest]:
+    yield
+    try:
+        return messages.RAW_REQUEST.decode(body)
+    except ValidationError as error:
+        message = f"not a trace request: {error}"
+        raise MalformedRequest(message) from error
+    except RecursionError as error:
+        raise too_deep() from error
+    except DecodeError as error:
+        mended = yield from without_lone_surrogates(body)
+        if mended is not body:
+            return (yield from _taken_apart(mended))
+        message = f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}"
+        raise MalformedRequest(message) from error
+
+
+class _Decoding:
+    """Makes the spans of one request from its parts, each by type where that goes."""
+
+    def __init__(self, typed: TypedDecoding, wanted: WantedAttributes | None, at_once: int) -> None:
+        self._typed = typed
+        self._findings = typed.findings
+        self._wanted = wanted
+        self._at_once = at_once
+
+    def resource_spans(self, raw: Any, scopes: Sequence[messages.RawScopeSpans], where: str) -> Steps[None]:
+        """Read the spans of a resource."""
+        yield
+        try:
+            resource = self._by_type(raw, messages.RESOURCE, self._typed.resource)
+            if resource is None:
+                resource = rules.resource((yield from self._parsed(raw)), self._findings)
+        except SpanRefused as refused:
+            spans = sum(len(each.spans or ()) for each in scopes)
+            self._findings.refuse(refused.reason, f"{where}.resource: {refused}", spans)
+            return
+        for number, each in enumerate(scopes):
+            if each.spans:
+                yield from self._scope_spans(each.scope, each.spans, resource, f"{where}.scopeSpans[{number}]")
+            elif not number % _COUNTED_AT_ONCE:
+                yield
+
+    def _scope_spans(self, raw: Any, spans: Sequence[Any], resource: Attributes, where: str) -> Steps[None]:
+        yield
+        try:
+            scope = self._by_type(raw, messages.SCOPE, self._typed.scope)
+            if scope is None:
+                scope = rules.scope_name((yield from self._parsed(raw)))
+        except SpanRefused as refused:
+            self._findings.refuse(refused.reason, f"{where}.scope: {refused}", len(spans))
+            return
+        for index, each in enumerate(spans):
+            try:
+                span = self._by_type(each, messages.SPAN, self._typed.span, resource, scope)
+                if span is None:
+                    parsed = yield from self._parsed(each)
+                    span = rules.span(parsed, resource, scope, self._wanted, self._findings)
+                self._typed.spans.append(span)
+                self._typed.sizes.append(self._findings.size)
+            except SpanRefused as refused:
+                self._findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+            except MalformedRequest as error:
+                message = f"{where}.spans[{index}]: {error.what}"
+                raise MalformedRequest(message) from error
+            yield
+
+    def _by_type(
+        self, raw: Any, decoder: Decoder[_Message], read: Callable[Concatenate[_Message, ...], _Read], *around: Any
+    ) -> _Read | None:
+        """Return what is read from a small part, or None where it takes all the rules."""
+        if not isinstance(raw, Raw) or len(raw) > self._at_once:
+            return None
+        mark = self._findings.mark()
+        try:
+            return read(decoder.decode(raw), *around)
+        except UNDECIDED as undecided:
+            if isinstance(undecided, SpanRefused) and undecided.reason is Refusal.TOO_MANY_VALUES:
+                raise
+            self._findings.back_to(mark)
+            return None
+
+    def _parsed(self, raw: Any) -> Steps[Any]:
+        return (yield from parsing(raw, self._at_once)) if isinstance(raw, Raw) else raw
+
+
+def _parts(document: Any) -> messages.RawRequest:
     """Return the request with its resources, scopes and spans as they were parsed."""
     outer = []
     for i, item in enumerate(_list(_object(document, "the request"), "resourceSpans", "")):
@@ -85,14 +228,16 @@ def _parts(document: Any) -> RawRequest:
         for j, each in enumerate(_list(resource_spans, "scopeSpans", path)):
             where = f"{path}.scopeSpans[{j}]"
             scope_spans = _object(each, where)
-            inner.append(RawScopeSpans(scope=scope_spans.get("scope"), spans=_list(scope_spans, "spans", where)))
-        outer.append(RawResourceSpans(resource=resource_spans.get("resource"), scope_spans=inner))
-    return RawRequest(resource_spans=outer)
+            inner.append(
+                messages.RawScopeSpans(scope=scope_spans.get("scope"), spans=_list(scope_spans, "spans", where))
+            )
+        outer.append(messages.RawResourceSpans(resource=resource_spans.get("resource"), scope_spans=inner))
+    return messages.RawRequest(resource_spans=outer)
 
 
 def _object(raw: Any, where: str) -> Any:
     if not isinstance(raw, dict):
-        message = f"{where} must be an object, not {kind_of_json(raw)}"
+        message = f"{where} must be an object, not {rules.kind_of_json(raw)}"
         raise MalformedRequest(message)
     return raw
 
@@ -102,6 +247,6 @@ def _list(parent: dict[str, Any], key: str, where: str) -> list[Any]:
     if raw is None:
         return []
     if not isinstance(raw, list):
-        message = f"{where}{'.' if where else ''}{key} must be an array, not {kind_of_json(raw)}"
+        message = f"{where}{'.' if where else ''}{key} must be an array, not {rules.kind_of_json(raw)}"
         raise MalformedRequest(message)
     return raw

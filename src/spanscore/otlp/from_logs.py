@@ -19,7 +19,6 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from spanscore.model import LOG_RECORD, NO_SPAN, Attributes, Span
-from spanscore.otlp.field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.field_numbers import (
     NAME,
     RESOURCE,
@@ -41,9 +40,10 @@ from spanscore.otlp.findings import (
     SpanRefused,
 )
 from spanscore.otlp.kept_size import names_size
+from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.wire import Place, WireError, encoded_tag, field, fields
+from spanscore.otlp.wire import Place, WireError, encoded_tag, fields, joined_field
 from spanscore.read.log_records import BODY, EVENT_NAME, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
@@ -108,7 +108,7 @@ def log_trace_ids(body: bytes) -> tuple[bytes, ...]:
 
 
 def _contents(body: bytes, place: Place, number: int) -> Iterator[Place]:
-    return (each.content for each in fields(body, place) if each.number == number and each.content is not None)
+    return ((first, behind) for _, known, first, behind in fields(body, place) if known == number)
 
 
 def narrowed_logs(body: bytes, trace_ids: Collection[bytes]) -> bytes:
@@ -155,10 +155,10 @@ class _Decoding:
                     yield
                     try:
                         if resource is None:
-                            message = _parsed(Resource, field(self._body, resource_logs, RESOURCE))
+                            message = _parsed(Resource, joined_field(self._body, resource_logs, RESOURCE))
                             resource = read_resource(message, self.findings)
                         if scope is None:
-                            scope = _parsed(InstrumentationScope, field(self._body, scope_logs, SCOPE)).name
+                            scope = _parsed(InstrumentationScope, joined_field(self._body, scope_logs, SCOPE)).name
                         self._add(self._body[slice(*record)], resource, scope)
                     except SpanRefused as refused:
                         self.findings.refuse(refused.reason, f"the log record at byte {record[0]}: {refused}")
@@ -166,9 +166,9 @@ class _Decoding:
     def _inside(self, place: Place, number: int) -> Steps[list[Place]]:
         """Return where those messages lie, in the fields of that number, that have such a name."""
         found: list[Place] = []
-        for count, each in enumerate(fields(self._body, place), 1):
-            if each.number == number and each.content is not None and self.mentions(each.content):
-                found.append(each.content)
+        for count, (_, known, first, behind) in enumerate(fields(self._body, place), 1):
+            if known == number and self.mentions((first, behind)):
+                found.append((first, behind))
             if not count % _FIELDS_AT_ONCE:
                 yield
         return found

@@ -16,7 +16,6 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span
-from spanscore.otlp.field_count import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import (
     LINKS_PER_SPAN,
@@ -32,9 +31,16 @@ from spanscore.otlp.findings import (
     check_link_ids,
 )
 from spanscore.otlp.kept_size import names_size
+from spanscore.otlp.protobuf_check import (
+    MOST_FIELDS,
+    PARSED_AT_ONCE,
+    SMALLEST,
+    checking_number_of_spans,
+    has_too_many_fields,
+    walking,
+)
 from spanscore.otlp.protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.span_count import counting_spans, walking
 from spanscore.otlp.wire import Place, WireError, fields, is_utf8
 from spanscore.read.wanted import WantedAttributes
 
@@ -82,23 +88,17 @@ def decoding_protobuf(
     body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
 ) -> Steps[Decoded]:
     """Do what `decode_protobuf` does in steps, of which each reads one span."""
-    if max_spans is not None:
-        yield from _check_number_of_spans(counting_spans(body, max_spans), max_spans)
     findings = Findings(is_bounded=max_spans is not None)
-    decoding = _Decoding(wanted, findings)
     spans: list[Span] = []
     sizes: list[int] = []
-    request = _parsed(body)
-    if request is None and max_spans is not None and len(body) <= PARSED_AT_ONCE:
-        yield from _check_number_of_spans(walking(body, max_spans), max_spans)
-    for scope_spans in _scope_spans(body, request, findings):
+    for scope_spans in _scope_spans(body, findings, max_spans):
         yield
         if scope_spans is None:
             continue
         where, resource, scope, messages = scope_spans
         for index, message in messages:
             try:
-                spans.append(decoding.span(message, resource, scope))
+                spans.append(_span(message, resource, scope, wanted, findings))
                 sizes.append(findings.size)
             except SpanRefused as refused:
                 findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
@@ -117,7 +117,7 @@ def trace_ids(body: bytes) -> tuple[bytes, ...]:
     return tuple(
         dict.fromkeys(
             message.trace_id
-            for scope in _scope_spans(body, _parsed(body), Findings())
+            for scope in _scope_spans(body, Findings(), None)
             for _, message in (() if scope is None else scope.spans)
             if not isinstance(message, SpanRefused)
         )
@@ -127,51 +127,37 @@ def trace_ids(body: bytes) -> tuple[bytes, ...]:
 def is_readable(message: SpanMessage) -> bool:
     """Return whether a span is none that is refused for what is in it."""
     try:
-        _Decoding(None, Findings()).span(message, EMPTY, "")
+        _span(message, EMPTY, "", None, Findings())
     except SpanRefused:
         return False
     return True
 
 
-def _check_number_of_spans(counting: Steps[bool], max_spans: int) -> Steps[None]:
-    try:
-        is_too_many = yield from counting
-    except WireError as error:
-        raise _malformed(error) from error
-    if is_too_many:
-        message = f"the request has more than {max_spans} spans"
-        raise MalformedRequest(message)
-
-
-def _parsed(body: bytes) -> ExportTraceServiceRequest | None:
-    """Return the request, or None where it has to be taken apart: the parser refuses all for one invalid string."""
-    try:
-        return ExportTraceServiceRequest.FromString(body) if len(body) <= PARSED_AT_ONCE else None
-    except DecodeError:
-        return None
-
-
-def _scope_spans(
-    body: bytes, request: ExportTraceServiceRequest | None, findings: Findings
-) -> Iterator[_ScopeSpans | None]:
+def _scope_spans(body: bytes, findings: Findings, max_spans: int | None) -> Iterator[_ScopeSpans | None]:
     """Yield the spans of each scope, and None where it takes another step."""
-    if request is None:
-        try:
+    try:
+        if max_spans is not None and len(body) > max_spans * SMALLEST:
+            yield from checking_number_of_spans(body, max_spans)
+        request = None
+        if len(body) <= PARSED_AT_ONCE:
+            try:
+                request = ExportTraceServiceRequest.FromString(body)
+            except DecodeError:  # the parser refuses all for one invalid string
+                if max_spans is not None:
+                    yield from walking(body, max_spans)
+        if request is None:
             yield from _salvaged(body, findings)
-        except WireError as error:
-            raise _malformed(error) from error
-    else:
-        for i, resource_spans in enumerate(request.resource_spans):
-            if not resource_spans.scope_spans:
-                continue
-            resource = read_resource(resource_spans.resource, findings)
-            for j, scope_spans in enumerate(resource_spans.scope_spans):
-                where = f"resource_spans[{i}].scope_spans[{j}]"
-                yield _ScopeSpans(where, resource, scope_spans.scope.name, enumerate(scope_spans.spans))
-
-
-def _malformed(error: WireError) -> MalformedRequest:
-    return MalformedRequest(f"not an ExportTraceServiceRequest in protobuf: {error}")
+            return
+    except WireError as error:
+        message = f"not an ExportTraceServiceRequest in protobuf: {error}"
+        raise MalformedRequest(message) from error
+    for i, resource_spans in enumerate(request.resource_spans):
+        if not resource_spans.scope_spans:
+            continue
+        resource = read_resource(resource_spans.resource, findings)
+        for j, scope_spans in enumerate(resource_spans.scope_spans):
+            where = f"resource_spans[{i}].scope_spans[{j}]"
+            yield _ScopeSpans(where, resource, scope_spans.scope.name, enumerate(scope_spans.spans))
 
 
 def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans | None]:
@@ -196,15 +182,16 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans | None]:
             if isinstance(scope, SpanRefused):
                 findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
             else:
-                yield _ScopeSpans(where, resource, scope.name, _salvaged_spans(body, spans))
+                parsed = ((index, _parse(SpanMessage, body[start:end])) for index, (start, end) in enumerate(spans))
+                yield _ScopeSpans(where, resource, scope.name, parsed)
 
 
 def _places(body: bytes, place: Place) -> Steps[Sequence[Sequence[Place]]]:
     """Return where those fields of a message lie that are read, by their number, of which none is above 3."""
     found: tuple[list[Place], ...] = ([], [], [], [])
-    for count, (number, _, content, _) in enumerate(fields(body, place), 1):
-        if content is not None and number < len(found):
-            found[number].append(content)
+    for count, (_, number, first, end) in enumerate(fields(body, place), 1):
+        if 0 < number < len(found):
+            found[number].append((first, end))
         if not count % _FIELDS_AT_ONCE:
             yield
     return found
@@ -220,18 +207,12 @@ def _check_schema_urls(body: bytes, places: Sequence[Place], findings: Findings)
             findings.caveats[Caveat.INVALID_SCHEMA_URL] += 1
 
 
-def _salvaged_spans(body: bytes, spans: Sequence[Place]) -> Iterator[tuple[int, SpanMessage | SpanRefused]]:
-    return ((index, _parse(SpanMessage, body[start:end])) for index, (start, end) in enumerate(spans))
-
-
 def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRefused:
     try:
         if has_too_many_fields(body, message_type):
             return SpanRefused(Refusal.TOO_MANY_FIELDS, f"large, and has more than {MOST_FIELDS} fields")
         return message_type.FromString(body)
-    except WireError:
-        return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
-    except DecodeError as error:
+    except (DecodeError, WireError) as error:
         # The parser tells its reasons apart in the text only; without one in it the span is just malformed.
         text = str(error)
         if "UTF-8" in text:
@@ -241,49 +222,47 @@ def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRe
         return SpanRefused(Refusal.MALFORMED, "not valid protobuf")
 
 
-class _Decoding:
-    """Makes the spans of one request from its messages."""
-
-    def __init__(self, wanted: WantedAttributes | None, findings: Findings) -> None:
-        self._wanted = wanted
-        self._findings = findings
-        self._ids: dict[bytes, bytes] = {}  # what repeats is kept once: it is a tenth of what an open span takes
-
-    def span(self, message: SpanMessage | SpanRefused, resource: Attributes, scope: str) -> Span:
-        if isinstance(message, SpanRefused):
-            raise message
-        findings = self._findings
-        findings.begin_span()
-        span_id = message.span_id
-        trace_id = message.trace_id
-        parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
-        if links := message.links:
-            for link in links[:LINKS_PER_SPAN]:
-                check_link_ids(link.trace_id, link.span_id)
-        left_out_before = findings.attributes_left_out
-        flags = message.flags
-        # Of the root of a trajectory a configuration may match on any attribute.
-        is_root = not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
-        attributes = read_attributes(message.attributes, findings, None if is_root else self._wanted)
-        events = message.events
-        status = message.status
-        name = once[message.name]
-        status_message = status.message
-        findings.size += names_size(name, status_message, scope)
-        return Span(
-            self._ids.setdefault(trace_id, trace_id),
-            span_id,
-            self._ids.setdefault(parent_span_id, parent_span_id),
-            name or UNNAMED,
-            message.start_time_unix_nano,
-            message.end_time_unix_nano,
-            message.kind,
-            status.code,
-            status_message,
-            attributes,
-            read_events(events, findings) if events else (),
-            scope,
-            resource,
-            flags,
-            message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
-        )
+def _span(
+    message: SpanMessage | SpanRefused,
+    resource: Attributes,
+    scope: str,
+    wanted: WantedAttributes | None,
+    findings: Findings,
+) -> Span:
+    if isinstance(message, SpanRefused):
+        raise message
+    findings.begin_span()
+    ids = findings.ids
+    span_id = message.span_id
+    trace_id = message.trace_id
+    parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
+    if links := message.links:
+        for link in links[:LINKS_PER_SPAN]:
+            check_link_ids(link.trace_id, link.span_id)
+    left_out_before = findings.attributes_left_out
+    flags = message.flags
+    # Of the root of a trajectory a configuration may match on any attribute.
+    is_root = not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
+    attributes = read_attributes(message.attributes, findings, None if is_root else wanted)
+    events = message.events
+    status = message.status
+    name = once[message.name]
+    status_message = status.message
+    findings.size += names_size(name, status_message, scope)
+    return Span(
+        ids.setdefault(trace_id, trace_id),
+        span_id,
+        ids.setdefault(parent_span_id, parent_span_id),
+        name or UNNAMED,
+        message.start_time_unix_nano,
+        message.end_time_unix_nano,
+        message.kind,
+        status.code,
+        status_message,
+        attributes,
+        read_events(events, findings) if events else (),
+        scope,
+        resource,
+        flags,
+        message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
+    )

@@ -1,7 +1,4 @@
-"""All the rules of OTLP/JSON for a resource, a scope and a span, as they were parsed.
-
-Where JSON leaves a choice: of two equal keys the last wins, null means absent, and a lone surrogate becomes U+FFFD.
-"""
+"""All the rules of OTLP/JSON for a resource, a scope and a span, as they were parsed."""
 
 from __future__ import annotations
 
@@ -24,6 +21,15 @@ from spanscore.otlp.json_values import INT32, UINT32, UINT64, attributes, intege
 from spanscore.otlp.kept_size import EVENT_SIZE, names_size, text_size
 from spanscore.read.wanted import WantedAttributes
 
+_KINDS: Final = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+}
 _NOT_AN_ID: Final = b"?"  # of no length that any id has, so that the checks of ids refuse it
 
 
@@ -75,11 +81,12 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.MALFORMED, f"a span must be an object, not {kind_of_json(raw)}")
     get = raw.get
-    trace_id = _id(get("traceId"))
-    span_id = _id(get("spanId"))
-    parent_span_id = check_ids(trace_id, span_id, _id(get("parentSpanId")), findings)
+    trace_id = identifier(get("traceId"))
+    span_id = identifier(get("spanId"))
+    parent_span_id = check_ids(trace_id, span_id, identifier(get("parentSpanId")), findings)
     if links := get("links"):
-        _check_links(links)
+        for link in _span_list(links, "links")[:LINKS_PER_SPAN]:
+            check_link_ids(identifier(link.get("traceId")), identifier(link.get("spanId")))
     flags = integer(get("flags"), UINT32, "flags")
     if not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE:
         wanted = None  # the root of a trajectory: what a configuration matches on may be any attribute of it
@@ -111,7 +118,8 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
     )
 
 
-def _id(raw: Any) -> bytes:
+def identifier(raw: Any) -> bytes:
+    """Read an id; what is none becomes one that is refused, and absent is empty."""
     if raw is None:
         return b""
     try:
@@ -130,11 +138,6 @@ def _status(raw: Any) -> tuple[int, str]:
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.INVALID_VALUE, "status must be an object")
     return _enum(raw.get("code"), "status.code"), text(raw.get("message"), "status.message")
-
-
-def _check_links(raw: Any) -> None:
-    for link in _span_list(raw, "links")[:LINKS_PER_SPAN]:
-        check_link_ids(_id(link.get("traceId")), _id(link.get("spanId")))
 
 
 def _events(raw: Any, findings: Findings) -> tuple[SpanEvent, ...]:
@@ -163,16 +166,4 @@ def _span_list(raw: Any, name: str) -> list[dict[str, Any]]:
 
 def kind_of_json(raw: Any) -> str:
     """Return what a parsed value is, for messages."""
-    match raw:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-        case _:
-            return "an object"
+    return _KINDS[type(raw)]

@@ -47,7 +47,9 @@ def decoding_typed(
     decoding = TypedDecoding(wanted, is_bounded=max_spans is not None)
     try:
         request = messages.REQUEST.decode(body)
-        _check_number_of_spans(request, max_spans)
+        scopes = (scope for resource in request.resource_spans or () for scope in resource.scope_spans or ())
+        if max_spans is not None and sum(len(scope.spans or ()) for scope in scopes) > max_spans:
+            return None
         for i, resource_spans in enumerate(request.resource_spans or ()):
             if not resource_spans.scope_spans:
                 decoding.check_resource(resource_spans.resource)
@@ -65,12 +67,6 @@ class _Undecided(Exception):  # noqa: N818 - ends the decoding by type, and is n
 
 UNDECIDED: Final = (DecodeError, RecursionError, SpanRefused, ValueError, _Undecided)
 """What is raised where it takes all the rules; of the ValueErrors one is about UTF-8, and one about hex, in an id."""
-
-
-def _check_number_of_spans(request: messages.Request, max_spans: int | None) -> None:
-    scopes = (scope for resource in request.resource_spans or () for scope in resource.scope_spans or ())
-    if max_spans is not None and sum(len(scope.spans or ()) for scope in scopes) > max_spans:
-        raise _Undecided
 
 
 class TypedDecoding:

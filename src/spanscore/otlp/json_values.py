@@ -95,12 +95,10 @@ def _integer(raw: Any) -> int | None:
     if raw.__class__ is int:  # not isinstance: true is no number
         return int(raw)
     if raw.__class__ is str:
-        if raw.isdigit() and raw.isascii() and len(raw) <= _DIGITS:
+        if len(raw) <= _DIGITS and raw.isascii() and raw.removeprefix("-").isdigit():
             return int(raw)
         if not _NUMBER.fullmatch(raw):
             return None
-        if raw[0] == "-" and raw[1:].isdigit() and len(raw) <= _DIGITS:
-            return int(raw)
         raw = float(raw)
     # 1e18 is a number like any other; beyond the exact doubles it is what the sender's own double was.
     return int(raw) if raw.__class__ is float and raw.is_integer() else None

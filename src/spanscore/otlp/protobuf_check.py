@@ -1,34 +1,166 @@
-"""Whether bytes are a message in protobuf, found out in steps: for what is passed on as it came.
+"""What is found out about bytes in protobuf before, or without, decoding them.
 
-Fields that follow each other are a message by themselves. So a large one is parsed some fields at a time, and a field
-that is large and a message itself is taken apart, too.
+- Whether a request has too many spans: a span may be two bytes long. The resources and scopes around them are counted,
+  too: a request may have millions of empty ones.
+- Whether a large message has too many fields: a field may be two bytes long and take fifty when it is parsed: 64 MiB of
+  them would become gigabytes.
+- Whether bytes are a message, found out in steps: for what is passed on as it came. Fields that follow each other are a
+  message by themselves. So a large one is parsed some fields at a time, and a field that is large and a message itself
+  is taken apart, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from typing import Any, Final
 
+from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
+from spanscore.otlp.findings import MalformedRequest, too_many_spans
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.wire import Place, WireError, fields
+from spanscore.otlp.wire import Place, WireError, field_at, fields
 
 AT_ONCE: Final = 2**20
 """Bytes: so much is parsed in some 10 ms."""
 
 _FIELDS_AT_ONCE: Final = 8_192
+
+SMALLEST: Final = 2
+"""Bytes of a field, and so of a span: a tag, and the length 0."""
+_AROUND_A_SPAN: Final = 2  # a resource and a scope, where each span has its own
+_MOST_FIELDS_AROUND: Final = 4 * _AROUND_A_SPAN
+"""For each span: beside a resource's scopes there are its attributes, and a schema URL. A request of nothing but fields
+that nobody knows has thirty million."""
+
+PARSED_AT_ONCE: Final = 4 * 2**20
+"""Bytes: a larger request is taken apart, and its spans are parsed one by one. Each span of a request that is parsed to
+be counted takes 24 bytes, so that this much may become 50 MB."""
+MOST_FIELDS: Final = 1_500_000
+"""Of one message and all in it."""
+
+_LARGE: Final = 2**20  # bytes; what is smaller may have any number of fields
+
 _DEEPEST: Final = 100  # protobuf's own limit
+_SMALL: Final = 16  # bytes; of what is not longer the fields are not counted, but taken to be as many as fit
+
+
+def checking_number_of_spans(body: bytes, limit: int) -> Steps[None]:
+    """Refuse a serialized ExportTraceServiceRequest that has more spans than that.
+
+    Raises:
+        MalformedRequest: it has.
+        WireError: it is none.
+    """
+    if len(body) <= PARSED_AT_ONCE:
+        with suppress(DecodeError):  # the walk tells what is wrong
+            if _has_more(_REQUEST.FromString(body).resource_spans, limit):
+                raise too_many_spans(limit)
+            return
+    yield from walking(body, limit)
+
+
+def walking(body: bytes, limit: int) -> Steps[None]:
+    """Do what `checking_number_of_spans` does for a request that cannot be parsed, or not at once.
+
+    It also has too many where there are so many fields around them that a walk through them takes long.
+    """
+    spans = around = others = 0
+    for number, (field, depth) in enumerate(_fields(body, (0, len(body)), 0), 1):
+        if depth == _SCOPES and field == SPANS:
+            spans += 1
+        elif (depth, field) in _AROUND:
+            around += 1
+        else:
+            others += 1
+        if spans > limit or around > _AROUND_A_SPAN * limit or others > _MOST_FIELDS_AROUND * limit:
+            raise too_many_spans(limit)
+        if not number % _FIELDS_AT_ONCE:
+            yield
+
+
+_INSIDE: Final = (RESOURCE_SPANS, SCOPE_SPANS)
+_SCOPES: Final = len(_INSIDE)
+_AROUND: Final = frozenset(enumerate(_INSIDE))
+
+
+def _fields(body: bytes, place: Place, depth: int) -> Iterator[tuple[int, int]]:
+    """Yield the number of each field of the request, its resources and its scopes, and how deep it is."""
+    for _, number, first, end in fields(body, place):
+        yield number, depth
+        if depth < _SCOPES and number == _INSIDE[depth]:
+            yield from _fields(body, (first, end), depth + 1)
+
+
+def _has_more(resources: Any, limit: int) -> bool:
+    return (
+        len(resources) > _AROUND_A_SPAN * limit
+        or len(resources) + sum(len(resource.scope_spans) for resource in resources) > _AROUND_A_SPAN * limit
+        or sum(len(scope.spans) for resource in resources for scope in resource.scope_spans) > limit
+    )
+
+
+def _message_class() -> Any:
+    """Return OTLP's request with spans that are not parsed: a tenth of the time of the walk."""
+    file = descriptor_pb2.FileDescriptorProto(name="spanscore/span_count.proto", package="spanscore", syntax="proto3")
+    field = descriptor_pb2.FieldDescriptorProto
+    for message, name, number, inner in (
+        ("ScopeSpans", "spans", SPANS, None),
+        ("ResourceSpans", "scope_spans", SCOPE_SPANS, "ScopeSpans"),
+        ("Request", "resource_spans", RESOURCE_SPANS, "ResourceSpans"),
+    ):
+        kind = field.TYPE_BYTES if inner is None else field.TYPE_MESSAGE
+        added = file.message_type.add(name=message).field.add(
+            name=name, number=number, type=kind, label=field.LABEL_REPEATED
+        )
+        if inner is not None:
+            added.type_name = f".spanscore.{inner}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("spanscore.Request"))
+
+
+_REQUEST: Final = _message_class()
+
+
+def has_too_many_fields(body: bytes, message_type: type[Message]) -> bool:
+    """Return whether a serialized message of that type is large, and has more fields than are parsed.
+
+    Raises:
+        WireError: it is none.
+    """
+    if len(body) <= _LARGE:
+        return False
+    left = MOST_FIELDS
+    # Depth first, so that what is still to be looked at is little.
+    pending = [(0, len(body), _messages_in(message_type.DESCRIPTOR))]
+    while pending and len(pending) <= _DEEPEST:  # the parser comes no deeper either
+        position, end, inside = pending.pop()
+        while position < end:
+            number, start, position = field_at(body, position, end)
+            left -= 1
+            if number in inside:
+                if position - start > _SMALL:
+                    pending += ((position, end, inside), (start, position, _messages_in(inside[number])))
+                    break
+                left -= (position - start) // SMALLEST
+            if left < 0:
+                return True
+    return False
+
+
+@cache
+def _messages_in(message: Any) -> Mapping[int, Any]:
+    """Return the types of the messages in a message, by the number of the field."""
+    return {field.number: field.message_type for field in message.fields if field.message_type}
 
 
 def checking(body: bytes, message_type: type[Message], at_once: int = AT_ONCE) -> Steps[None]:
-    """Find out whether bytes are a message of that type.
-
-    Args:
-        body: the bytes.
-        message_type: the type.
-        at_once: how many bytes are parsed at once.
+    """Find out whether bytes are a message of that type, of which so many are parsed at once.
 
     Raises:
         MalformedRequest: they are not.
@@ -46,15 +178,15 @@ def _checking(body: bytes, place: Place, message_type: Any, at_once: int, levels
         message_type.FromString(body[begin:end])
         return
     inside = message_type.DESCRIPTOR.fields_by_number
-    for count, field in enumerate(fields(body, place), 1):
-        if field.end - begin > at_once:
-            message_type.FromString(body[begin : field.start])
-            begin = field.start
+    for count, (start, number, first, behind) in enumerate(fields(body, place), 1):
+        if behind - begin > at_once:
+            message_type.FromString(body[begin:start])
+            begin = start
             yield
-        known = inside.get(field.number)
-        if field.end - begin > at_once and field.content is not None and known is not None and known.message_type:
-            yield from _checking(body, field.content, GetMessageClass(known.message_type), at_once, levels - 1)
-            begin = field.end
+        known = inside.get(number)
+        if behind - begin > at_once and known is not None and known.message_type:
+            yield from _checking(body, (first, behind), GetMessageClass(known.message_type), at_once, levels - 1)
+            begin = behind
         if not count % _FIELDS_AT_ONCE:
             yield
     message_type.FromString(body[begin:end])

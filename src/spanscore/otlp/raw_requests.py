@@ -17,10 +17,6 @@ from spanscore.contracts import Roots
 from spanscore.otlp.field_numbers import FLAGS, PARENT_SPAN_ID, RESOURCE_SPANS, SCOPE_SPANS, SPAN_ID, SPANS, TRACE_ID
 from spanscore.otlp.wire import FIXED32, Place, encoded_tag, field_at, fields, length_delimited, length_prefix
 
-_SPANS_TAG: Final = encoded_tag(SPANS)[0]
-_MORE: Final = 0x80  # set on each byte of a varint but its last
-_LONGEST_PREFIX: Final = 3  # of a span that is read without a call: its tag, and a length below 16384
-
 _HAS_PARENT: Final = re.compile(
     rb"%b.{16}%b.{8}%b(?!\x00{8})"
     % tuple(re.escape(length_prefix(*each)) for each in ((TRACE_ID, 16), (SPAN_ID, 8), (PARENT_SPAN_ID, 8))),
@@ -82,12 +78,7 @@ def split(request: bytes, roots: Roots) -> Split:
     part = _around(request, (0, len(request)), RESOURCE_SPANS, resource_spans)
     found = [
         RootSpan(
-            trace_id=root.trace_id,
-            span_id=root.span_id,
-            start_ns=root.start_time_unix_nano,
-            end_ns=root.end_time_unix_nano,
-            content=content,
-            envelope=Envelope(*heads),
+            root.trace_id, root.span_id, root.start_time_unix_nano, root.end_time_unix_nano, content, Envelope(*heads)
         )
         for root, content, heads in part.roots
     ]
@@ -113,8 +104,6 @@ class _Part(NamedTuple):
 
     left: list[bytes | memoryview]
     """What is left of it, in pieces."""
-    head: bytes
-    """Its fields but those that hold the spans."""
     spans: int
     roots: list[_Root]
 
@@ -137,18 +126,18 @@ def _around(request: bytes, place: Place, number: int, read: Callable[[Place], _
     others: list[memoryview] = []
     spans = 0
     roots: list[_Root] = []
-    for each in fields(request, place):
-        if each.number != number or each.content is None:
-            left.append(view[each.start : each.end])
-            others.append(view[each.start : each.end])
+    for start, found, first, end in fields(request, place):
+        if found != number:
+            left.append(view[start:end])
+            others.append(view[start:end])
             continue
-        part = read(each.content)
+        part = read((first, end))
         roots += part.roots
         spans += part.spans
         if part.spans:
             left += [length_prefix(number, part.size), *part.left]
     head = b"".join(others)
-    return _Part(left, head, spans, [root._replace(heads=(head, *root.heads)) for root in roots])
+    return _Part(left, spans, [root._replace(heads=(head, *root.heads)) for root in roots])
 
 
 def _scope_spans(request: bytes, place: Place, roots: Roots) -> _Part:
@@ -161,8 +150,8 @@ def _scope_spans(request: bytes, place: Place, roots: Roots) -> _Part:
     kept_from = position
     while position < end:
         start = position
-        is_span, first, position = _next(request, position, end)
-        if not is_span:
+        number, first, position = field_at(request, position, end)
+        if number != SPANS:
             others.append(view[start:position])
         elif roots != "none" and (root := _root(request, first, position, roots)):
             left.append(view[kept_from:start])
@@ -172,22 +161,7 @@ def _scope_spans(request: bytes, place: Place, roots: Roots) -> _Part:
             spans += 1
     left.append(view[kept_from:end])
     head = b"".join(others)
-    return _Part(left, head, spans, [root._replace(heads=(head,)) for root in found])
-
-
-def _next(request: bytes, position: int, end: int) -> tuple[bool, int, int]:
-    """Return whether the field that begins there is a span, where its content begins, and where it ends."""
-    if request[position] == _SPANS_TAG and end - position >= _LONGEST_PREFIX:
-        low, high = request[position + 1], request[position + 2]
-        if low >= _MORE > high:
-            first = position + _LONGEST_PREFIX
-            last = first + (low ^ _MORE | high << 7)
-            if last <= end:
-                return True, first, last
-    found = field_at(request, position, end)
-    if found.number == SPANS and found.content is not None:
-        return True, found.content[0], found.end
-    return False, position, found.end
+    return _Part(left, spans, [root._replace(heads=(head,)) for root in found])
 
 
 def _root(request: bytes, start: int, end: int, roots: Roots) -> _Root | None:

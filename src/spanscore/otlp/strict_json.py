@@ -1,4 +1,8 @@
-"""Strict JSON: in UTF-8, without the constants that JSON does not have, of bounded nesting."""
+"""Strict JSON: in UTF-8, without the constants that JSON does not have, of bounded nesting; at once or in steps.
+
+In steps, what is large is taken apart a level at a time, and only what is small parsed at once. What is passed over was
+read once by msgspec, which takes no JSON that `parse` refuses, but for invalid UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,16 @@ import gc
 import json
 import re
 import sys
-from typing import Any, Final, NoReturn
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, NoReturn
 
-from spanscore.otlp.findings import MalformedRequest
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, defstruct
+from msgspec.json import Decoder
 
-NESTING: Final = 1_000
+from spanscore.otlp.findings import VALUES_PER_SPAN, MalformedRequest
+from spanscore.otlp.slices import Steps
+
+_NESTING: Final = 1_000
 """How deep the JSON of a request may nest; 64 nested attribute values take some 270."""
 _PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
 """From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
@@ -19,11 +28,36 @@ _LARGE: Final = 2**20
 _MOST_OPENINGS: Final = 2_000_000
 _MOST_COMMAS: Final = 4_000_000
 
-SURROGATE: Final = re.compile(r"\\u[dD]")
-ESCAPE: Final = re.compile(
+_SURROGATE: Final = re.compile(r"\\u[dD]")
+_ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
 )
 """Any escape, read from the left; the group matches only in a surrogate without its other half."""
+
+AT_ONCE: Final = 2**18
+"""Bytes: more is parsed in steps. This much takes some 20 ms at the most."""
+
+_CHECKED_AT_ONCE: Final = 2**22
+_PASSED_AT_ONCE: Final = 8_192  # items that are passed over, or escapes
+
+_READ: Final = (
+    *("traceId", "spanId", "parentSpanId", "flags", "name", "kind", "startTimeUnixNano", "endTimeUnixNano"),
+    *("attributes", "droppedAttributesCount", "events", "timeUnixNano", "links", "status", "code", "message"),
+    *("key", "keyStrindex", "value", "stringValue", "boolValue", "intValue", "doubleValue", "bytesValue"),
+    *("arrayValue", "kvlistValue", "values", "stringValueStrindex"),
+)
+"""All that is read of any object in a resource, a scope or a span: an object may have millions of other members."""
+
+_MEMBERS: Final[Decoder[Struct]] = Decoder(
+    defstruct("_Members", [(name, Raw | UnsetType, UNSET) for name in _READ], gc=False)
+)
+_ITEMS: Final = Decoder(list[Raw])
+_OBJECTS: Final = Decoder(list[defstruct("_Object", [], gc=False)])  # type: ignore[misc] # what is made here is a type
+
+_EMPTY_OBJECT: Final = re.compile(rb"\{[ \t\r\n]*\}")
+_SURROGATE_BYTES: Final = re.compile(_SURROGATE.pattern.encode())
+_ESCAPE_BYTES: Final = re.compile(_ESCAPE.pattern.encode(), re.DOTALL)
+_CONTINUATION: Final = (0x80, 0xC0)  # of bytes of UTF-8 in the middle of a character
 
 
 def parse(body: bytes | str) -> Any:
@@ -33,8 +67,8 @@ def parse(body: bytes | str) -> Any:
         MalformedRequest: it is none, or nests deeper than 1,000.
     """
     source = _source(body)
-    if SURROGATE.search(source):
-        source = ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
+    if _SURROGATE.search(source):
+        source = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
     try:
         document = _decoded(source)
     except json.JSONDecodeError as error:
@@ -70,20 +104,16 @@ def has_too_many_values(body: bytes | str) -> bool:
     """
     if len(body) <= _MOST_OPENINGS:
         return False
-    if isinstance(body, str):
-        return body.count("{") + body.count("[") > _MOST_OPENINGS or body.count(",") > _MOST_COMMAS
+    body = body.encode(errors="surrogatepass") if isinstance(body, str) else body
     return body.count(b"{") + body.count(b"[") > _MOST_OPENINGS or body.count(b",") > _MOST_COMMAS
 
 
 def _source(body: bytes | str) -> str:
-    if isinstance(body, str):
-        source = body
-    else:
-        try:
-            source = body.decode()
-        except UnicodeDecodeError as error:
-            message = f"not valid UTF-8 at byte {error.start}"
-            raise MalformedRequest(message, line=body.count(b"\n", 0, error.start) + 1) from error
+    try:
+        source = body if isinstance(body, str) else body.decode()
+    except UnicodeDecodeError as error:
+        message = f"not valid UTF-8 at byte {error.start}"
+        raise MalformedRequest(message, line=error.object.count(b"\n", 0, error.start) + 1) from error
     if source.startswith("\ufeff"):
         message = "not valid JSON: it starts with a byte order mark"
         raise MalformedRequest(message)
@@ -100,14 +130,121 @@ _PARSER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 def too_deep() -> MalformedRequest:
     """Return what is wrong with a request that nests too deeply."""
-    return MalformedRequest(f"nested too deeply; at most {NESTING} levels are allowed")
+    return MalformedRequest(f"nested too deeply; at most {_NESTING} levels are allowed")
 
 
 def _nests_too_deeply(document: Any) -> bool:
     # Level by level, with one call for all values of a level: a loop over them would cost as much as the parsing.
     level = [document]
-    for _ in range(NESTING + 1):
+    for _ in range(_NESTING + 1):
         level = gc.get_referents(*level)
         if not level:
             return False
     return True
+
+
+def parsing(raw: Raw, at_once: int = AT_ONCE) -> Steps[Any]:
+    """Do what `parse` does with an object of OTLP/JSON, or a value in it, in steps.
+
+    Of large objects only the members are kept that something may read, and of lists with more items than a span may
+    have values it keeps of those behind whether they are objects, all of them: nothing else of them is ever read.
+
+    Raises:
+        MalformedRequest: as `parse`.
+    """
+    whole: list[Any] = [None]
+    left: list[Iterator[_Part | None]] = [iter([_Part(whole, 0, raw)])]  # not by recursion: it may nest a thousand deep
+    while left:
+        try:
+            part = next(left[-1])
+        except StopIteration:
+            left.pop()
+            continue
+        if part is not None:
+            part.into[part.key], inside = _read(part.raw, at_once)
+            left += inside
+        yield
+    return whole[0]
+
+
+class _Part(NamedTuple):
+    """A value that is still to be parsed."""
+
+    into: Any
+    key: Any
+    raw: Raw
+
+
+def _read(raw: Raw, at_once: int) -> tuple[Any, list[Iterator[_Part | None]]]:
+    """Return a value, and where it is large the parts that are to be read into it."""
+    opening = bytes(memoryview(raw)[:1])
+    if len(raw) <= at_once or opening not in {b"{", b"["}:
+        return parse(bytes(raw)), []
+    try:
+        if opening == b"{":
+            # What is not kept must not make it an empty one.
+            parsed: dict[str, Any] = {} if _EMPTY_OBJECT.match(raw) else {"": None}
+            return parsed, [_members(_MEMBERS.decode(raw), parsed)]
+        items: list[Any] = _ITEMS.decode(raw)
+        return items, [_items(raw, items)]
+    except RecursionError as error:
+        raise too_deep() from error
+
+
+def _members(members: Struct, parsed: dict[str, Any]) -> Iterator[_Part]:
+    for name in _READ:
+        if (raw := getattr(members, name)) is not UNSET:
+            yield _Part(parsed, name, raw)
+
+
+def _items(raw: Raw, items: list[Any]) -> Iterator[_Part | None]:
+    """Yield the items that are to be read, and None now and then while the others are passed over."""
+    yield from (_Part(items, index, item) for index, item in enumerate(items[:VALUES_PER_SPAN]))
+    if len(items) <= VALUES_PER_SPAN:
+        return
+    unread: dict[str, Any] | None = {}
+    try:
+        _OBJECTS.decode(raw)
+    except ValidationError:
+        unread = None
+    for start in range(VALUES_PER_SPAN, len(items), _PASSED_AT_ONCE):
+        passed = items[start : start + _PASSED_AT_ONCE]
+        items[start : start + len(passed)] = [unread] * len(passed)
+        if max(map(len, passed)) > _NESTING:  # only these may nest too deeply
+            yield from (_Part(items, start + n, item) for n, item in enumerate(passed) if len(item) > _NESTING)
+        yield None
+
+
+def checking_utf8(body: bytes) -> Steps[None]:
+    """Do what `parse` does about bytes that are not UTF-8, in steps.
+
+    Raises:
+        MalformedRequest: they are not.
+    """
+    start = 0
+    while start < len(body):
+        end = start + _CHECKED_AT_ONCE
+        while end < len(body) and _CONTINUATION[0] <= body[end] < _CONTINUATION[1]:
+            end += 1
+        try:
+            body[start:end].decode()
+        except UnicodeDecodeError as error:
+            message = f"not valid UTF-8 at byte {start + error.start}"
+            raise MalformedRequest(message) from error
+        start = end
+        yield
+
+
+def without_lone_surrogates(body: bytes) -> Steps[bytes]:
+    """Do what `parse` does about lone surrogates, in steps; msgspec refuses them."""
+    if not _SURROGATE_BYTES.search(body):
+        return body
+    parts: list[bytes] = []
+    behind = 0
+    for number, escape in enumerate(_ESCAPE_BYTES.finditer(body), 1):
+        if escape[1]:
+            parts += (body[behind : escape.start()], rb"\ufffd")
+            behind = escape.end()
+        if not number % _PASSED_AT_ONCE:
+            yield
+    return b"".join([*parts, body[behind:]])

@@ -6,7 +6,7 @@ Bounded and without recursion: a walk takes time in proportion to the bytes, wha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 Place: TypeAlias = tuple[int, int]
 """Where a message lies in the bytes: its start, and the end behind it."""
@@ -24,47 +24,48 @@ _LAST_TAG: Final = 2**32 - 1
 _MORE: Final = 0x80  # set on each byte of a varint but its last
 _VARINT_BYTES: Final = 10
 
+# What nearly every field begins with, which is read without a call: a tag of one byte, and a length of one or two.
+_ONE_BYTE_AND_TYPE: Final = 0x87
+_SHORT_PREFIX: Final = 2
+_LONGEST_SHORT: Final = 2**14 - 1
+
 
 class WireError(ValueError):
     """The bytes are not in the protobuf wire format."""
 
 
-class Field(NamedTuple):
-    """A field of a message, whatever its type."""
-
-    number: int
-    start: int
-    """Where its tag begins."""
-    content: Place | None
-    """Where its bytes lie, if it is length-delimited."""
-    end: int
-
-
-def fields(body: bytes, place: Place) -> Iterator[Field]:
-    """Yield every field of the message at `place`.
+def fields(body: bytes, place: Place) -> Iterator[tuple[int, int, int, int]]:
+    """Yield of every field of the message at `place` where it starts, and what `field_at` says.
 
     Raises:
         WireError: the message is broken; raised where the break is, after what comes before it was yielded.
     """
-    position, end = place
-    while position < end:
-        found = field_at(body, position, end)
-        position = found.end
-        yield found
+    start, end = place
+    while start < end:
+        number, first, behind = field_at(body, start, end)
+        yield start, number, first, behind
+        start = behind
 
 
-def field_at(body: bytes, position: int, end: int) -> Field:
-    """Return the field that begins there in a message that ends at `end`.
+def field_at(body: bytes, position: int, end: int) -> tuple[int, int, int]:
+    """Return the number of the field that begins there, where its content begins, and where it ends.
+
+    The number is 0, and the content empty, unless the field is length-delimited; the message around it ends at `end`.
 
     Raises:
         WireError: it is broken.
     """
+    tag = body[position]
+    if tag & _ONE_BYTE_AND_TYPE == _LENGTH_DELIMITED and tag >= _FIRST_TAG and position + _SHORT_PREFIX < end:
+        length, first = body[position + 1], position + _SHORT_PREFIX
+        if length >= _MORE:
+            length, first = length ^ _MORE | body[first] << 7, first + 1
+        behind = first + length
+        if length <= _LONGEST_SHORT and behind <= end:
+            return tag >> 3, first, behind
     tag, first = _tag(body, position, end)
-    content = None
-    if tag & 7 == _LENGTH_DELIMITED:
-        length, start = _varint(body, first, end)
-        content = (start, start + length)
-    return Field(tag >> 3, position, content, _skip(body, first, end, tag))
+    behind = _skip(body, first, end, tag)
+    return (tag >> 3, _varint(body, first, end)[1], behind) if tag & 7 == _LENGTH_DELIMITED else (0, behind, behind)
 
 
 def length_delimited(number: int, content: bytes) -> bytes:
@@ -82,28 +83,13 @@ def encoded_tag(number: int, wire_type: int = _LENGTH_DELIMITED) -> bytes:
     return _encoded_varint(number << 3 | wire_type)
 
 
-def field(body: bytes, place: Place, number: int) -> bytes:
+def joined_field(body: bytes, place: Place, number: int) -> bytes:
     """Return the length-delimited field of that number; empty when it is absent, joined when it comes in parts.
 
     Raises:
         WireError: the message is broken.
     """
-    parts: list[bytes] = []
-    position, end = place
-    wanted = number << 3 | _LENGTH_DELIMITED
-    while position < end:
-        tag, position = _tag(body, position, end)
-        if tag & 7 == _LENGTH_DELIMITED:
-            length, start = _varint(body, position, end)
-            position = start + length
-            if position > end:
-                message = f"the field at byte {start} is cut off"
-                raise WireError(message)
-            if tag == wanted:
-                parts.append(body[start:position])
-        else:
-            position = _skip(body, position, end, tag)
-    return b"".join(parts)
+    return b"".join(body[first:end] for _, found, first, end in fields(body, place) if found == number)
 
 
 def is_utf8(content: bytes) -> bool:

@@ -226,7 +226,7 @@ class Service:
         # Not in the loop: those who are connected, and those who ask for the pages, are still answered.
         closed = await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, lambda: self._finish(close_s))
         if not closed:
-            _log.warning("not everything could be scored and sent within %g s each", close_s)
+            _log.warning("not everything could be scored and sent: each exporter has %g s, and must not fail", close_s)
             self._live.ledger.keep_unsent()
         if self._kafka is not None:
             await self._kafka.stop(_AFTER_CLOSE_S + close_s)

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Final
 
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.narrowed import narrowed
+from spanscore.otlp.forwardable import narrowed
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.service.live_engine import LiveEngine
 from spanscore.service.replay import ENCODINGS

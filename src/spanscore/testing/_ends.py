@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
@@ -14,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.contracts import Emitter, Receiver
-from spanscore.errors import TryAgainError
+from spanscore.errors import RefusedError, TryAgainError
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Score, Skipped
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_protobuf import decoding_protobuf
@@ -40,7 +41,7 @@ def check_emitter(emitter: Emitter, reports: Iterable[Report] = ()) -> None:
 
     It takes a report of every kind of run and outcome, of traces that are not recognised too, and raises nothing;
     `emit` does not wait, and `flush` and `close` keep to their timeout and say whether everything went out. It is
-    closed afterwards.
+    closed afterwards, on another thread, as `spanscore serve` does.
 
     Args:
         emitter: as it is configured, with where it sends to ready to take everything.
@@ -52,9 +53,12 @@ def check_emitter(emitter: Emitter, reports: Iterable[Report] = ()) -> None:
     kind = type(emitter).__name__
     for report in (*_sample_reports(), *reports):
         _in_time(f"{kind}.emit({summary(report.trajectory)})", _EMIT_S, partial(emitter.emit, report))
-    for where, action in ((f"{kind}.flush", emitter.flush), (f"{kind}.close", emitter.close)):
-        done = _in_time(where, _END_S + _SLACK_S, partial(action, _END_S))
-        if done is not True:
+    with ThreadPoolExecutor(1) as other:
+        ends = ((f"{kind}.flush", emitter.flush), (f"{kind}.close", lambda s: other.submit(emitter.close, s).result()))
+        for where, action in ends:
+            done = _in_time(where, _END_S + _SLACK_S, partial(action, _END_S))
+            if done is True:
+                continue
             fail(where, f"must return True when all was sent in time, not {done!r}")
 
 
@@ -67,7 +71,8 @@ async def check_receiver(receiver: Receiver, intake: SampleIntake, send: Callabl
     Args:
         receiver: made with the intake, and not started.
         intake: where it brings what it receives.
-        send: has it receive a request, an ExportTraceServiceRequest in protobuf.
+        send: has it receive a request, an ExportTraceServiceRequest in protobuf; one of them is b"not OTLP". For a
+            receiver of JSON it writes the request anew: `google.protobuf.json_format` can, but for ids in base64.
 
     Raises:
         AssertionError: it does not; the message says how.
@@ -83,7 +88,7 @@ async def check_receiver(receiver: Receiver, intake: SampleIntake, send: Callabl
         async with asyncio.timeout(_END_S):
             await intake.taken.wait()
     except TimeoutError:
-        fail(kind, f"must bring what it receives, and bring it again when asked to; it brought {intake.brought!r}")
+        fail(kind, f"must bring what it receives, and bring it again when asked to; it brought {intake.told}")
     await receiver.stop(_END_S)
     before = len(intake.brought)
     await send(SAMPLE_REQUEST)
@@ -99,8 +104,15 @@ class SampleIntake:
     def __init__(self) -> None:
         self.brought: Final[list[bytes]] = []
         """All that was brought, whatever became of it."""
+        self.refused: Final[list[str]] = []
+        """Why what was brought could not be used."""
         self.taken: Final = asyncio.Event()
         self.is_busy = False
+
+    @property
+    def told(self) -> str:
+        """What was brought, and why it could not be used, as messages show it."""
+        return f"{self.brought!r}, of which could not be used: {'; '.join(self.refused) or 'nothing'}"
 
     async def take(self, request: bytes, *, is_json: bool = False) -> None:
         """Take a request.
@@ -114,7 +126,11 @@ class SampleIntake:
             self.is_busy = False
             message = "busy"
             raise TryAgainError(message, _RETRY_S)
-        await in_slices((decoding_json if is_json else decoding_protobuf)(request))
+        try:
+            await in_slices((decoding_json if is_json else decoding_protobuf)(request))
+        except RefusedError as error:
+            self.refused.append(str(error))
+            raise
         self.taken.set()
 
 
