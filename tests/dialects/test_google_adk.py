@@ -130,6 +130,34 @@ def test_a_tool_of_java_that_raised_in_its_first_versions() -> None:
     assert calls(span(1, "execute_tool [book]", scope=SCOPE)) == [call(1, "book", error="the tool raised")]
 
 
+def test_before_the_first_version() -> None:
+    """A call is told by its span's name; the span of its answer is neither a call nor a model's (Java, v0.5.0)."""
+    given = {"gen_ai.system": SCOPE, "gcp.vertex.agent.tool_call_args": '{"nights": 2}'}
+    answer = {
+        "gcp.vertex.agent.tool_response": '{"id": "event-1"}',
+        "gcp.vertex.agent.llm_response": "{}",
+        "gcp.vertex.agent.session_id": "s-1",
+    }
+    said = '{"content": {"parts": [{"functionCall": {"id": "c1", "name": "book", "args": {"nights": 2}}}]}}'
+
+    assert calls(
+        span(1, "agent_run [planner]", scope=SCOPE),
+        span(2, "call_llm", {"gcp.vertex.agent.llm_response": said}, parent=1, scope=SCOPE),
+        span(3, "tool_call [book]", given, parent=2, scope=SCOPE, events=(exception("IOException", "no line"),)),
+        span(4, "tool_response [book]", answer, parent=2, scope=SCOPE),
+    ) == [
+        call(
+            3,
+            "book",
+            {"nights": 2},
+            error="IOException: no line",
+            error_type="IOException",
+            call_id="c1",
+            agent="planner",
+        )
+    ]
+
+
 def test_under_openinference() -> None:
     """Arguments and response stand in its attributes; it writes no arguments where there are none."""
     named = {"openinference.span.kind": "TOOL", "tool.name": "book"}
