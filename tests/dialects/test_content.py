@@ -75,6 +75,7 @@ def test_cut_json_is_not_recorded(arguments: dict[str, JSON], data: st.DataObjec
         ({"a": float("inf"), "b": b"\xff"}, {"a": "inf", "b": "\ufffd"}),
         ("__REDACTED__", NOT_RECORDED),
         ("[REDACTED]", NOT_RECORDED),
+        ("HIDDEN:non-empty", NOT_RECORDED),
         (None, NOT_RECORDED),
     ],
 )

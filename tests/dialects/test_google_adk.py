@@ -92,6 +92,72 @@ def test_no_call_id_where_the_tool_raised() -> None:
     assert calls(failed) == [call(2, "book", error="ValueError")]
 
 
+def in_java(number: int, arguments: Any, response: Any, *, name: str = "book", call_id: str = "c1") -> Span:
+    """A tool span of Java, whose id has a key of its own (v1.8.0)."""
+    held = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool_call.id": call_id}
+    return span(number, f"execute_tool {name}", {**held, **content(arguments, response)}, scope=SCOPE)
+
+
+def test_in_java() -> None:
+    """A function that threw answers with a fixed text, and one that says it failed has not thrown."""
+    raised = {"status": "error", "message": "An internal error occurred."}
+    said = {"status": "error", "message": "An internal error occurred.", "retry": True}
+
+    assert calls(
+        in_java(2, {"nights": 2}, {"result": 1}),
+        in_java(3, {}, raised, call_id="c2"),
+        in_java(4, {}, said, call_id="c3"),
+    ) == [
+        call(2, "book", {"nights": 2}, result=1, call_id="c1"),
+        call(3, "book", {}, result=raised, error="An internal error occurred.", call_id="c2"),
+        call(4, "book", {}, result=said, call_id="c3"),
+    ]
+
+
+def test_a_tool_of_java_that_ended_the_run() -> None:
+    """A tool that is no function may do so; its span has placeholders for the id and the answer."""
+    failed = in_java(1, {"nights": 2}, {}, call_id="<not specified>")._replace(
+        status_code=StatusCode.ERROR, events=(exception("java.io.IOException", "no line"),)
+    )
+
+    assert calls(failed) == [
+        call(1, "book", {"nights": 2}, error="java.io.IOException: no line", error_type="java.io.IOException")
+    ]
+
+
+def test_a_tool_of_java_that_raised_in_its_first_versions() -> None:
+    """The name of the span, which is all there is, has the tool in brackets (v1.0.0)."""
+    assert calls(span(1, "execute_tool [book]", scope=SCOPE)) == [call(1, "book", error="the tool raised")]
+
+
+def test_before_the_first_version() -> None:
+    """A call is told by its span's name; the span of its answer is neither a call nor a model's (Java, v0.5.0)."""
+    given = {"gen_ai.system": SCOPE, "gcp.vertex.agent.tool_call_args": '{"nights": 2}'}
+    answer = {
+        "gcp.vertex.agent.tool_response": '{"id": "event-1"}',
+        "gcp.vertex.agent.llm_response": "{}",
+        "gcp.vertex.agent.session_id": "s-1",
+    }
+    said = '{"content": {"parts": [{"functionCall": {"id": "c1", "name": "book", "args": {"nights": 2}}}]}}'
+
+    assert calls(
+        span(1, "agent_run [planner]", scope=SCOPE),
+        span(2, "call_llm", {"gcp.vertex.agent.llm_response": said}, parent=1, scope=SCOPE),
+        span(3, "tool_call [book]", given, parent=2, scope=SCOPE, events=(exception("IOException", "no line"),)),
+        span(4, "tool_response [book]", answer, parent=2, scope=SCOPE),
+    ) == [
+        call(
+            3,
+            "book",
+            {"nights": 2},
+            error="IOException: no line",
+            error_type="IOException",
+            call_id="c1",
+            agent="planner",
+        )
+    ]
+
+
 def test_under_openinference() -> None:
     """Arguments and response stand in its attributes; it writes no arguments where there are none."""
     named = {"openinference.span.kind": "TOOL", "tool.name": "book"}

@@ -24,7 +24,7 @@ _NO_TYPE: Final = frozenset({"unknown", "_OTHER"})
 READS: Final = frozenset({_ERROR_TYPE})
 """The attributes that `error` looks at."""
 
-_REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***"})
+_REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***", "HIDDEN:non-empty"})
 _OBJECT: Final = ('{"', "{'", "{}")
 _SIGNATURE: Final = frozenset({"args", "kwargs"})
 

@@ -15,16 +15,22 @@ _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESPONSE: Final = "gcp.vertex.agent.tool_response"
 _LLM_RESPONSE: Final = "gcp.vertex.agent.llm_response"
 _SESSION: Final = "gcp.vertex.agent.session_id"
+_JAVA_ID: Final = "gen_ai.tool_call.id"
+_NO_ID: Final = "<not specified>"
+_JAVA_RAISED: Final = {"status": "error", "message": "An internal error occurred."}
+"""What Java tells the model, and its span, when a function that is a tool has thrown: never what was thrown."""
 _SCOPE: Final = "gcp.vertex.agent"
 _TOOL_SPAN: Final = "execute_tool "
+_FIRST_TOOL_SPAN: Final = re.compile(r"tool_call \[(.+)\]")
 _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 
 
 class GoogleAdk:
-    """Google ADK, Python and JavaScript, natively and under OpenInference.
+    """Google ADK, Python, JavaScript and Java, natively and under OpenInference.
 
     One extra `execute_tool (merged)` span stands beside every batch of parallel calls. A tool that raised may leave a
     tool span with no attribute at all. With content switched off, arguments and response are both the text `{}`.
+    Versions before 1.0 have spans of two names, `tool_call [X]` with the arguments and beside it `tool_response`.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -32,16 +38,20 @@ class GoogleAdk:
         attributes=frozenset({_ARGUMENTS, _LLM_RESPONSE, _SESSION}),
         scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),
     )
-    reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION}
+    reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
-        is_call = span.name.startswith(_TOOL_SPAN) or attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL
+        is_call = (
+            span.name.startswith(_TOOL_SPAN)
+            or attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL
+            or _FIRST_TOOL_SPAN.fullmatch(span.name) is not None
+        )
         agent_run = _AGENT_RUN.fullmatch(span.name)
         return Reading(
             call=_call(span) if is_call else None,
             not_a_call=is_call and ("(merged" in span.name or attributes.get(gen_ai.TOOL_NAME) == "(merged tools)"),
-            is_model=_LLM_RESPONSE in attributes and not is_call,
+            is_model=_LLM_RESPONSE in attributes and _RESPONSE not in attributes and not is_call,
             is_agent=True if agent_run else None,
             agent=agent_run[1] if agent_run else None,
             conversation_id=content.text(attributes.get(_SESSION)),
@@ -56,16 +66,27 @@ def _call(span: Span) -> CallReading:
     content_off = attributes.get(_ARGUMENTS) == "{}" == attributes.get(_RESPONSE)
     answer = content.first(attributes.get(_RESPONSE), attributes.get(gen_ai.RESULT))
     result = content.decoded(answer)
-    if answer is None:
+    if attributes.get(_JAVA_ID) == _NO_ID:
+        result = NOT_RECORDED  # a placeholder as well: there was no answer
+    elif answer is None:
         result = content.field(content.decoded(attributes.get(openinference.OUTPUT)), "response")
+    error = content.error(span)
+    if error is None and result == _JAVA_RAISED:
+        error = _JAVA_RAISED["message"]
     return CallReading(
-        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name.removeprefix(_TOOL_SPAN),
+        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or _name_in(span.name),
         arguments=NOT_RECORDED if content_off else _arguments(span),
         result=NOT_RECORDED if content_off else _unwrapped(result),
-        error=content.error(span) or ("the tool raised" if not attributes else None),
+        error=error or ("the tool raised" if not attributes else None),
         error_type=content.error_type(span),
-        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or content.identifier(attributes.get(_JAVA_ID)),
     )
+
+
+def _name_in(span_name: str) -> str:
+    first = _FIRST_TOOL_SPAN.fullmatch(span_name)
+    # Java's versions 1.0 to 1.3 put the tool into brackets as well.
+    return first[1] if first else span_name.removeprefix(_TOOL_SPAN).strip("[]")
 
 
 def _arguments(span: Span) -> Recorded:

@@ -1,0 +1,51 @@
+"""JetBrains' Koog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.model import NOT_RECORDED, Span
+
+_EVENT: Final = "koog.event.id"
+_AGENT: Final = "gen_ai.agent.id"
+_DESCRIPTION: Final = "gen_ai.tool.description"
+_GENERATED: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+class Koog:
+    """Koog, whose agents have an id that the developer gives them, and no name; the conventions tell all else.
+
+    An agent that was given no id gets a random one, which is no name. A call that failed has an empty object for its
+    result, and that of a tool which does not exist only that; each tool that exists has a description.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_EVENT}))
+    reads = gen_ai.READS | {_AGENT, _DESCRIPTION}
+
+    def read(self, span: Span) -> Reading | None:
+        # An adapter of the user's own may have added the name.
+        agent = content.first_text(span.attributes, (gen_ai.AGENT, _AGENT))
+        return Reading(
+            call=_call(span) if span.attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL else None,
+            agent=None if agent is None or _GENERATED.fullmatch(agent) else agent,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    given, answer, call_id = (attributes.get(key) for key in (gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID))
+    call = content.call(span, content.text(attributes.get(gen_ai.TOOL_NAME)), given, answer, call_id)
+    if call.result != {}:
+        return call
+    if call.error is None and _DESCRIPTION not in attributes:
+        return replace(call, result=NOT_RECORDED, error="no such tool")
+    return call if call.error is None else replace(call, result=NOT_RECORDED)

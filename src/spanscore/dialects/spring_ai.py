@@ -1,0 +1,52 @@
+"""Spring AI."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.model import Span
+
+_KIND: Final = "spring.ai.kind"
+_NAME: Final = "spring.ai.tool.definition.name"
+_SCHEMA: Final = "spring.ai.tool.definition.schema"
+_ARGUMENTS: Final = "spring.ai.tool.call.arguments"
+_RESULT: Final = "spring.ai.tool.call.result"
+_ID: Final = "spring.ai.tool.call.id"
+_CONVERSATION: Final = "spring.ai.chat.client.conversation.id"
+
+
+class SpringAi:
+    """Spring AI, from 1.0, over Micrometer's tracing: spans of kind `tool_call`. A chat client's is an agent's run.
+
+    Arguments and results are there with `spring.ai.tools.observations.include-content`, ids from 2.0. Agents have no
+    names. An exception is told to the model as the result's text, and its span does not say that it failed, unless
+    `spring.ai.tools.throw-exception-on-error` is set.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_KIND}))
+    reads = content.READS | {_NAME, _SCHEMA, _ARGUMENTS, _RESULT, _ID, _CONVERSATION}
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get(_KIND)
+        return Reading(
+            call=_call(span) if kind == "tool_call" else None,
+            is_agent=True if kind == "chat_client" else None,
+            conversation_id=content.text(attributes.get(_CONVERSATION)),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        # Models are given the tools in requests that no span holds: each tool's own spans say what it takes.
+        name = content.text(span.attributes.get(_NAME))
+        schema = content.decoded(span.attributes.get(_SCHEMA))
+        return ModelReading(tool_definitions={name: schema} if name and isinstance(schema, dict) else {})
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    # The name of the span is the operation, `tool_call` or `execute_tool`, and the tool.
+    name = content.text(attributes.get(_NAME)) or span.name.partition(" ")[2] or None
+    return content.call(span, name, attributes.get(_ARGUMENTS), attributes.get(_RESULT), attributes.get(_ID))
