@@ -65,10 +65,7 @@ def corpus(name: str) -> Corpus:
     """Read a recording."""
     truth = json.loads((CORPUS / f"{name}.truth.json").read_text("utf-8"))["traces"]
     seen = json.loads((CORPUS / f"{name}.observed.json").read_text("utf-8"))["calls"]
-    spans: dict[str, list[Span]] = {}
-    for batch in Recording([CORPUS / f"{name}.jsonl.gz"]).read():
-        for span in batch.spans:
-            spans.setdefault(span.trace_id.hex(), []).append(span)
+    spans = recorded(name)
     calls = {trace_id: calls_of(traced) for trace_id, traced in spans.items()}
     by_scenario = {(trace["trace_id"], trace["scenario"]): trace for trace in truth}
     observed = []
@@ -82,6 +79,16 @@ def corpus(name: str) -> Corpus:
         observed.append(Observed(each["scenario"], each["i"], true, each, *agents, read))
     nameless = Counter(each["span_trace_id"] for each in seen if each.get("name_lost"))
     return Corpus(observed, calls, truth, nameless)
+
+
+@cache
+def recorded(name: str) -> dict[str, list[Span]]:
+    """Return the spans of a recording by their trace id, as they arrived."""
+    spans: dict[str, list[Span]] = {}
+    for batch in Recording([CORPUS / f"{name}.jsonl.gz"]).read():
+        for span in batch.spans:
+            spans.setdefault(span.trace_id.hex(), []).append(span)
+    return spans
 
 
 def calls_of(spans: list[Span]) -> list[ToolCall]:
@@ -159,6 +166,28 @@ def test_failures_are_those_that_the_spans_tell(name: str) -> None:
         if (told[id(each)] == (True, True) and each.call.error is None)
         or (told[id(each)] == (False, False) and each.call.error is not None)
     ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_error_begins_with_the_type_that_its_span_names(name: str) -> None:
+    """`error.type` comes first, whatever else a span tells of a failure and whichever dialect reads it."""
+    wrong = []
+    for traced in recorded(name).values():
+        failed = {call.span_id for call in calls_of(traced) if call.error is not None}
+        named = [
+            span._replace(attributes={**span.attributes, "error.type": "quota_exceeded"})
+            if span.span_id in failed
+            else span
+            for span in traced
+        ]
+        wrong += [
+            (call.name, call.error, call.error_type)
+            for call in calls_of(named)
+            if call.span_id in failed
+            and (call.error_type != "quota_exceeded" or not (call.error or "").startswith("quota_exceeded"))
+        ]
+
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -51,8 +51,8 @@ class AgentUniverse:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     given = content.decoded(attributes.get(_INPUT))
-    kind = content.text(attributes.get(_ERROR_TYPE)) or content.error_type(span)
-    error = content.error(span) or (kind or "error" if attributes.get(_STATUS) == "error" else None)
+    kind = content.error_type(span) or content.text(attributes.get(_ERROR_TYPE))
+    error = content.error(span) or ("error" if attributes.get(_STATUS) == "error" else None)
     text = _sole_text(given)
     return CallReading(
         name=content.text(attributes.get(_NAME)) or span.name.removeprefix(_SPAN),

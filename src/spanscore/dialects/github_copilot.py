@@ -42,7 +42,7 @@ class GithubCopilot:
         operation = attributes.get(gen_ai.OPERATION)
         if operation == _HOOK:
             refused = _refused(span)
-            return Reading(call=refused, part_of_call=True) if refused else Reading(not_a_call=True)
+            return Reading(call=refused, part_of_call=True) if refused else None
         if operation == gen_ai.EXECUTE_TOOL:
             return Reading(call=_call(span), conversation_id=content.text(attributes.get(_SESSION)))
         return None
