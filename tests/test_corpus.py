@@ -30,8 +30,7 @@ EXCEPT = {
 AGENT_NOT_TOLD = {
     "claude-agent-sdk-js-oi": "no span names an agent",
     "claude-code-native": "no span names an agent",
-    "genkit": "a tool that is run alone belongs to no flow",
-    "haystack-native": "an agent that is no component of a pipeline has no name",
+    "genkit": "a call of `generate` outside of a flow has no agent",
     "langchain-0x-tl": "the sub-agent shows in the paths of the spans of its steps alone",
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
