@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from dialects.spans import call, calls, span
+from dialects.spans import call, calls, read, span
 
 RUN = span(1, "haystack.agent.run", {"haystack.agent.steps_taken": 1}, scope="my_application")
 
@@ -36,3 +36,16 @@ def test_call_ids_come_from_the_model_s_step() -> None:
 
     assert calls(RUN, asked, span(3, "haystack.agent.step.tool", told, parent=1)) == [call(3, "book", {}, call_id="c1")]
     assert calls(RUN, span(3, "haystack.agent.step.tool", bare, parent=1)) == [call(3, "book")]
+
+
+def test_an_agent_has_the_name_of_its_component() -> None:
+    """The span of its run, below, has none; other components are no agents, and a pipeline of such is nobody's."""
+    named = {"haystack.component.name": "travel_agent", "haystack.component.type": "Agent"}
+    other = {"haystack.component.name": "retriever", "haystack.component.type": "InMemoryRetriever"}
+    component = span(2, "haystack.component.run", named, parent=1)
+    run = span(3, "haystack.agent.run", parent=2)
+    tool = span(4, "haystack.agent.step.tool", {"haystack.tool.name": "book"}, parent=3)
+    pipeline, beside = span(1, "haystack.pipeline.run"), span(5, "haystack.component.run", other, parent=1)
+
+    assert calls(pipeline, component, run, tool, beside) == [call(4, "book", agent="travel_agent")]
+    assert [False] == [trajectory.recognised for trajectory in read(pipeline, beside)]

@@ -48,8 +48,8 @@ def test_a_tool_span_holds_everything_about_the_call(scope: str) -> None:
     assert ("travel_agent", "sess-42") == (trajectory.agent, trajectory.conversation_id)
 
 
-def test_the_tools_own_exception_is_told() -> None:
-    """`error.type` names VoltAgent's wrapper, the exception event the tool's error."""
+def test_the_tools_own_exception_is_told_after_the_type() -> None:
+    """`error.type` names VoltAgent's wrapper and comes first, the exception event the tool's error."""
     failed = tool(
         2,
         "book_hotel",
@@ -59,7 +59,7 @@ def test_the_tools_own_exception_is_told() -> None:
         attributes={"error.type": "VoltAgentError"},
     )
 
-    assert [("Error: gateway timed out", "Error")] == [
+    assert [("VoltAgentError: Error: gateway timed out", "VoltAgentError")] == [
         (made.error, made.error_type) for made in calls(work(1, "a", "travel_agent"), failed)
     ]
 

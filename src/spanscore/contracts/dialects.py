@@ -77,7 +77,8 @@ class Reading:
     call: CallReading | None = None
     """The span is the execution of a tool call."""
     part_of_call: bool = False
-    """`call` belongs to the tool call above this span (an inner step of it), not to a call of its own."""
+    """`call` belongs to the tool call above this span, an inner step of it, or else to the one of its id: not a call
+    of its own."""
     not_a_call: bool = False
     """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
     is_model: bool = False

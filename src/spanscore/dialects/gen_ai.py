@@ -19,6 +19,8 @@ CONVERSATION: Final = "gen_ai.conversation.id"
 RESPONSE: Final = "gen_ai.response.id"
 EXECUTE_TOOL: Final = "execute_tool"
 
+_HANDOFF_TARGET: Final = "gen_ai.agent.handoff.target.name"
+_HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
 _SESSION: Final = "session.id"
@@ -54,12 +56,13 @@ _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
 class GenAi:
     """Everything that follows the GenAI semantic conventions: agent-framework, semantic-kernel, autogen and others.
 
+    A span that says that one agent hands over to another is no tool call, even where it is written as `execute_tool`.
     Content is read from span attributes, or from span events where the instrumentation puts it there.
     """
 
     precedence = Precedence.CONVENTION
     markers = Markers(
-        attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION}),
+        attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION, _HANDOFF_TARGET}),
         span_names=(_TOOL_SPAN,),
         log_names=(_CONTENT_EVENT, *_ROLES),
     )
@@ -72,6 +75,7 @@ class GenAi:
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
         return Reading(
             call=_call(span) if is_call and not span.is_log else None,
+            not_a_call=operation in _HANDOFFS or (_HANDOFF_TARGET in attributes and operation in {None, EXECUTE_TOOL}),
             is_model=operation in _MODEL_OPERATIONS or span.is_log,
             is_agent=True if operation == "invoke_agent" and not span.is_log else None,
             agent=content.text(attributes.get(AGENT)),

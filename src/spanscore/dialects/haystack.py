@@ -13,23 +13,33 @@ from spanscore.model import Span
 _TOOL_NAME: Final = "haystack.tool.name"
 _ERROR: Final = "haystack.tool.error"
 _OUTPUT: Final = "haystack.agent.step.tool.output"
+_COMPONENT: Final = "haystack.component.name"
+_COMPONENT_TYPE: Final = "haystack.component.type"
 _LLM: Final = "haystack.agent.step.llm"
 
 
 class Haystack:
-    """Haystack's OpenTelemetryTracer. The scope is whatever the user named it; a failure is an attribute of its own."""
+    """Haystack's OpenTelemetryTracer. The scope is whatever the user named it; a failure is an attribute of its own.
+
+    An agent has the name that the pipeline gives its component; one that is run alone has none.
+    """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_TOOL_NAME}), span_names=("haystack.agent.",))
+    markers = Markers(attributes=frozenset({_TOOL_NAME, _COMPONENT_TYPE}), span_names=("haystack.agent.",))
     reads = content.READS.union(
-        {_TOOL_NAME, _ERROR, _OUTPUT, f"{_LLM}.output", "haystack.agent.tools", "haystack.agent.step.tool.input"}
+        {_COMPONENT, _ERROR, _OUTPUT, f"{_LLM}.output", "haystack.agent.tools", "haystack.agent.step.tool.input"}
     )
 
     def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        is_component = attributes.get(_COMPONENT_TYPE) == "Agent"
+        if _COMPONENT_TYPE in attributes and not is_component:
+            return None  # a pipeline need not have an agent
         return Reading(
-            call=_call(span) if _TOOL_NAME in span.attributes else None,
+            call=_call(span) if _TOOL_NAME in attributes else None,
             is_model=span.name == _LLM,
-            is_agent=True if span.name == "haystack.agent.run" else None,
+            is_agent=True if is_component or span.name == "haystack.agent.run" else None,
+            agent=content.text(attributes.get(_COMPONENT)) if is_component else None,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

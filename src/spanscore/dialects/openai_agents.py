@@ -19,15 +19,15 @@ _SCOPES: Final = frozenset(
         "opentelemetry.instrumentation.openai_agents",
     }
 )
-_HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
+_HANDOFF: Final = "handoff to "
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
 class OpenaiAgents:
     """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry and OpenTelemetry.
 
-    A hand-off is a span of its own though no tool ran, under OpenInference even a tool span; there the trace itself is
-    written as an agent without a name. OpenTelemetry's instrumentation prints what the model asked for as Python does.
+    OpenInference writes a hand-off as a tool span, and the trace itself as an agent without a name. OpenTelemetry's
+    instrumentation prints what the model asked for as Python does.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -37,8 +37,7 @@ class OpenaiAgents:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         kind = attributes.get(openinference.KIND)
-        is_handoff = kind == "TOOL" and span.name.startswith("handoff to ")
-        if is_handoff or content.text(attributes.get(gen_ai.OPERATION)) in _HANDOFFS:
+        if kind == "TOOL" and span.name.startswith(_HANDOFF):
             return Reading(not_a_call=True)
         if kind == "AGENT" and not any(key in attributes for key in openinference.AGENT_NAME):
             return Reading(is_agent=False)

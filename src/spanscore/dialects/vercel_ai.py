@@ -75,12 +75,12 @@ class VercelAi:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    by_openinference = openinference.KIND in attributes
+    may_have_failed = openinference.KIND not in attributes or content.exception(span) is not None
     return CallReading(
         name=content.first_text(attributes, _NAME),
         arguments=content.arguments(content.first_text(attributes, _ARGUMENTS)),
         result=content.decoded(content.first_text(attributes, _RESULT)),
-        error=content.exception(span) if by_openinference else content.error(span),
-        error_type=content.exception_type(span) if by_openinference else content.error_type(span),
+        error=content.error(span) if may_have_failed else None,
+        error_type=content.error_type(span) if may_have_failed else None,
         call_id=content.identifier(content.first_text(attributes, _CALL_ID)),
     )

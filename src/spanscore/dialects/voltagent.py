@@ -61,7 +61,7 @@ def _call(span: Span) -> CallReading:
         name=content.text(attributes.get("tool.name")),
         arguments=content.arguments(attributes.get("input")),
         result=content.decoded(attributes.get("output")),
-        error=content.exception(span) or content.error(span),
-        error_type=content.exception_type(span) or content.error_type(span),
+        error=content.error(span),
+        error_type=content.error_type(span),
         call_id=content.identifier(attributes.get("tool.call.id")),
     )

@@ -32,10 +32,29 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
     for index, reading in tree.calls.items():
         if tops[index] != index:
             members[tops[index]].append(reading)
+    named = _by_call_id(tree) if tree.parts else {}
     for index, reading in tree.parts.items():
-        if above[index] != NONE:
-            members[tops[above[index]]].append(reading)
+        whole = above[index] if above[index] != NONE else _named_by(tree, index, named)
+        if whole != NONE:
+            members[tops[whole]].append(reading)
     return members
+
+
+def _by_call_id(tree: SpanTree) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for index, reading in tree.calls.items():
+        if reading.call_id:
+            found.setdefault(reading.call_id, []).append(index)
+    return found
+
+
+def _named_by(tree: SpanTree, part: int, named: dict[str, list[int]]) -> int:
+    """Return the call that a part beside it names by its id: where ids come again, the next to start, else the last."""
+    calls = named.get(tree.parts[part].call_id or "")
+    if not calls:
+        return NONE
+    place = bisect_left(calls, tree.spans[part].start_ns, key=lambda index: tree.spans[index].start_ns)
+    return calls[min(place, len(calls) - 1)]
 
 
 def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:

@@ -170,7 +170,9 @@ def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
 def _merged(readings: Sequence[CallReading]) -> CallReading:
     if len(readings) == 1:
         return readings[0]
-    failed = next((reading for reading in readings if reading.error), CallReading())
+    failures = [reading for reading in readings if reading.error]
+    # What names the kind of the failure says more than a client that tells of its server's.
+    failed = next((reading for reading in failures if reading.error_type), next(iter(failures), CallReading()))
     return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
 
 

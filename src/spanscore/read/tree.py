@@ -44,7 +44,7 @@ class SpanTree:
         """
         self.calls: dict[int, CallReading] = {}
         self.parts: dict[int, CallReading] = {}
-        """The spans that are part of the call above them."""
+        """The spans that are part of the call above them, or of the one whose id they name."""
         self.agents: dict[int, str | None] = {}
         self.models: list[int] = []
         self.recognised = False
