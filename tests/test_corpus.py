@@ -18,6 +18,7 @@ from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
 from spanscore.read.trajectory import trajectories
 from spanscore.recordings.files import Recording
 
+ROOT = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
 NUMBERS = CORPUS / "numbers.json"
@@ -276,6 +277,27 @@ def parallel(first: Observed, second: Observed) -> bool:
     """Tell whether a model asked for two calls at once."""
     group = first.true.get("parallel_group")
     return group is not None and group == second.true.get("parallel_group")
+
+
+def without_a_span(name: str) -> tuple[int, int]:
+    """Return how many calls of a recording have no span, and how many of those are read all the same."""
+    seen = json.loads((CORPUS / f"{name}.observed.json").read_text("utf-8"))["calls"]
+    calls = corpus(name).calls
+    left = Counter((trace_id, call.name) for trace_id, made in calls.items() for call in made)
+    left.subtract((each["span_trace_id"], each["name"]) for each in seen if each["span_id"])
+    lacking = Counter((each["trace_id"], each["name"]) for each in seen if not each["span_id"])
+    return lacking.total(), sum(min(count, max(0, left[key])) for key, count in lacking.items())
+
+
+def test_calls_without_a_span_are_read_as_the_documentation_says() -> None:
+    """The table says of every recording how many are read, and gives a reason where some are not."""
+    lines = (ROOT / "docs" / "requested-calls.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
+
+    assert {name: (int(count), int(read)) for name, count, read, _ in rows} == {
+        name: counts for name in NAMES if (counts := without_a_span(name))[0]
+    }
+    assert [] == [name for name, count, read, reason in rows if (count != read) != bool(reason)]
 
 
 @pytest.fixture(scope="module")

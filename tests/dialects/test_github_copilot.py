@@ -51,10 +51,12 @@ def test_hashes_are_no_name() -> None:
     off = {"github.copilot.tool.parameters.mcp_server_name_hash": "0209442e" * 8}
     on = {**off, "github.copilot.tool.parameters.mcp_tool_name": "get_weather"}
 
-    assert [done.name for done in calls(tool(1, HASHES, attributes=off), tool(2, HASHES, "call_2", attributes=on))] == [
-        "unknown",
-        "get_weather",
-    ]
+    made = calls(
+        tool(1, HASHES, attributes=off),
+        tool(2, HASHES, "call_2", attributes=on),
+        tool(3, HASHES[:64], "call_3", scope="github.copilot"),
+    )
+    assert [done.name for done in made] == ["unknown", "get_weather", "unknown"]
 
 
 def test_a_call_that_a_hook_refuses_has_failed() -> None:

@@ -260,3 +260,72 @@ class TestRequestsInPlaceOfCalls:
         ]
 
         assert [made.arguments for made in calls(*spans)] == [PARIS, BERN]
+
+
+class TestAnsweredThoughNothingRan:
+    def test_beside_calls_that_ran(self) -> None:
+        """A framework answers for a tool that it does not know: the model has called it all the same."""
+        spans = [
+            model(1, asked("teleport", PARIS, "c1"), asked("book", BERN, "c2")),
+            tool(2, "book", BERN, "c2"),
+            model(3, asked("pay", {}, "c3"), told={"c1": "no such tool", "c2": "booked"}),
+            tool(4, "pay", {}, "c3"),
+        ]
+
+        assert calls(*spans) == [
+            call(None, "teleport", PARIS, at_ms=2, result="no such tool", call_id="c1"),
+            call(2, "book", BERN, call_id="c2"),
+            call(4, "pay", {}, call_id="c3"),
+        ]
+
+    def test_in_the_order_in_which_they_were_asked_for(self) -> None:
+        """What was asked for after a call that ran stands after it, though nothing ran."""
+        spans = [
+            model(1, asked("book", BERN, "c1"), asked("teleport", PARIS, "c2"), asked("pay", {}, "c3")),
+            tool(3, "book", BERN, "c1"),
+            tool(4, "pay", {}, "c3"),
+            model(5, told={"c1": "booked", "c2": "no such tool", "c3": "paid"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["book", "teleport", "pay"]
+
+    def test_not_what_nothing_answers(self) -> None:
+        """It waits for a user or a client, or the run has ended."""
+        spans = [
+            model(1, asked("ask_user", PARIS, "c1"), asked("book", BERN, "c2")),
+            tool(2, "book", BERN, "c2"),
+            model(3, told={"c2": "booked"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["book"]
+
+    def test_not_where_a_call_joins_no_request(self) -> None:
+        """It may be the one that was asked for, by another name."""
+        spans = [
+            model(1, asked("book", BERN, "c1")),
+            tool(2, "SimpleTool", PARIS),
+            model(3, told={"c1": "booked"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["SimpleTool"]
+
+    def test_not_beside_a_hand_off(self) -> None:
+        """The request for it is answered, too, and its span does not say by which name it was asked for."""
+        spans = [
+            model(1, asked("transfer_to_clerk", {}, "c1"), asked("book", BERN, "c2")),
+            tool(2, "book", BERN, "c2"),
+            span(3, "handoff", {"gen_ai.operation.name": "handoff"}),
+            model(4, told={"c1": "clerk", "c2": "booked"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["book"]
+
+    def test_not_by_an_id_that_comes_again(self) -> None:
+        """Some providers count calls from 0 in every answer: the answer is to the call that ran."""
+        spans = [
+            model(1, asked("book", BERN, "0")),
+            tool(2, "book", BERN, "0"),
+            model(3, asked("ask_user", {}, "0"), told={"0": "booked"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["book"]

@@ -124,6 +124,6 @@ class Dialect(Protocol):
     def read_model(self, span: Span) -> ModelReading | None:
         """Return what the model asked for and was told.
 
-        Model messages are long, so this is asked only when it is needed: a trace has no tool span, or its tool spans
-        leave out ids, arguments or their order.
+        Asked in every trace that has a model's span and either calls or an agent: the requests complete what the spans
+        of calls leave out, and tell of those that were answered though nothing ran.
         """

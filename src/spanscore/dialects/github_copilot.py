@@ -19,7 +19,7 @@ _MCP_SERVER: Final = "github.copilot.tool.parameters.mcp_server_name_hash"
 _MCP_TOOL: Final = "github.copilot.tool.parameters.mcp_tool_name"
 _BEFORE: Final = frozenset({"PreToolUse", "preToolUse"})
 _REFUSED: Final = frozenset({"block", "deny"})
-_HASHED: Final = re.compile(r"[0-9a-f]{64}/[0-9a-f]{64}")
+_HASHED: Final = re.compile(r"[0-9a-f]{64}(?:/[0-9a-f]{64})?")
 _DENIED: Final = "denied"
 
 

@@ -32,6 +32,32 @@ class Requested:
             answer = self._answers.get(request.call_id, NOT_RECORDED) if request.call_id else NOT_RECORDED
             yield span, request, answer
 
+    def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
+        """Yield as `calls` does the requests that no executed call joins, and that were answered all the same.
+
+        A framework answers for a tool that it does not know, or for arguments that it refuses. A request that nothing
+        answers was never made: a client has to run it, a user to approve it, or the run has ended. Where an executed
+        call joins no request, any of them may be that call, and none is told.
+
+        Args:
+            ranks: the request of each executed call, as `join` found it.
+
+        Yields:
+            Last also the executed call that the model asked for right before it in the same answer, if any.
+        """
+        made = {rank: index for index, rank in ranks.items() if rank is not None}
+        if len(made) < len(ranks):
+            return
+        # Some providers count calls from 0 in every answer: an answer to such an id may be to the call that was made.
+        made_ids = {self._requests[rank][1].call_id for rank in made}
+        before: tuple[int, int] | None = None
+        for rank, (span, request) in enumerate(self._requests):
+            if rank in made:
+                before = span, made[rank]
+            elif request.call_id in self._answers and request.call_id not in made_ids:
+                neighbour = before[1] if before is not None and before[0] == span else None
+                yield span, request, self._answers[request.call_id], neighbour
+
     def join(self, calls: Sequence[CallReading]) -> list[tuple[int | None, CallReading]]:
         """Find the request behind each executed call and fill in what the call's spans leave out.
 

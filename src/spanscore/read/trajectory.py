@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import Final
 
 from spanscore.compare.names import listed
-from spanscore.contracts import CallReading
+from spanscore.contracts import CallReading, CallRequest
 from spanscore.model import (
     JSON,
     NO_SPAN,
     NOT_RECORDED,
     CloseReason,
     Completeness,
+    Recorded,
     Span,
     ToolCall,
     Trace,
@@ -133,12 +134,31 @@ def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     calls = {index: _merged(readings) for index, readings in same_calls(tree).items()}
     ranks: dict[int, int | None] = dict.fromkeys(calls)
     are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
-    # What the spans leave out, the model's requests tell: ids, arguments, and the order of what is tied.
-    if tree.models and (are_tied or not all(map(_is_whole, calls.values()))):
-        joined = Requested(tree).join(list(calls.values()))
+    asked: list[tuple[int, ToolCall, int | None]] = []
+    # What the spans leave out, the model's requests tell: ids, arguments, the order of what is tied, and calls that a
+    # framework has answered without running anything.
+    if calls and tree.models:
+        requested = Requested(tree)
+        joined = requested.join(list(calls.values()))
         ranks = {index: rank for index, (rank, _) in zip(calls, joined, strict=True)}
         calls = {index: reading for index, (_, reading) in zip(calls, joined, strict=True)}
-    return [(index, _tool_call(tree, index, calls[index])) for index in (_in_order(tree, ranks) if are_tied else calls)]
+        if not any(reading.not_a_call for reading in tree.readings):
+            asked = [
+                (index, _asked(tree, index, request, answer), before)
+                for index, request, answer, before in requested.unexecuted(ranks)
+            ]
+    made = [(index, _tool_call(tree, index, calls[index])) for index in (_in_order(tree, ranks) if are_tied else calls)]
+    return _with_asked(tree, made, asked) if asked else made
+
+
+def _with_asked(
+    tree: SpanTree, made: list[tuple[int, ToolCall]], asked: list[tuple[int, ToolCall, int | None]]
+) -> list[tuple[int, ToolCall]]:
+    """Return the calls that were executed and those that were only answered, each where the model has asked for it."""
+    placed = [(call.start_ns, index, call) for index, call, before in asked if before is None]
+    placed += [(call.start_ns, index, call) for index, call in made]
+    placed += [(tree.spans[before].start_ns, index, call) for index, call, before in asked if before is not None]
+    return [(index, call) for _, index, call in sorted(placed, key=lambda each: each[0])]
 
 
 def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
@@ -176,10 +196,6 @@ def _merged(readings: Sequence[CallReading]) -> CallReading:
     return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
 
 
-def _is_whole(call: CallReading) -> bool:
-    return bool(call.name and call.call_id) and call.arguments is not NOT_RECORDED and call.sole_argument is None
-
-
 def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
 
@@ -192,21 +208,24 @@ def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
     above = tree.nearest(models)
     is_step = not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
     return [
-        (
-            index,
-            ToolCall(
-                name=request.name,
-                arguments=request.arguments,
-                result=result,
-                call_id=request.call_id,
-                start_ns=tree.spans[index].end_ns,
-                end_ns=tree.spans[index].end_ns,
-                agent=tree.agent_of(index),
-            ),
-        )
-        for index, request, result in Requested(tree).calls()
-        if result is not NOT_RECORDED or not is_step
+        (index, _asked(tree, index, request, answer))
+        for index, request, answer in Requested(tree).calls()
+        if answer is not NOT_RECORDED or not is_step
     ]
+
+
+def _asked(tree: SpanTree, index: int, request: CallRequest, result: Recorded) -> ToolCall:
+    """Return the call that a model's span asks for, at whose end it stands."""
+    end_ns = tree.spans[index].end_ns
+    return ToolCall(
+        name=request.name,
+        arguments=request.arguments,
+        result=result,
+        call_id=request.call_id,
+        start_ns=end_ns,
+        end_ns=end_ns,
+        agent=tree.agent_of(index),
+    )
 
 
 def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
