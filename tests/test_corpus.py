@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dialects.spans import as_received, built_in_reader
+from dialects.spans import as_received, built_in_log_names, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
 from spanscore.read.trajectory import trajectories
 from spanscore.recordings.files import Recording
@@ -105,7 +105,7 @@ def corpus(name: str) -> Corpus:
 def recorded(name: str) -> dict[str, list[Span]]:
     """Return the spans of a recording by their trace id, as they arrived."""
     spans: dict[str, list[Span]] = {}
-    for batch in Recording([CORPUS / f"{name}.jsonl.gz"]).read():
+    for batch in Recording([CORPUS / f"{name}.jsonl.gz"], log_names=built_in_log_names()).read():
         for span in batch.spans:
             spans.setdefault(span.trace_id.hex(), []).append(span)
     return spans
@@ -193,7 +193,7 @@ def test_an_error_begins_with_the_type_that_its_span_names(name: str) -> None:
     """`error.type` comes first, whatever else a span tells of a failure and whichever dialect reads it."""
     wrong = []
     for traced in recorded(name).values():
-        failed = {call.span_id for call in calls_of(traced) if call.error is not None}
+        failed = {call.span_id for call in calls_of(traced) if call.error is not None and call.span_id is not None}
         named = [
             span._replace(attributes={**span.attributes, "error.type": "quota_exceeded"})
             if span.span_id in failed

@@ -11,7 +11,7 @@ from spanscore.contracts import Dialect
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
 from spanscore.read.reader import DialectReader
 from spanscore.read.trajectory import trajectories
-from spanscore.read.wanted import WantedAttributes, wanted_attributes
+from spanscore.read.wanted import WantedAttributes, log_names, wanted_attributes
 
 TRACE_ID = bytes(15) + b"\x01"
 START_NS = 1_700_000_000_000_000_000
@@ -94,6 +94,12 @@ def built_in_reader() -> DialectReader:
 def built_in_wanted() -> WantedAttributes:
     """Return which attributes these dialects look at."""
     return wanted_attributes(built_in_dialects())
+
+
+@cache
+def built_in_log_names() -> tuple[str, ...]:
+    """Return what the names of the log records begin with that built-in dialects read."""
+    return log_names(built_in_dialects())
 
 
 def as_received(span: Span) -> Span:

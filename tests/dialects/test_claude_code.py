@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from dialects.spans import call, calls, event, exception, read, span
-from spanscore.model import Span, StatusCode
+from spanscore.contracts import CallReading, Reading
+from spanscore.dialects.claude_code import ClaudeCode
+from spanscore.model import NOT_RECORDED, Span, StatusCode
 
 SCOPE = "com.anthropic.claude_code.tracing"
 
@@ -116,3 +119,128 @@ def test_what_is_exported_of_a_commands_arguments_is_not_all_of_them() -> None:
     ran = tool(2, name="Bash", attributes={"full_command": "echo hi"})
 
     assert calls(interaction(), ran) == [call(2, "Bash", call_id="toolu_2")]
+
+
+def test_a_call_that_was_refused_is_an_error() -> None:
+    """It was waited for, and never executed."""
+    refused = step(3, "blocked_on_user", parent=2, attributes={"decision": "reject", "source": "user_reject"})
+    accepted = step(5, "blocked_on_user", parent=4, attributes={"decision": "accept", "source": "config"})
+
+    found = calls(interaction(), tool(2), refused, tool(4), accepted)
+
+    assert [each.error for each in found] == ["rejected", None]
+
+
+def test_a_sub_agent_is_named_by_the_call_that_starts_it() -> None:
+    """The call itself is the outer agent's, which has no name."""
+    started = tool(2, name="Agent", attributes={"subagent_type": "scout"})
+    spans = (interaction(), started, step(3, "execution", parent=2), tool(4, parent=3))
+
+    (trajectory,) = read(*spans)
+
+    assert [(each.name, each.agent) for each in trajectory.calls] == [
+        ("Agent", None),
+        ("mcp__travel__get_weather", "scout"),
+    ]
+    assert trajectory.agent is None
+
+
+def logged(event_name: str = "tool_result", **attributes: Any) -> Reading | None:
+    """Return what is read from a log event."""
+    known = {
+        "event.name": event_name,
+        "body": f"claude_code.{event_name}",
+        "session.id": "sess-42",
+        "tool_name": "Bash",
+        "tool_use_id": "toolu_1",
+        "success": "true",
+    }
+    return ClaudeCode().read(span(1, event_name, {**known, **attributes}, scope="com.anthropic.claude_code.events"))
+
+
+def log_call(**attributes: Any) -> CallReading:
+    """Return the call that is read from a log event."""
+    reading = logged(**attributes)
+    assert reading is not None
+    assert reading.call is not None
+    return reading.call
+
+
+def test_a_log_event_has_the_arguments() -> None:
+    """And never a result."""
+    reading = logged(tool_input='{"command":"echo grüezi"}')
+
+    expected = CallReading(name="Bash", arguments={"command": "echo grüezi"}, call_id="toolu_1")
+    assert reading == Reading(call=expected, conversation_id="sess-42")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"plan":{"pax":"<nested>"}}',
+        f'{{"text":"{"x" * 128}…[600 chars]"}}',
+        '{"cities":["a","…[25 items]"]}',
+        '{"a":1,"…":"25 keys"}',
+        '{"text":"cut off…[truncated]',
+    ],
+)
+def test_arguments_of_which_a_log_event_leaves_some_out_are_not_recorded(given: str) -> None:
+    """It shortens what is long, numerous or deep."""
+    assert log_call(tool_input=given).arguments is NOT_RECORDED
+
+
+@pytest.mark.parametrize("given", ['{"text":"wait…"}', '{"text":"a<nested>b"}', "{}"])
+def test_arguments_that_only_look_so_are_recorded(given: str) -> None:
+    """A mark stands alone, or at the end."""
+    assert log_call(tool_input=given).arguments == json.loads(given)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"mcp_server_name": "travel", "mcp_tool_name": "get_weather"}, "mcp__travel__get_weather"),
+        ({"mcp_server_name": "claude.ai x", "mcp_tool_name": "ask"}, "mcp__claude_ai_x__ask"),
+        ({"mcp_tool_name": "ask"}, None),
+        (None, None),
+    ],
+)
+def test_the_tool_of_a_server_is_named_in_its_parameters(parameters: Any, expected: str | None) -> None:
+    """All of them have one name, and without content nothing else."""
+    told = {"tool_parameters": json.dumps(parameters)} if parameters else {}
+
+    assert log_call(tool_name="mcp_tool", **told).name == expected
+
+
+@pytest.mark.parametrize(
+    ("signs", "expected"),
+    [
+        ({"error_type": "McpToolCallError", "error": "declined"}, ("McpToolCallError: declined", "McpToolCallError")),
+        ({"error_type": "ShellError"}, ("ShellError", "ShellError")),
+        ({}, ("error", None)),
+    ],
+)
+def test_a_log_event_tells_a_failure(signs: dict[str, Any], expected: tuple[str, str | None]) -> None:
+    """Its flag is a text."""
+    failed = log_call(success="false", **signs)
+
+    assert (failed.error, failed.error_type) == expected
+    assert log_call(**signs).error is None
+
+
+def test_a_decision_is_a_call_only_where_it_refuses() -> None:
+    """What is accepted has a result later."""
+    assert logged("tool_decision", decision="accept") is None
+    assert log_call(event_name="tool_decision", decision="reject").error == "rejected"
+
+
+def test_other_log_events_are_not_calls() -> None:
+    """Nor is an event of that name by another program."""
+    assert logged("api_request") is None
+    assert ClaudeCode().read(span(1, "tool_result", {"event.name": "tool_result"}, scope="my-app")) is None
+
+
+def test_a_log_event_is_known_by_its_body() -> None:
+    """Where the scope was lost on the way."""
+    reading = ClaudeCode().read(span(1, "claude_code.tool_result", {"tool_name": "Bash", "tool_use_id": "toolu_1"}))
+
+    assert reading == Reading(call=CallReading(name="Bash", call_id="toolu_1"))

@@ -58,7 +58,8 @@ class SpanTree:
             if reading is not NO_READING:
                 self._add(index, reading)
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
-        self.agent = next(iter(self._named.values()), self.agent)
+        # An agent that a call starts is a sub-agent, also where the agent that made the call has no name.
+        self.agent = next((agent for index, agent in self._named.items() if index not in self.calls), self.agent)
         self._agent_above = self.nearest(self._named)
         received = [index for index in self.order if index in latest]
         received = [index for index in received if not spans[index].is_log] or received
@@ -77,7 +78,8 @@ class SpanTree:
             self.agents[index] = reading.agent
         if reading.is_model:
             self.models.append(index)
-        self.agent = self.agent or reading.agent or None
+        if not (reading.is_agent and index in self.calls):
+            self.agent = self.agent or reading.agent or None
         self.conversation_id = self.conversation_id or reading.conversation_id or None
         # A span with nothing but the id of a session is no agent's: web servers write it as well.
         self.recognised = (

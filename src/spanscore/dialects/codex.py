@@ -1,0 +1,162 @@
+"""OpenAI's Codex CLI."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.model import EMPTY, NOT_RECORDED, Attributes, Span
+
+_TOOL_RESULT: Final = "codex.tool_result"
+_RESULT_READY: Final = "codex.tool_result_ready"
+_DISPATCH: Final = "dispatch_tool_call"
+_MCP_CALL: Final = "mcp.tools.call"
+_TURN: Final = "run_turn"
+
+_EVENT: Final = "event.name"
+_NAME: Final = "tool_name"
+_NAMESPACE: Final = "tool_namespace"
+_CALL_ID: Final = "call_id"
+_MCP_NAME: Final = "tool.name"
+_MCP_SERVER: Final = "mcp.server.name"
+_MCP_CALL_ID: Final = "tool.call_id"
+_CONVERSATION: Final = "conversation.id"
+_MODULE: Final = "code.module.name"
+_AGENT: Final = "agent_name"
+
+_MCP: Final = "mcp__"
+_OURS: Final = "codex"
+_HEADER: Final = re.compile(
+    r"(?:(?:Chunk ID|Wall time|Exit code|Original token count):[^\n]*\n|Process [^\n]*\n)+Output:\n?", re.IGNORECASE
+)
+"""What Codex tells the model about a call before it tells what the tool returned."""
+
+
+class Codex:
+    """Codex CLI, from its spans and its log events `codex.tool_result`; content stands in the log events only.
+
+    One call is several of thousands of spans: one named after the tool, where namespace and name are run together; the
+    client's request to the MCP server; and the dispatch, whose event says whether the call succeeded. A command that
+    fails is a success to Codex: its exit code is part of the output.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(
+        attributes=frozenset({_CALL_ID, _MCP_CALL_ID}), span_names=(_DISPATCH, _TURN), log_names=(_TOOL_RESULT,)
+    )
+    reads = content.READS | {
+        _EVENT,
+        _NAME,
+        _NAMESPACE,
+        _MCP_NAME,
+        _MCP_SERVER,
+        _CONVERSATION,
+        _MODULE,
+        _AGENT,
+        "success",
+        "arguments",
+        "output",
+        "output_truncated",
+    }
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        conversation = content.text(attributes.get(_CONVERSATION))
+        if _TOOL_RESULT in (span.name, attributes.get(_EVENT)):
+            return Reading(call=_logged(attributes), conversation_id=conversation)
+        return _read_span(span, conversation) if _is_ours(span) else None
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _read_span(span: Span, conversation: str | None) -> Reading | None:
+    attributes = span.attributes
+    if span.name == _TURN:
+        return Reading(is_agent=True, conversation_id=conversation)
+    if span.name == _MCP_CALL:
+        return Reading(call=_requested(span), conversation_id=conversation)
+    if span.name.startswith(_DISPATCH):
+        return Reading(call=CallReading(error=_failure(span)), part_of_call=True)
+    # Other spans tell the tool's name and the call's id as well: that of the call itself is named after the tool.
+    if span.name == attributes.get(_NAME) and content.text(attributes.get(_CALL_ID)):
+        return Reading(call=_call(span), conversation_id=conversation)
+    return None
+
+
+def _is_ours(span: Span) -> bool:
+    """Tell whether a span is of Codex: the scope is its program's name, which an editor around it may replace."""
+    module = content.text(span.attributes.get(_MODULE)) or ""
+    return span.scope.lower().startswith(_OURS) or module.startswith(_OURS)
+
+
+def _call(span: Span) -> CallReading:
+    ready = _event(span, _RESULT_READY)
+    name = _named(content.text(ready.get(_NAME)), ready.get(_NAMESPACE))
+    return CallReading(
+        name=name or _separable(span.name),
+        error=content.error(span),
+        error_type=content.error_type(span),
+        call_id=content.identifier(span.attributes.get(_CALL_ID)),
+    )
+
+
+def _requested(span: Span) -> CallReading:
+    attributes = span.attributes
+    server = content.text(attributes.get(_MCP_SERVER))
+    name = content.text(attributes.get(_MCP_NAME))
+    return CallReading(
+        name=_named(name, f"{_MCP}{server}" if server else None),
+        error=content.error(span),
+        error_type=content.error_type(span),
+        call_id=content.identifier(attributes.get(_MCP_CALL_ID)),
+    )
+
+
+def _failure(span: Span) -> str | None:
+    failed = _is_false(_event(span, _TOOL_RESULT).get("success"))
+    return "error" if failed else content.error(span)
+
+
+def _event(span: Span, name: str) -> Attributes:
+    """Return the attributes of an event, which is called after a line of the source where an attribute names it."""
+    return next(
+        (event.attributes for event in span.events if name in (event.name, event.attributes.get(_EVENT))), EMPTY
+    )
+
+
+def _logged(attributes: Attributes) -> CallReading:
+    given = attributes.get("arguments")
+    output = content.text(attributes.get("output"))
+    told = "" if output is None else _HEADER.sub("", output, count=1) if _HEADER.match(output) else output
+    failed = _is_false(attributes.get("success"))
+    whole = output is not None and attributes.get("output_truncated") not in (True, "true")
+    # What a patch is, is no JSON: the tool takes nothing but its text.
+    is_bare = isinstance(given, str) and not given.lstrip().startswith("{")
+    return CallReading(
+        name=_named(content.text(attributes.get(_NAME)), attributes.get(_NAMESPACE)),
+        arguments=content.arguments(given),
+        sole_argument=content.sole_argument(given) if is_bare and given else None,
+        result=content.decoded(told) if whole and not failed else NOT_RECORDED,
+        error=(content.short(told) or "error") if failed else None,
+        call_id=content.identifier(attributes.get(_CALL_ID)),
+        agent=content.text(attributes.get(_AGENT)),
+    )
+
+
+def _named(name: str | None, namespace: object) -> str | None:
+    """Return the name of a tool; of an MCP server's tool with the server, as it is called in other programs too."""
+    if name is None or not isinstance(namespace, str) or not namespace.startswith(_MCP) or name.startswith(_MCP):
+        return name
+    return f"{namespace.removesuffix('__')}__{name}"
+
+
+def _separable(name: str) -> str | None:
+    """Return a name in which the server's and the tool's can be told apart; None where they are run together."""
+    return None if name.startswith(_MCP) and "__" not in name.removeprefix(_MCP) else name
+
+
+def _is_false(value: object) -> bool:
+    return value is False or value == "false"
