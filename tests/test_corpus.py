@@ -31,6 +31,9 @@ EXCEPT = {
 AGENT_NOT_TOLD = {
     "claude-agent-sdk-js-oi": "no span names an agent",
     "claude-code-native": "no span names an agent",
+    "claude-code-cli-nocontent": "the sub-agent's kind is content",
+    "gemini-cli-nocontent": "the sub-agent's name is content",
+    "gemini-cli-notraces": "the sub-agent's name is content",
     "genkit": "a call of `generate` outside of a flow has no agent",
     "langchain-0x-tl": "the sub-agent shows in the paths of the spans of its steps alone",
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
@@ -282,6 +285,7 @@ def parallel(first: Observed, second: Observed) -> bool:
 def without_a_span(name: str) -> tuple[int, int]:
     """Return how many calls of a recording have no span, and how many of those are read all the same."""
     seen = json.loads((CORPUS / f"{name}.observed.json").read_text("utf-8"))["calls"]
+    seen = [each for each in seen if not each.get("log")]  # what stands in logs is no model's word
     calls = corpus(name).calls
     left = Counter((trace_id, call.name) for trace_id, made in calls.items() for call in made)
     left.subtract((each["span_trace_id"], each["name"]) for each in seen if each["span_id"])

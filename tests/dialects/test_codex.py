@@ -133,11 +133,11 @@ def test_a_program_around_it_may_replace_the_scope() -> None:
 def test_a_log_event_has_the_content() -> None:
     """The result stands after what Codex tells the model about the call."""
     output = 'Wall time: 0.0056 seconds\nOutput:\n{"sky": "heiter ☀"}'
-    found = log_call(arguments='{"city": "Zürich"}', output=output, agent_name="/root")
+    found = log_call(arguments='{"city": "Zürich"}', output=output, agent_name="/root/scout")
 
     assert found.arguments == {"city": "Zürich"}
     assert found.result == {"sky": "heiter ☀"}
-    assert (found.error, found.call_id, found.agent) == (None, "call_1", "/root")
+    assert (found.error, found.call_id, found.agent) == (None, "call_1", None)
 
 
 def test_a_log_events_name_may_stand_in_an_attribute_alone() -> None:

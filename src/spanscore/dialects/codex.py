@@ -24,7 +24,6 @@ _MCP_SERVER: Final = "mcp.server.name"
 _MCP_CALL_ID: Final = "tool.call_id"
 _CONVERSATION: Final = "conversation.id"
 _MODULE: Final = "code.module.name"
-_AGENT: Final = "agent_name"
 
 _MCP: Final = "mcp__"
 _OURS: Final = "codex"
@@ -54,7 +53,6 @@ class Codex:
         _MCP_SERVER,
         _CONVERSATION,
         _MODULE,
-        _AGENT,
         "success",
         "arguments",
         "output",
@@ -142,7 +140,6 @@ def _logged(attributes: Attributes) -> CallReading:
         result=content.decoded(told) if whole and not failed else NOT_RECORDED,
         error=(content.short(told) or "error") if failed else None,
         call_id=content.identifier(attributes.get(_CALL_ID)),
-        agent=content.text(attributes.get(_AGENT)),
     )
 
 

@@ -98,7 +98,7 @@ def _reading(span: Span, asked: Recorded, came: Recorded) -> CallReading:
     call_id = content.identifier(attributes.get(_CALL_ID)) or content.text(content.field(asked, "callId"))
     failed = content.text(content.field(came, "status")) in _FAILED
     response = _response(came)
-    kind = content.text(content.field(came, "response", "errorType")) or content.error_type(span)
+    kind = content.error_type(span) or content.text(content.field(came, "response", "errorType"))
     message = content.text(content.field(response, "error")) or ""
     return CallReading(
         name=name,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from spanscore.compare.matching import json_equal
@@ -78,7 +78,7 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
         if call_id and owner[index] == index:
             by_call_id[call_id] = index
     if logged:
-        known = _Logged(tree, owner)
+        known = _Logged(tree, owner, logged)
         for index in logged:
             is_inside = above[index] != NONE and _is_same_call(tree, above[index], index)
             owner[index] = known.owner_of(index, owner[above[index]] if is_inside else NONE)
@@ -89,15 +89,17 @@ class _Logged:
     """Finds the calls that log records tell of among those that are known.
 
     Records come when a call has ended, and name no span, or one around the call. So times say little: the call has the
-    id that the record has, or is the one of its name that ended nearest to it and has no record of its kind yet.
+    id that the record has; else, where there are as many calls of a name as records, the same place among them; else it
+    is the one of its name that ended nearest to the record and has no record of its kind yet.
     """
 
-    def __init__(self, tree: SpanTree, owner: Mapping[int, int]) -> None:
+    def __init__(self, tree: SpanTree, owner: Mapping[int, int], logged: Sequence[int]) -> None:
         self._tree = tree
         self._told: set[tuple[int, str, str]] = set()
         tops = [index for index, top in owner.items() if index == top]
         self._by_call_id = {call_id: index for index in tops if (call_id := tree.calls[index].call_id)}
         self._by_end = sorted((tree.spans[index].end_ns, index) for index in tops)
+        self._in_order = _in_order(tree, tops, logged)
 
     def owner_of(self, index: int, known: int) -> int:
         """Return what stands for the call of a record: this, if known, or another, or the record itself."""
@@ -105,6 +107,8 @@ class _Logged:
         if known == NONE and call_id:
             twin = self._by_call_id.get(call_id, NONE)
             known = twin if twin != NONE and _is_same_call(self._tree, twin, index) else NONE
+        if known == NONE:
+            known = self._in_order.get(index, NONE)
         if known == NONE:
             known = next((other for other in self._nearest(record.start_ns) if self._fits(other, index)), index)
         self._told.add((known, record.scope, record.name))
@@ -124,6 +128,23 @@ class _Logged:
         around = self._by_end[max(0, place - MAX_SIDE_BY_SIDE) : place + MAX_SIDE_BY_SIDE]
         for _, index in sorted(around, key=lambda end: (abs(end[0] - time_ns), end[1])):
             yield index
+
+
+def _in_order(tree: SpanTree, calls: Sequence[int], records: Sequence[int]) -> dict[int, int]:
+    """Return for records without an id the call with the same place among those of its name, where all of them fit."""
+    called: defaultdict[str | None, list[int]] = defaultdict(list)
+    for index in calls:
+        called[tree.calls[index].name].append(index)
+    told: defaultdict[tuple[str, str, str | None], list[int]] = defaultdict(list)
+    for index in records:
+        if not tree.calls[index].call_id:
+            told[tree.spans[index].scope, tree.spans[index].name, tree.calls[index].name].append(index)
+    found: dict[int, int] = {}
+    for (_, _, name), group in told.items():
+        pairs = list(zip(group, called[name], strict=False))
+        if len(group) == len(called[name]) and all(_is_same_call(tree, call, record) for record, call in pairs):
+            found.update(pairs)
+    return found
 
 
 def _seen_beside(tree: SpanTree, index: int, recent: deque[tuple[int, set[str]]]) -> int:
