@@ -155,12 +155,14 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     problems: list[MalformedRequest] = []
     skipped = 0
     for request in parsed if isinstance(parsed, list) else [parsed]:
+        before = len(found)
         for decode in (_logs, _spans):
             try:
                 found += decode(request, log_names)
             except MalformedRequest as error:
                 problems.append(error)
-        skipped += _is_of_other_signals(request) and not (_LOGS in request and log_names)
+        is_read = any(decoded.spans or decoded.refused for decoded, _ in found[before:])
+        skipped += _is_of_other_signals(request) and not is_read
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 

@@ -21,15 +21,15 @@ def protobuf_documents(content: Content, max_request_size: int, log_names: Seque
         if isinstance(body, MalformedRequest):
             yield Document(number, end, problems=(body,))
             continue
-        is_logs = has_logs(body)
-        if is_logs and not log_names:
-            yield Document(number, end, skipped=1)
-            continue
         try:
-            decoded = (
-                decode_logs(body, log_names, max_records=None) if is_logs else decode_protobuf(body, max_spans=None)
-            )
-            yield Document(number, end, requests=(decoded,), sources=(body,))
+            if not has_logs(body):
+                yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
+                continue
+            decoded = decode_logs(body, log_names, max_records=None)
+            if decoded.spans or decoded.refused:
+                yield Document(number, end, requests=(decoded,), sources=(None,))
+            else:
+                yield Document(number, end, skipped=1)
         except MalformedRequest as error:
             yield Document(number, end, problems=(error,))
 
