@@ -37,8 +37,9 @@ _WRITTEN_AS_TEXT = {
 
 
 def corpus_lines(name: str) -> list[bytes]:
-    """Return the requests of one recording of the corpus, as JSON."""
-    return gzip.decompress((CORPUS / f"{name}.jsonl.gz").read_bytes()).splitlines()
+    """Return the trace requests of one recording of the corpus, as JSON; logs stand between them in some."""
+    lines = gzip.decompress((CORPUS / f"{name}.jsonl.gz").read_bytes()).splitlines()
+    return [line for line in lines if b'"resourceSpans"' in line]
 
 
 def trace_id(number: int) -> bytes:
