@@ -112,7 +112,7 @@ def test_025_who_must_come_again_is_told_when(why: str) -> None:
         elif why == "fault":
             receiver.core.fault = OSError("no space left on device")
         elif why == "no memory":
-            receiver.thread.run(Held(receiver.admission).add(2**20))
+            receiver.thread.run(Held(admission=receiver.admission).add(2**20))
         else:
             slow = Call(receiver.port)
             slow.send(message(ONE)[:-1], last=False)

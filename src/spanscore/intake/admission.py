@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from spanscore.errors import TryAgainError
-from spanscore.intake.reading import GaveWay, Reader, Readers
+from spanscore.intake.reading import Reader, Readers
 from spanscore.intake.refusal_log import RefusalLog
 from spanscore.intake.requests import Busy, RequestCounts
 from spanscore.intake.retry_delay import RetryDelay
@@ -32,14 +34,12 @@ class Unavailable(TryAgainError):  # noqa: N818 - what the sender is told, and n
         self.why = why
 
 
-class Held:
+@dataclass(slots=True, eq=False, kw_only=True)
+class Held(Reader):
     """What one request holds: memory while it is there, and a turn while it is worked on."""
 
-    def __init__(self, admission: Admission) -> None:
-        self._admission = admission
-        self._reader: Reader | None = None
-        self.size = 0
-        self.has_turn = False
+    admission: Admission
+    has_turn: bool = False
 
     async def add(self, size: int) -> None:
         """Hold more memory. Where there is none, those give way who are slow, or hold more than an equal share.
@@ -47,18 +47,15 @@ class Held:
         Raises:
             Unavailable: all requests together hold too much.
         """
-        admission = self._admission
+        admission = self.admission
         if size > admission.free_bytes:
-            await admission.readers.displace(size - admission.free_bytes, self.size + size, self._reader)
-        if size > admission.free_bytes:
-            raise admission.refusal(Busy.MEMORY)
+            await admission.readers.displace(size - admission.free_bytes, self.size + size, self)
+            if size > admission.free_bytes:
+                raise admission.refusal(Busy.MEMORY)
         admission.free_bytes -= size
         self.size += size
-        if self._reader is not None:
-            self._reader.received += size
 
-    @asynccontextmanager
-    async def reading(self, timeout_s: float | None = None, set_aside: int = 0) -> AsyncIterator[None]:
+    def reading(self, timeout_s: float | None = None, set_aside: int = 0) -> AbstractAsyncContextManager[None]:
         """Read the request, within the timeout, which needs no turn. Where others need its memory, it may have to go.
 
         Args:
@@ -69,13 +66,7 @@ class Held:
             Unavailable: there is no memory for it, or others wait for that.
             TimeoutError: it took too long.
         """
-        try:
-            async with self._admission.readers.reading(timeout_s, set_aside) as self._reader:
-                yield
-        except GaveWay as given:
-            raise self._admission.refusal(Busy.MEMORY, has_begun=given.has_begun) from None
-        finally:
-            self._reader = None
+        return self.admission.readers.reading(self, timeout_s, set_aside)
 
     async def turn(self) -> None:
         """Wait for the request's turn, now that all of it is there.
@@ -83,24 +74,17 @@ class Held:
         Raises:
             Unavailable: too many others have theirs, or wait.
         """
-        turns = self._admission.turns
-        if turns.locked():
-            await self._wait()
-        else:
-            await turns.acquire()
-        self.has_turn = True
-
-    async def _wait(self) -> None:
-        now, turns = asyncio.get_running_loop().time, self._admission.turns
-        until = now() + self._admission.wait_s
+        turns, now = self.admission.turns, asyncio.get_running_loop().time
+        until = now() + self.admission.wait_s if turns.locked() else None  # else there is nothing to wait for
         try:
             async with asyncio.timeout_at(until):
                 await turns.acquire()
         except TimeoutError:
-            raise self._admission.refusal(Busy.REQUESTS) from None
-        if now() > until:  # the loop had no time to say so before: who waited that long may have given up
+            raise self.admission.refusal(Busy.REQUESTS) from None
+        if until is not None and now() > until:  # told so late by a busy loop, its sender may have given up
             turns.release()
-            raise self._admission.refusal(Busy.REQUESTS)
+            raise self.admission.refusal(Busy.REQUESTS)
+        self.has_turn = True
 
 
 class Admission:
@@ -132,7 +116,7 @@ class Admission:
         self.turns: Final = asyncio.Semaphore(max_requests)
         self.free_bytes = max_bytes
         """How much may still be received."""
-        self.readers: Final = Readers(max_bytes, wait_s)
+        self.readers: Final = Readers(max_bytes, wait_s, partial(self.refusal, Busy.MEMORY))
         self.wait_s: Final = wait_s
         self._delay = delay or RetryDelay()
         self._closed = False
@@ -161,7 +145,7 @@ class Admission:
         trouble = Busy.SHUTTING_DOWN if self._closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
-        held = Held(self)
+        held = Held(admission=self)
         try:
             yield held
         finally:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Final
+
+from spanscore.errors import TryAgainError
 
 _PATIENCE_S: Final = 1.0
 """How long a slow sender is left in peace while others wait for its place."""
@@ -15,27 +18,15 @@ _LEAST_PATIENCE_S: Final = 0.01
 _MAX_WAITING: Final = 1_000
 
 
-class GaveWay(Exception):  # noqa: N818 - the sender is told to come again
-    """A request is not read to its end now: others wait, or there was no place to begin.
-
-    Args:
-        has_begun: whether its reading had begun.
-    """
-
-    def __init__(self, *, has_begun: bool) -> None:
-        super().__init__()
-        self.has_begun = has_begun
-
-
+@dataclass(slots=True, eq=False)
 class Reader:
-    """A request that is being read."""
+    """Who reads a request."""
 
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.received = 0
-        """The memory that it has taken by now."""
-        self.limit: asyncio.Timeout | None = None
-        self.is_displaced = False
+    size: int = 0
+    """The memory that it holds by now."""
+    since: float = 0.0
+    limit: asyncio.Timeout | None = None
+    is_displaced: bool = False
 
     def displace(self, now: float) -> None:
         """End the reading."""
@@ -45,16 +36,16 @@ class Reader:
 
     def bytes_per_s(self, now: float) -> float:
         """Return how fast it comes."""
-        return self.received / max(now - self.since, _LEAST_PATIENCE_S)
+        return self.size / max(now - self.since, _LEAST_PATIENCE_S)
 
 
+@dataclass(slots=True, eq=False)
 class _Turn:
     """One that waits."""
 
-    def __init__(self, patience_s: float) -> None:
-        self.patience_s = patience_s
-        """How long those before it may take, for it to be read in time."""
-        self.may_look = asyncio.Event()
+    patience_s: float
+    """How long those before it may take, for it to be read in time."""
+    may_look: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Readers:
@@ -64,12 +55,14 @@ class Readers:
         max_bytes: the memory of all requests. Half of it may be set aside for those whose size is not known before they
             are there; the rest is for the others.
         wait_s: how long one waits for some of that half.
+        refusal: makes what is raised for who has given way, which had begun, or found no place to begin.
     """
 
-    def __init__(self, max_bytes: int, wait_s: float) -> None:
+    def __init__(self, max_bytes: int, wait_s: float, refusal: Callable[..., TryAgainError]) -> None:
         self._max_bytes = max_bytes
         self._free = max_bytes // 2
         self._wait_s = wait_s
+        self._refusal = refusal
         self._readers: list[Reader] = []
         self._places: list[Reader] = []
         """The ones that memory is set aside for."""
@@ -82,29 +75,21 @@ class Readers:
         return len(self._places)
 
     @asynccontextmanager
-    async def reading(self, timeout_s: float | None, set_aside: int) -> AsyncIterator[Reader]:
-        """Read a request.
-
-        Args:
-            timeout_s: how long that may take; None where somebody else looks after it.
-            set_aside: the memory that it may take all at once; 0 where it is taken as the request comes.
-
-        Raises:
-            GaveWay: not now.
-            TimeoutError: it took too long.
-        """
+    async def reading(self, reader: Reader, timeout_s: float | None, set_aside: int) -> AsyncIterator[None]:
+        """See `Held.reading`."""
         if set_aside:
-            await self._wait_for_room(set_aside)
-        reader = Reader(asyncio.get_running_loop().time())
-        self._readers.append(reader)
-        if set_aside:
+            if self._waiting or self._is_full(set_aside):
+                await self._wait_for_room(set_aside)
+            self._free -= set_aside
             self._places.append(reader)
+        reader.since = asyncio.get_running_loop().time()
+        self._readers.append(reader)
         try:
             async with asyncio.timeout(timeout_s) as reader.limit:
-                yield reader
+                yield
         except TimeoutError:
             if reader.is_displaced:
-                raise GaveWay(has_begun=True) from None
+                raise self._refusal(has_begun=True) from None
             raise
         finally:
             self._readers.remove(reader)
@@ -114,7 +99,7 @@ class Readers:
                 self._free += set_aside
                 self._wake()
 
-    async def displace(self, size: int, wanted: int, asker: Reader | None = None) -> None:
+    async def displace(self, size: int, wanted: int, asker: Reader) -> None:
         """Take at least that much memory from others, and return when they have given it back. It may be less.
 
         Nobody has to go for nothing: neither where all of them together have too little, nor for somebody who is to go
@@ -123,21 +108,21 @@ class Readers:
         Args:
             size: how much.
             wanted: how much the one that needs it will then have in all.
-            asker: the one that needs it, where it is read.
+            asker: the one that needs it.
 
         Raises:
-            GaveWay: it is itself the next to go.
+            TryAgainError: it is itself the next to go.
         """
         now = asyncio.get_running_loop().time()
-        size -= sum(reader.received for reader in self._readers if reader.is_displaced)
+        size -= sum(reader.size for reader in self._readers if reader.is_displaced)
         chosen: list[Reader] = []
         for reader in self._giving_way(now, wanted):
             if size <= 0:
                 break
             if reader is asker:
-                raise GaveWay(has_begun=True)
+                raise self._refusal(has_begun=True)
             chosen.append(reader)
-            size -= reader.received
+            size -= reader.size
         for reader in chosen if size <= 0 else ():
             reader.displace(now)
         going = {reader for reader in self._readers if reader.is_displaced}
@@ -147,34 +132,31 @@ class Readers:
 
     def _giving_way(self, now: float, wanted: int) -> list[Reader]:
         """Return who goes first: the slowest that have had their time, then who has more than an equal share."""
-        holding = [reader for reader in self._readers if reader.received and not reader.is_displaced]
+        holding = [reader for reader in self._readers if reader.size and not reader.is_displaced]
         slow = [reader for reader in holding if now - reader.since >= _PATIENCE_S]
         slow.sort(key=lambda reader: reader.bytes_per_s(now))
         share = self._max_bytes / max(1, len(self._readers))
         if wanted > share:
             return slow
-        large = [reader for reader in holding if reader.received > share]
-        large.sort(key=lambda reader: reader.received, reverse=True)
+        large = [reader for reader in holding if reader.size > share]
+        large.sort(key=lambda reader: reader.size, reverse=True)
         return list(dict.fromkeys(slow + large))
 
-    def _has_room(self, size: int) -> bool:
-        return self._free >= size or not self._places  # one is always read, however large it may be
+    def _is_full(self, size: int) -> bool:
+        return size > self._free and bool(self._places)  # one is always read, however large it may be
 
     async def _wait_for_room(self, size: int) -> None:
-        if self._has_room(size) and not self._waiting:
-            self._free -= size
-            return
         loop = asyncio.get_running_loop()
         until = loop.time() + self._wait_s
         if len(self._waiting) == _MAX_WAITING:
-            raise GaveWay(has_begun=False)
+            raise self._refusal(has_begun=False)
         turn = _Turn(self._wait_s / 2 * len(self._places) / (len(self._waiting) + 1))
         self._waiting.append(turn)
         try:
-            while self._waiting[0] is not turn or not self._has_room(size):
+            while self._waiting[0] is not turn or self._is_full(size):
                 now = loop.time()
                 if now >= until:
-                    raise GaveWay(has_begun=False)
+                    raise self._refusal(has_begun=False)
                 next_look = until
                 if self._waiting[0] is turn:
                     patience_s = self._patience_s()
@@ -184,7 +166,6 @@ class Readers:
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(next_look):
                         await turn.may_look.wait()
-            self._free -= size
         finally:
             self._waiting.remove(turn)
             self._wake()
