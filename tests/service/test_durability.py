@@ -325,6 +325,12 @@ def test_a_trace_whose_files_were_removed_is_scored_at_the_end(
     assert "storage: files were removed, so traces are scored as they are: 1" in caplog.text
 
 
+async def stored(intake: Intake) -> None:
+    """Return when what was taken is safe enough to be acknowledged."""
+    assert intake.keep is not None
+    await intake.keep.stored()
+
+
 @pytest.mark.parametrize(("durability", "waits"), [("power", True), ("crash", False)])
 def test_the_answer_waits_for_the_disk(tmp_path: Path, durability: str, waits: bool) -> None:  # noqa: FBT001 - a case of the test
     """With `power` a request is not acknowledged before the disk has it, and others are taken meanwhile."""
@@ -337,10 +343,10 @@ def test_the_answer_waits_for_the_disk(tmp_path: Path, durability: str, waits: b
             super().sync(file)
 
     async def run(intake: Intake) -> bool:
-        await intake.traces(CHILD, Encoding.PROTOBUF)
-        answers = [asyncio.ensure_future(intake.stored())]
-        await intake.traces(ROOT, Encoding.PROTOBUF)
-        answers.append(asyncio.ensure_future(intake.stored()))
+        intake.accept(await intake.decode(CHILD, Encoding.PROTOBUF))
+        answers = [asyncio.ensure_future(stored(intake))]
+        intake.accept(await intake.decode(ROOT, Encoding.PROTOBUF))
+        answers.append(asyncio.ensure_future(stored(intake)))
         assert await asyncio.to_thread(begun.wait, DEADLINE_S)
         waited = not any(answer.done() for answer in answers)
         synced.set()
@@ -361,11 +367,11 @@ def test_what_the_disk_did_not_take_is_not_acknowledged(tmp_path: Path) -> None:
             super().sync(file)
 
     async def run(intake: Intake) -> list[bool]:
-        await intake.traces(CHILD, Encoding.PROTOBUF)
+        intake.accept(await intake.decode(CHILD, Encoding.PROTOBUF))
         with pytest.raises(Unavailable):
-            await intake.stored()
-        await intake.traces(CHILD, Encoding.PROTOBUF)
-        await intake.stored()
+            await stored(intake)
+        intake.accept(await intake.decode(CHILD, Encoding.PROTOBUF))
+        await stored(intake)
         return [file.stat().st_size > len(CHILD) for file in (tmp_path / "state").glob("*.requests")]
 
     assert [True, True] == with_directory(configuration(tmp_path, durability="power"), Failing, run)

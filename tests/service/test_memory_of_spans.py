@@ -64,7 +64,7 @@ def take(requests: Iterable[ExportTraceServiceRequest]) -> tuple[int, int]:
         live = LiveEngine(lambda _: Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
         intake = Intake(Behind(take=live.take))
         for body in bodies:
-            await intake.traces(body, Encoding.PROTOBUF)
+            intake.accept(await intake.decode(body, Encoding.PROTOBUF))
         live.stop()
         return table.counts().held_bytes, _texts(table.kept())
 

@@ -237,7 +237,7 @@ def test_a_span_that_came_before_its_trace_was_scored_is_not_done_with_it(tmp_pa
         await first.durability.replay(first.intake)
         first.live.rest()
         for span in (*spans, late):  # each closes the trace before; nothing is scored yet
-            await first.intake.traces(request_of(span).SerializeToString(), Encoding.PROTOBUF)
+            first.intake.accept(await first.intake.decode(request_of(span).SerializeToString(), Encoding.PROTOBUF))
         told = Told()
         first.live.ledger.tell(told)
         first.engine.work(math.inf)

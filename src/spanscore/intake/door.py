@@ -67,8 +67,8 @@ class Door:
             if signal == "metrics":
                 await self._intake.metrics(body, encoding)
             else:
-                take = self._intake.traces if signal is None else self._intake.logs
-                answer = await take(body, encoding)
+                decode = self._intake.decode if signal is None else self._intake.decode_logs
+                answer = self._intake.accept(await decode(body, encoding))
         except NoRoom as error:
             raise self.admission.refusal(error.why) from error
         except (MalformedRequest, TooLarge, Unavailable):
@@ -77,7 +77,8 @@ class Door:
             # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
             _log.exception("a request could not be taken")
             raise self.admission.refusal(Busy.FAULT) from error
-        await self._intake.stored()
+        if self._intake.keep is not None:
+            await self._intake.keep.stored()
         counts = self.admission.requests
         counts.accepted += 1
         counts.empty += answer.is_empty

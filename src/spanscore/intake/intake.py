@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.protobuf_check import checking
-from spanscore.otlp.slices import Lanes, Steps, in_slices, in_thread
+from spanscore.otlp.slices import Steps, in_slices, in_thread
 from spanscore.otlp.strict_json import parse
 from spanscore.read.wanted import Wanted
 
@@ -33,6 +34,9 @@ Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
 EVERYTHING: Final = Wanted()
 """All attributes, but no logs."""
 
+_LARGE: Final = 2**20
+"""Bytes. Larger requests are decoded one at a time: each takes many times its size while that is under way."""
+_SMALL_AT_ONCE: Final = 4
 _IN_THREAD: Final = 256 * 1024
 """Bytes. To write JSON as protobuf takes many times as long as to decode it, and has no steps."""
 _USUAL_SPAN: Final = 256
@@ -151,14 +155,17 @@ class Intake:
         others_onward: Onward | None = None,
     ) -> None:
         self._wanted = wanted
-        self._keep: Final = behind.keep
+        self.keep: Final = behind.keep
+        """Keeps requests with spans, where something does."""
         self._has_room: Final = behind.has_room
         self._take: Final = behind.take
         self._refused: Counter[str] = Counter() if refused is None else refused
         self._spans_onward = spans_onward
         self._others_onward = others_onward
         self._logged: set[Refusal | Caveat] = set()
-        self._lanes: Final = Lanes()
+        # A small request never waits for a large one.
+        self._large: Final = asyncio.Semaphore(1)
+        self._small: Final = asyncio.Semaphore(_SMALL_AT_ONCE)
 
     @property
     def others(self) -> Sequence[OtherSignal]:
@@ -169,17 +176,6 @@ class Intake:
         """Keep something else from now on; what was decoded stays as it is."""
         self._wanted = wanted
 
-    async def traces(self, body: bytes, encoding: Encoding) -> Answer:
-        """Take a trace request; it may be acknowledged when `stored` has returned.
-
-        Raises:
-            MalformedRequest: it cannot be decoded, or every span in it was refused: sending it again is of no use.
-            NoRoom: it cannot be taken, or sent on, now.
-            Unavailable: it cannot be kept now.
-            TooLarge: it can never be kept.
-        """
-        return self.accept(await self.decode(body, encoding))
-
     async def decode(self, body: bytes, encoding: Encoding) -> Request:
         """Decode a trace request, and take nothing of it yet.
 
@@ -189,7 +185,7 @@ class Intake:
         """
         if self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
             raise NoRoom(Busy.REQUESTS)  # before what may take long, and for nothing
-        async with self._lanes.of(len(body)):
+        async with self._large if len(body) > _LARGE else self._small:
             decoded = await in_slices(self._decoding(body, encoding))
             onward = b""
             if decoded.spans and self._spans_onward is not None:
@@ -198,30 +194,24 @@ class Intake:
                 onward = await _written(lambda: _forwardable(body, encoding, decoded), body)
         return Request(body, encoding, decoded, onward)
 
-    async def logs(self, body: bytes, encoding: Encoding) -> Answer:
-        """Take a request with logs: those that tell of an agent's work are read as spans are, and all are sent on.
-
-        Raises:
-            As `traces`.
-        """
-        request = await self.decode_logs(body, encoding)
-        return self.accept(request)
-
     async def decode_logs(self, body: bytes, encoding: Encoding) -> Request:
         """Decode a request with logs, and take nothing of it yet.
+
+        Those that tell of an agent's work are read as spans are, and all are sent on.
 
         Raises:
             As `decode`.
         """
-        if self._others_onward is not None and not self._others_onward.has_room(len(body)):
+        onward = self._others_onward
+        if onward is not None and not onward.has_room(len(body)):
             raise NoRoom
-        async with self._lanes.of(len(body)):
+        async with self._large if len(body) > _LARGE else self._small:
             written = await _in_protobuf(body, encoding, ExportLogsServiceRequest)
             decoded = await in_slices(self._decoding(written, Encoding.LOGS))
-        return Request(written, Encoding.LOGS, decoded, b"" if self._others_onward is None else written)
+        return Request(written, Encoding.LOGS, decoded, b"" if onward is None else written)
 
     def accept(self, request: Request) -> Answer:
-        """Take a decoded request, in one step; it may be acknowledged when `stored` has returned.
+        """Take a decoded request, in one step; it may be acknowledged when it is stored.
 
         Raises:
             MalformedRequest: every span in it was refused.
@@ -230,15 +220,16 @@ class Intake:
             TooLarge: it can never be kept.
         """
         body, encoding, decoded, onward = request
+        are_logs = encoding is Encoding.LOGS
+        to = self._others_onward if are_logs else self._spans_onward
         if decoded.spans and self._has_room is not None and not self._has_room(len(decoded.spans)):
             raise NoRoom(Busy.REQUESTS)
-        to = self._others_onward if encoding is Encoding.LOGS else self._spans_onward
         if onward and to is not None and not to.has_room(len(body)):
             raise NoRoom
-        if decoded.spans and self._keep is not None:
-            self._keep.put(body, encoding)
+        if decoded.spans and self.keep is not None:
+            self.keep.put(body, encoding)
         if onward and to is not None:
-            if encoding is Encoding.LOGS:
+            if are_logs:
                 to.take_other("logs", onward)
             else:
                 to.take(onward)
@@ -246,19 +237,10 @@ class Intake:
             self._take(decoded.spans, decoded.sizes)
         if not decoded.refused and not decoded.caveats:
             return Answer(is_empty=not decoded.spans)
-        message = self._tell(decoded, "log records" if encoding is Encoding.LOGS else "spans")
-        if decoded.refused and not decoded.spans and encoding is not Encoding.LOGS:  # of a log, most is nobody's
+        message = self._tell(decoded, "log records" if are_logs else "spans")
+        if decoded.refused and not decoded.spans and not are_logs:  # of logs, most are nobody's
             raise NoValidSpan(message)
-        return Answer(decoded.refused_spans, message, not decoded.spans, encoding is Encoding.LOGS)
-
-    async def stored(self) -> None:
-        """Return when what was taken is safe enough to be acknowledged.
-
-        Raises:
-            Unavailable: it is not, and should be sent again.
-        """
-        if self._keep is not None:
-            await self._keep.stored()
+        return Answer(decoded.refused_spans, message, not decoded.spans, are_logs)
 
     async def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> TakenAgain:
         """Send on the wanted spans of a request that was taken before a restart, and return them.
@@ -293,7 +275,7 @@ class Intake:
             return
         if not onward.has_room(len(body)):  # before what may take long, and for nothing
             raise NoRoom
-        async with self._lanes.of(len(body)):
+        async with self._large if len(body) > _LARGE else self._small:
             written = await _in_protobuf(body, encoding, ExportMetricsServiceRequest)
         if not written:
             return
@@ -311,7 +293,7 @@ class Intake:
         """Count what is wrong with a request and return it; log it where it is something new."""
         for refused in decoded.refused:
             self._refused[refused.reason.value] += refused.spans
-        message = _told_refusals(decoded, items) if decoded.refused else _told_caveats(decoded, items)
+        message = _told(decoded, items)
         kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
         _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
         self._logged |= kinds
@@ -338,18 +320,16 @@ def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
     return accepted_only(body, decoded.spans) if is_broken else body
 
 
-def _told_refusals(decoded: Decoded, items: str) -> str:
-    total = decoded.refused_spans + len(decoded.spans)
-    reasons = [
+def _told(decoded: Decoded, items: str) -> str:
+    if not decoded.refused:
+        caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
+        return f"all {items} accepted, but not as they were sent: {caveats}"
+    reasons = "; ".join(
         f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
         for refused in decoded.refused
-    ]
-    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {'; '.join(reasons)}", _MESSAGE_CHARS)
-
-
-def _told_caveats(decoded: Decoded, items: str) -> str:
-    caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
-    return f"all {items} accepted, but not as they were sent: {caveats}"
+    )
+    total = decoded.refused_spans + len(decoded.spans)
+    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS)
 
 
 def _shortened(text: str, length: int) -> str:

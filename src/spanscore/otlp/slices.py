@@ -15,10 +15,6 @@ Steps: TypeAlias = Generator[None, None, _Result]
 _SLICE_S: Final = 0.02
 """Long enough that giving way costs nothing, short enough that a dozen requests in turn hold nobody up."""
 
-_LARGE: Final = 2**20
-"""Bytes. Larger requests are decoded one at a time: each takes many times its size while that is under way."""
-_SMALL_AT_ONCE: Final = 4
-
 
 def at_once(steps: Steps[_Result]) -> _Result:
     """Do all of it, and return the result."""
@@ -64,18 +60,3 @@ async def in_thread(work: Callable[[], _Result]) -> _Result:
         task.exception()
         raise cancelled
     return task.result()
-
-
-class Lanes:
-    """Bounds how many requests are half decoded: a small one never waits for a large one.
-
-    Belongs to one event loop.
-    """
-
-    def __init__(self) -> None:
-        self._small: Final = asyncio.Semaphore(_SMALL_AT_ONCE)
-        self._large: Final = asyncio.Semaphore(1)
-
-    def of(self, size: int) -> asyncio.Semaphore:
-        """Return what a request of that many bytes is to hold while it is decoded."""
-        return self._large if size > _LARGE else self._small
