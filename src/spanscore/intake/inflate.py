@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from zlib_ng import zlib_ng
 
@@ -21,8 +21,12 @@ class BadEncoding(Exception):  # noqa: N818 - as above
     """A body is not what its Content-Encoding says."""
 
 
-class Body(Protocol):
-    """Puts the body of a request together."""
+class PlainBody:
+    """Puts the body of a request together that is sent as it is."""
+
+    def __init__(self, max_size: int) -> None:
+        self._left = max_size
+        self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[int]:
         """Take what came next, and say step by step how much the body has grown: the next step can be left undone.
@@ -31,58 +35,38 @@ class Body(Protocol):
             TooLarge: the body is larger than allowed.
             BadEncoding: it is not in its encoding.
         """
-        ...
+        yield self._keep(chunk)
 
     def finish(self) -> bytes:
         """Return the body.
 
         Raises:
+            TooLarge: the body is larger than allowed.
             BadEncoding: the end is missing.
         """
-        ...
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
-
-class PlainBody:
-    """A body that is sent as it is."""
-
-    def __init__(self, max_size: int) -> None:
-        self._left = max_size
-        self._parts: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> Iterator[int]:
-        """See `Body`."""
-        yield self.keep(chunk)
-
-    def keep(self, part: bytes) -> int:
-        """Take a part, and return its size.
-
-        Raises:
-            TooLarge: the body is larger than allowed.
-        """
+    def _keep(self, part: bytes) -> int:
         self._left -= len(part)
         if self._left < 0:
             raise TooLarge
         self._parts.append(part)
         return len(part)
 
-    def finish(self) -> bytes:
-        """See `Body`."""
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
-
-class GzipBody:
+class GzipBody(PlainBody):
     """A body in gzip, of one member: a thousand empty members would cost much and hold nothing."""
 
     def __init__(self, max_size: int) -> None:
-        self._plain = PlainBody(max_size)
+        super().__init__(max_size)
         self._inflate = zlib_ng.decompressobj(_GZIP)
 
     def feed(self, chunk: bytes) -> Iterator[int]:
-        """See `Body`."""
+        """See `PlainBody`."""
         inflate = self._inflate
         try:
             while chunk:
-                yield self._plain.keep(inflate.decompress(chunk, _STEP))
+                yield self._keep(inflate.decompress(chunk, _STEP))
                 chunk = inflate.unconsumed_tail
                 if inflate.unused_data or (inflate.eof and chunk):
                     message = "the body goes on after its gzip member"
@@ -92,11 +76,11 @@ class GzipBody:
             raise BadEncoding(message) from None
 
     def finish(self) -> bytes:
-        """See `Body`."""
+        """See `PlainBody`."""
         # What zlib still holds comes in steps too.
         while not self._inflate.eof and (rest := self._inflate.decompress(b"", _STEP)):
-            self._plain.keep(rest)
+            self._keep(rest)
         if not self._inflate.eof:
             message = "the gzip body is cut off"
             raise BadEncoding(message)
-        return self._plain.finish()
+        return super().finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 from grpc_health.v1 import health, health_pb2
@@ -82,7 +82,7 @@ class OtlpGrpc:
         if max_request_size < 1:  # to gRPC a negative number means that there is no limit
             message = f"the largest request must have at least 1 byte, not {max_request_size!r}"
             raise ValueError(message)
-        self._services = _Services(intake, Door(_DOOR, intake, admission), tokens, _Reading(max_request_size, body_s))
+        self._services = _Services(intake, Door(_DOOR, intake, admission), tokens, max_request_size, body_s)
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.max_receive_message_length", max_request_size)])
         self._server.add_generic_rpc_handlers((self._services, _health_checks(self._health)))
@@ -156,13 +156,6 @@ class OtlpGrpc:
         await stopping
 
 
-class _Reading(NamedTuple):
-    """What a message may be."""
-
-    max_size: int
-    timeout_s: float
-
-
 class _Services(grpc.GenericRpcHandler):
     """The services of OTLP.
 
@@ -170,10 +163,11 @@ class _Services(grpc.GenericRpcHandler):
     whether it is wanted.
     """
 
-    def __init__(self, intake: Intake, door: Door, tokens: BearerTokens | None, reading: _Reading) -> None:
+    def __init__(self, intake: Intake, door: Door, tokens: BearerTokens | None, max_size: int, body_s: float) -> None:
         self._door = door
         self._tokens = tokens
-        self._reading = reading
+        self._max_size = max_size
+        self._body_s = body_s
         self._under_way = 0
         self.have_been_called = False
         self.is_closed = False
@@ -234,12 +228,12 @@ class _Services(grpc.GenericRpcHandler):
                 self._door.refused(Wrong.TIMED_OUT)
                 status = (grpc.StatusCode.DEADLINE_EXCEEDED, "the request did not come in time")
                 details = {}
-            return await _refuse(context, *status, details)
+            return await context.abort(*status, tuple(details.items()))
 
         return export
 
     async def _read(self, context: _Context, held: Held) -> bytes:
-        async with held.reading(self._reading.timeout_s, self._reading.max_size):
+        async with held.reading(self._body_s, self._max_size):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.
@@ -250,15 +244,11 @@ class _Services(grpc.GenericRpcHandler):
 
     async def _turn_away(self, _requests: Any, context: _Context) -> bytes:
         self._door.refused(Wrong.UNAUTHENTICATED)
-        return await _refuse(context, grpc.StatusCode.UNAUTHENTICATED, responses.NOT_ALLOWED, {})
+        return await context.abort(grpc.StatusCode.UNAUTHENTICATED, responses.NOT_ALLOWED)
 
     def _done(self, *_: Any) -> None:
         self._under_way -= 1
         self._progress.set()
-
-
-async def _refuse(context: _Context, code: grpc.StatusCode, message: str, details: Mapping[str, bytes]) -> NoReturn:
-    await context.abort(code, message, tuple(details.items()))
 
 
 def _health_checks(servicer: health.aio.HealthServicer) -> grpc.GenericRpcHandler:

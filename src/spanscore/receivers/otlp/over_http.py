@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import HttpVersion11, web
 
 from spanscore.intake.admission import Admission, Held, Unavailable
 from spanscore.intake.door import Door, what_is_wrong
-from spanscore.intake.inflate import BadEncoding, Body, GzipBody, PlainBody, TooLarge
+from spanscore.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
 from spanscore.intake.intake import Intake, OtherSignal
 from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
@@ -30,7 +31,7 @@ _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1
 
 _ENCODINGS: Final = {"application/x-protobuf": Encoding.PROTOBUF, "application/json": Encoding.JSON}
 _CONTENT_TYPES: Final = {encoding: name for name, encoding in _ENCODINGS.items()}
-_BODIES: Final[Mapping[str, type[PlainBody | GzipBody]]] = {"": PlainBody, "identity": PlainBody, "gzip": GzipBody}
+_BODIES: Final[Mapping[str, type[PlainBody]]] = {"": PlainBody, "identity": PlainBody, "gzip": GzipBody}
 
 _ALLOWED_HEADERS: Final = "Authorization, Content-Encoding, Content-Type"
 _PREFLIGHT_S: Final = "7200"
@@ -43,17 +44,17 @@ _FOREIGN_PAGE: Final = (
 )
 _CUT_OFF: Final = "the body is not what its headers say"
 
-_OK: Final = 200
-_NO_CONTENT: Final = 204
-_BAD_REQUEST: Final = 400
-_UNAUTHORIZED: Final = 401
-_NOT_FOUND: Final = 404
-_METHOD_NOT_ALLOWED: Final = 405
-_TOO_LARGE: Final = 413
-_UNSUPPORTED: Final = 415
-_EXPECTATION_FAILED: Final = 417
-_MISDIRECTED: Final = 421
-_UNAVAILABLE: Final = 503
+_ERRORS: Final[Mapping[Wrong, tuple[HTTPStatus, int]]] = {
+    Wrong.MALFORMED: (HTTPStatus.BAD_REQUEST, responses.INVALID_ARGUMENT),
+    Wrong.NO_VALID_SPAN: (HTTPStatus.BAD_REQUEST, responses.INVALID_ARGUMENT),
+    Wrong.UNAUTHENTICATED: (HTTPStatus.UNAUTHORIZED, responses.UNAUTHENTICATED),
+    Wrong.NOT_FOUND: (HTTPStatus.NOT_FOUND, responses.NOT_FOUND),
+    Wrong.METHOD_NOT_ALLOWED: (HTTPStatus.METHOD_NOT_ALLOWED, responses.UNIMPLEMENTED),
+    Wrong.TOO_LARGE: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, responses.RESOURCE_EXHAUSTED),
+    Wrong.UNSUPPORTED: (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, responses.INVALID_ARGUMENT),
+    Wrong.MISDIRECTED: (HTTPStatus.MISDIRECTED_REQUEST, responses.PERMISSION_DENIED),
+}
+"""The status of HTTP, and the code of google.rpc.Status."""
 
 
 class OtlpHttp:
@@ -115,48 +116,48 @@ class OtlpHttp:
         await self._server.stop(grace_s)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        encoding = _ENCODINGS.get(_content_type(request))
+        encoding = _ENCODINGS.get(request.headers.get("Content-Type", "").partition(";")[0].strip().lower())
         origin = request.headers.get("Origin")
         try:
             answer = await self._take(request, encoding)
         except _Refused as refused:
-            if refused.wrong is not None:
-                self._door.refused(refused.wrong)
-            answer = refused.response(encoding)
+            self._door.refused(refused.wrong)
+            status, code = _ERRORS[refused.wrong]
+            violation = refused.message if status is HTTPStatus.BAD_REQUEST else None
+            body = responses.status(code, refused.message, encoding or Encoding.JSON, violation=violation)
+            answer = _response(refused.status or status, body, encoding, refused.headers)
+        except Unavailable as unavailable:
+            self._door.refused(unavailable.why)
+            delay_s = unavailable.retry_after_s
+            body = responses.status(
+                responses.UNAVAILABLE, str(unavailable), encoding or Encoding.JSON, retry_after_s=delay_s
+            )
+            headers = {"Retry-After": str(math.ceil(delay_s))}
+            answer = _response(HTTPStatus.SERVICE_UNAVAILABLE, body, encoding, headers)
+            answer.force_close()
         if origin is not None and origin in self._allowed_origins:
             answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
         return answer
 
     async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response:
         if request.path not in self._signals:
-            message = f"there is nothing here; traces go to {self._traces_path}"
-            raise _Refused(_NOT_FOUND, responses.NOT_FOUND, message, wrong=Wrong.NOT_FOUND)
-        signal = self._signals[request.path]
+            raise _Refused(Wrong.NOT_FOUND, f"there is nothing here; traces go to {self._traces_path}")
         if request.method != "POST":
             return self._other_method(request)
         if self._tokens is not None and not self._tokens.accept(request.headers.getall("Authorization", [])):
-            headers = {"WWW-Authenticate": "Bearer"}
-            raise _Refused(
-                _UNAUTHORIZED, responses.UNAUTHENTICATED, responses.NOT_ALLOWED, headers, wrong=Wrong.UNAUTHENTICATED
-            )
+            raise _Refused(Wrong.UNAUTHENTICATED, responses.NOT_ALLOWED, {"WWW-Authenticate": "Bearer"})
         if self._is_from_a_foreign_page(request):
-            raise _Refused(_MISDIRECTED, responses.PERMISSION_DENIED, _FOREIGN_PAGE, wrong=Wrong.MISDIRECTED)
+            raise _Refused(Wrong.MISDIRECTED, _FOREIGN_PAGE)
         if encoding is None:
-            message = f"the Content-Type must be {' or '.join(_ENCODINGS)}"
-            raise _Refused.unsupported(message)
+            raise _Refused(Wrong.UNSUPPORTED, f"the Content-Type must be {' or '.join(_ENCODINGS)}")
         try:
             async with self._door.admission.request() as held:
                 async with held.reading():  # the connection limits the time
                     body = await self._body(request, held)
-                answer = await self._door.hand_in(held, signal, body, encoding)
-        except MalformedRequest as error:
-            raise _Refused.malformed(str(error), what_is_wrong(error)) from error
-        except TooLarge as error:
-            raise _Refused.too_large(str(error)) from error
-        except Unavailable as unavailable:
-            self._door.refused(unavailable.why)
-            raise _Refused.for_now(unavailable) from unavailable
-        return _response(_OK, responses.success(answer, encoding), encoding)
+                answer = await self._door.hand_in(held, self._signals[request.path], body, encoding)
+        except (MalformedRequest, TooLarge) as error:
+            raise _Refused(what_is_wrong(error), str(error)) from error
+        return _response(HTTPStatus.OK, responses.success(answer, encoding), encoding)
 
     def _is_from_a_foreign_page(self, request: web.BaseRequest) -> bool:
         """Return whether a web page sends that gave its own name our address: its browser does not ask us first.
@@ -176,87 +177,48 @@ class OtlpHttp:
                 "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
                 "Access-Control-Max-Age": _PREFLIGHT_S,
             }
-            return web.Response(status=_NO_CONTENT, headers=_SERVER | headers)
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers=_SERVER | headers)
         message = f"the method must be POST, not {request.method}"
-        headers = {"Allow": "POST"}
-        raise _Refused(_METHOD_NOT_ALLOWED, responses.UNIMPLEMENTED, message, headers, wrong=Wrong.METHOD_NOT_ALLOWED)
+        raise _Refused(Wrong.METHOD_NOT_ALLOWED, message, {"Allow": "POST"})
 
     async def _body(self, request: web.BaseRequest, held: Held) -> bytes:
         if (request.content_length or 0) > self._max_size:
-            raise _Refused.too_large(self._too_large)
+            raise TooLarge(self._too_large)
         content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if content_encoding not in _BODIES:
-            message = "the Content-Encoding must be gzip or identity"
-            raise _Refused.unsupported(message, _ACCEPTED)
+            raise _Refused(Wrong.UNSUPPORTED, "the Content-Encoding must be gzip or identity", _ACCEPTED)
         await _expected(request)
-        body: Body = _BODIES[content_encoding](self._max_size)
+        body = _BODIES[content_encoding](self._max_size)
         try:
             while chunk := await request.content.readany():
                 for grown in body.feed(chunk):
                     await held.add(grown)
             return body.finish()
         except TooLarge:
-            raise _Refused.too_large(self._too_large) from None
+            raise TooLarge(self._too_large) from None
         except BadEncoding as error:
-            raise _Refused.malformed(str(error)) from error
+            raise MalformedRequest(str(error)) from error
         except web.RequestPayloadError as error:
-            raise _Refused.malformed(_CUT_OFF) from error
+            raise MalformedRequest(_CUT_OFF) from error
 
 
 @dataclass(eq=False)
 class _Refused(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
-    """Ends a request with an error."""
+    """Ends a request that it is of no use to send again."""
 
-    status: int
-    code: int
+    wrong: Wrong
     message: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    violation: str | None = None
-    retry_after_s: float | None = None
-    wrong: Wrong | None = None
-    """What it is counted as; None where it is counted already."""
-
-    @classmethod
-    def malformed(cls, message: str, wrong: Wrong = Wrong.MALFORMED) -> _Refused:
-        """Return what to tell where the request cannot be read: it is of no use to send it again."""
-        return cls(_BAD_REQUEST, responses.INVALID_ARGUMENT, message, violation=message, wrong=wrong)
-
-    @classmethod
-    def too_large(cls, message: str) -> _Refused:
-        """Return what to tell where the request is larger than it may be."""
-        return cls(_TOO_LARGE, responses.RESOURCE_EXHAUSTED, message, wrong=Wrong.TOO_LARGE)
-
-    @classmethod
-    def unsupported(cls, message: str, headers: Mapping[str, str] | None = None) -> _Refused:
-        """Return what to tell where the request is in a form that we do not know."""
-        return cls(_UNSUPPORTED, responses.INVALID_ARGUMENT, message, headers or {}, wrong=Wrong.UNSUPPORTED)
-
-    @classmethod
-    def for_now(cls, unavailable: Unavailable) -> _Refused:
-        """Return what to tell where the request should be sent again later."""
-        delay_s = unavailable.retry_after_s
-        headers = {"Retry-After": str(math.ceil(delay_s))}
-        return cls(_UNAVAILABLE, responses.UNAVAILABLE, str(unavailable), headers, retry_after_s=delay_s)
-
-    def response(self, encoding: Encoding | None) -> web.Response:
-        """Return the answer, in the encoding of the request; JSON where that is not known."""
-        encoding = encoding or Encoding.JSON
-        body = responses.status(
-            self.code, self.message, encoding, violation=self.violation, retry_after_s=self.retry_after_s
-        )
-        answer = _response(self.status, body, encoding, self.headers)
-        if self.status == _UNAVAILABLE:
-            answer.force_close()
-        return answer
+    status: HTTPStatus | None = None
+    """Another than its kind has."""
 
 
-def _response(status: int, body: bytes, encoding: Encoding, headers: Mapping[str, str] | None = None) -> web.Response:
-    content_type = {"Content-Type": _CONTENT_TYPES[encoding]}
+def _response(
+    status: HTTPStatus, body: bytes, encoding: Encoding | None, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Return an answer in the encoding of the request; JSON where that is not known."""
+    content_type = {"Content-Type": _CONTENT_TYPES[encoding or Encoding.JSON]}
     return web.Response(status=status, body=body, headers=_SERVER | content_type | dict(headers or {}))
-
-
-def _content_type(request: web.BaseRequest) -> str:
-    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 async def _expected(request: web.BaseRequest) -> None:
@@ -267,4 +229,4 @@ async def _expected(request: web.BaseRequest) -> None:
         request.writer.output_size = 0  # aiohttp takes what was sent for the start of the answer
     elif expectation and expectation != "100-continue":
         message = "the only expectation met is 100-continue"
-        raise _Refused(_EXPECTATION_FAILED, responses.INVALID_ARGUMENT, message, wrong=Wrong.UNSUPPORTED)
+        raise _Refused(Wrong.UNSUPPORTED, message, status=HTTPStatus.EXPECTATION_FAILED)
