@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Final, TypeAlias
@@ -14,7 +14,6 @@ from aiohttp import web
 
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
-from spanscore.sockets.listening import Address
 
 Page: TypeAlias = Callable[[str | None], tuple[str, bytes]]
 """Makes a page for an Accept header: its content type, and what it says."""
@@ -35,7 +34,7 @@ _SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
 _log = logging.getLogger(__name__)
 
 
-class Pages:
+class Pages(HttpServer):
     """Serves the pages. They show no configuration and nothing of what was received but names.
 
     Made in the event loop that serves them.
@@ -55,36 +54,21 @@ class Pages:
         *,
         names: Collection[str] = (),
     ) -> None:
+        super().__init__(limits, names)
         self._metrics = metrics
         self._readiness = readiness
-        self._server = HttpServer(self._answer, limits, names)
         # A page of many series takes long, and what is received must not wait for it.
         self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
         self._being_made: dict[str | None, asyncio.Future[tuple[str, bytes]]] = {}
 
-    def listen(self, addresses: Sequence[Address], key: str) -> list[Address]:
-        """Bind the addresses and return them, with the port that the system chose where it is 0.
-
-        Raises:
-            ListenError: one of them cannot be bound; then none is.
-        """
-        return self._server.listen(addresses, key)
-
-    async def start(self) -> None:
-        """Serve."""
-        await self._server.start()
-
-    async def trouble(self) -> str | None:
-        """Return why not everybody can connect; None where all is well."""
-        return self._server.trouble()
-
     async def stop(self, grace_s: float) -> None:
         """Stop serving."""
-        await self._server.stop(grace_s)
+        await super().stop(grace_s)
         self._maker.shutdown(wait=False, cancel_futures=True)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self._server.is_misled(request):
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer with a page."""
+        if self.is_misled(request):
             return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
         if request.method not in {"GET", "HEAD"}:
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})

@@ -6,17 +6,17 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from aiohttp import HttpVersion10, web
 
 from spanscore.sockets.http_connection import Clients, Connection, HttpLimits, not_http
 from spanscore.sockets.listening import Address, bound
-
-Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+from spanscore.sockets.tls import Tls
 
 _CHUNKED: Final = "Transfer-Encoding"
 _PORT: Final = re.compile(r":\d*$", re.ASCII)
@@ -26,37 +26,41 @@ _STEPS_TO_CLOSE: Final = 3
 """Steps of the event loop in which connections just accepted are made, sent away, and closed."""
 
 
-class HttpServer:
-    """Serves one handler on any number of addresses, in the running event loop.
+class HttpServer(ABC):
+    """Serves any number of addresses, in the event loop that it is made in.
 
     Args:
-        handler: answers requests; does not raise.
         limits: what clients may do.
         names: by which this machine may be asked, besides its own.
     """
 
-    def __init__(self, handler: Handler, limits: HttpLimits | None = None, names: Collection[str] = ()) -> None:
-        self._handler = handler
+    def __init__(self, limits: HttpLimits | None = None, names: Collection[str] = ()) -> None:
         self._names = frozenset(name.lower() for name in ("localhost", *names))
         self._is_for_this_machine = False
         self._limits = limits or HttpLimits()
         self._clients = Clients(self._limits)
         self._loop = asyncio.get_running_loop()
-        self._manager = web.Server(self._answer)
+        self._manager = web.Server(self._checked)
         self._bound: list[tuple[socket.socket, ssl.SSLContext | None]] = []
         self._servers: list[asyncio.Server] = []
         self._sweeping: asyncio.TimerHandle | None = None
 
-    def listen(self, addresses: Sequence[Address], key: str, tls: ssl.SSLContext | None = None) -> list[Address]:
+    @abstractmethod
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request; does not raise."""
+
+    def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
         """Bind the addresses and return them, with the port that the system chose where it is 0.
 
         Raises:
+            ConfigError: a file of TLS cannot be used.
             ListenError: one of them cannot be bound; then none is.
         """
         # Of a name under which others reach it nobody has told us.
         self._is_for_this_machine = all(address.is_loopback for address in addresses)
+        context = None if tls is None else tls.reloading_context()
         sockets = bound(addresses, key)
-        self._bound += [(opened, tls) for opened in sockets]
+        self._bound += [(opened, context) for opened in sockets]
         return [Address(*opened.getsockname()[:2]) for opened in sockets]
 
     def is_misled(self, request: web.BaseRequest) -> bool:
@@ -79,7 +83,7 @@ class HttpServer:
         if self._sweeping is None:
             self._sweep()
 
-    def trouble(self) -> str | None:
+    async def trouble(self) -> str | None:
         """Return why not everybody can connect; None where all is well.
 
         A socket that has stopped listening is let go: asyncio would try to accept from it for ever.
@@ -116,11 +120,11 @@ class HttpServer:
     def _connection(self) -> Connection:
         return Connection(self._manager, self._clients, self._limits, self._loop)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _checked(self, request: web.BaseRequest) -> web.StreamResponse:
         cast("Connection", request.protocol).begin()
         if request.version < HttpVersion10 or (request.version == HttpVersion10 and _CHUNKED in request.headers):
             return not_http()  # what stands behind may be the body, or another request
-        return await self._handler(request)
+        return await self.answer(request)
 
     def _is_ours(self, host: str) -> bool:
         name = _PORT.sub("", host.lower())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -23,8 +23,6 @@ from spanscore.receivers.otlp import listed
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
-from spanscore.sockets.listening import Address
-from spanscore.sockets.tls import Tls
 
 _DOOR: Final = "OTLP over HTTP"
 _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1/logs": "logs"}
@@ -57,7 +55,7 @@ _ERRORS: Final[Mapping[Wrong, tuple[HTTPStatus, int]]] = {
 """The status of HTTP, and the code of google.rpc.Status."""
 
 
-class OtlpHttp:
+class OtlpHttp(HttpServer):
     """Receives OTLP over HTTP/1.1.
 
     Made in the event loop that serves it.
@@ -78,44 +76,19 @@ class OtlpHttp:
         tokens: BearerTokens | None = None,
         limits: HttpLimits | None = None,
     ) -> None:
+        # By these names of this machine other web pages on it may send.
+        super().__init__(limits, [endpoint.host for endpoint in listed(settings.endpoint)])
         self._door = Door(_DOOR, intake, admission)
         self._max_size = settings.max_request_body_size
         self._traces_path = settings.traces_url_path
         self._allowed_origins = frozenset(settings.cors.allowed_origins)
         self._tokens = tokens
         self._too_large = f"the request is larger than {self._max_size} bytes"
-        # By these names of this machine other web pages on it may send.
-        names = [endpoint.host for endpoint in listed(settings.endpoint)]
-        self._server = HttpServer(self._answer, limits, names)
         others = {path: signal for path, signal in _OTHER_PATHS.items() if signal in intake.others}
         self._signals: dict[str, OtherSignal | None] = {**others, self._traces_path: None}
 
-    def listen(self, addresses: Sequence[Address], key: str, tls: Tls | None = None) -> list[Address]:
-        """Bind the addresses and return them, with the port that the system chose where it is 0.
-
-        Raises:
-            ConfigError: a file of TLS cannot be used.
-            ListenError: an address cannot be bound; then none is.
-        """
-        return self._server.listen(addresses, key, None if tls is None else tls.reloading_context())
-
-    async def start(self) -> None:
-        """Accept connections."""
-        await self._server.start()
-
-    async def trouble(self) -> str | None:
-        """Return why not everybody can connect; None where all is well."""
-        return self._server.trouble()
-
-    async def refuse(self, grace_s: float) -> None:
-        """Refuse connections at once, and let the requests under way finish. Those connected can hear why."""
-        await self._server.refuse(grace_s)
-
-    async def stop(self, grace_s: float) -> None:
-        """Refuse connections at once, let the requests under way finish, and close."""
-        await self._server.stop(grace_s)
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Take a request, and say what became of it."""
         encoding = _ENCODINGS.get(request.headers.get("Content-Type", "").partition(";")[0].strip().lower())
         origin = request.headers.get("Origin")
         try:
@@ -167,7 +140,7 @@ class OtlpHttp:
         origin = request.headers.get("Origin")
         if origin is None or origin in self._allowed_origins or self._tokens is not None:
             return False
-        return self._server.is_misled(request)
+        return self.is_misled(request)
 
     def _other_method(self, request: web.BaseRequest) -> web.Response:
         origin = request.headers.get("Origin")
