@@ -11,8 +11,7 @@ from receivers.http2 import Call, message
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import Receiver, over_grpc, over_http
 from serving import DEADLINE_S, eventually
-from spanscore.intake.refusal_log import RefusalLog
-from spanscore.intake.requests import Busy, RequestCounts, Wrong
+from spanscore.intake.requests import Busy, RefusalLog, RequestCounts, Wrong
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 ONE = request_of(simple_span(1)).SerializeToString()

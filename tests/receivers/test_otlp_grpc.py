@@ -218,7 +218,7 @@ def test_who_sends_slowly_takes_nobodys_turn() -> None:
     with over_grpc(admission={"max_requests": 1}) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        eventually(lambda: receiver.thread.call(lambda: receiver.admission.reading) == 1)
+        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.readers.places)) == 1)
         assert b"" == export(receiver, b"")
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code

@@ -11,8 +11,7 @@ from typing import Final
 
 from spanscore.errors import TryAgainError
 from spanscore.intake.reading import Reader, Readers
-from spanscore.intake.refusal_log import RefusalLog
-from spanscore.intake.requests import Busy, RequestCounts
+from spanscore.intake.requests import Busy, RefusalLog, RequestCounts
 from spanscore.intake.retry_delay import RetryDelay
 
 _MAX_REQUESTS: Final = 64
@@ -119,21 +118,12 @@ class Admission:
         self.readers: Final = Readers(max_bytes, wait_s, partial(self.refusal, Busy.MEMORY))
         self.wait_s: Final = wait_s
         self._delay = delay or RetryDelay()
-        self._closed = False
+        self.closed = False
+        """Whether everybody is sent away."""
 
     def close(self) -> None:
         """Send everybody away from now on, except the requests that were let in before."""
-        self._closed = True
-
-    @property
-    def closed(self) -> bool:
-        """Whether everybody is sent away."""
-        return self._closed
-
-    @property
-    def reading(self) -> int:
-        """How many requests are read that may be as large as is allowed."""
-        return self.readers.of_unknown_size
+        self.closed = True
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[Held]:
@@ -142,7 +132,7 @@ class Admission:
         Raises:
             Unavailable: not now.
         """
-        trouble = Busy.SHUTTING_DOWN if self._closed else self._trouble and self._trouble()
+        trouble = Busy.SHUTTING_DOWN if self.closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
         held = Held(admission=self)

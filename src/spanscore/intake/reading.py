@@ -64,15 +64,10 @@ class Readers:
         self._wait_s = wait_s
         self._refusal = refusal
         self._readers: list[Reader] = []
-        self._places: list[Reader] = []
+        self.places: list[Reader] = []
         """The ones that memory is set aside for."""
         self._waiting: deque[_Turn] = deque()
         self._left = asyncio.Event()
-
-    @property
-    def of_unknown_size(self) -> int:
-        """How many are read that may be as large as is allowed."""
-        return len(self._places)
 
     @asynccontextmanager
     async def reading(self, reader: Reader, timeout_s: float | None, set_aside: int) -> AsyncIterator[None]:
@@ -81,7 +76,7 @@ class Readers:
             if self._waiting or self._is_full(set_aside):
                 await self._wait_for_room(set_aside)
             self._free -= set_aside
-            self._places.append(reader)
+            self.places.append(reader)
         reader.since = asyncio.get_running_loop().time()
         self._readers.append(reader)
         try:
@@ -95,7 +90,7 @@ class Readers:
             self._readers.remove(reader)
             self._left.set()
             if set_aside:
-                self._places.remove(reader)
+                self.places.remove(reader)
                 self._free += set_aside
                 self._wake()
 
@@ -143,14 +138,14 @@ class Readers:
         return list(dict.fromkeys(slow + large))
 
     def _is_full(self, size: int) -> bool:
-        return size > self._free and bool(self._places)  # one is always read, however large it may be
+        return size > self._free and bool(self.places)  # one is always read, however large it may be
 
     async def _wait_for_room(self, size: int) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._wait_s
         if len(self._waiting) == _MAX_WAITING:
             raise self._refusal(has_begun=False)
-        turn = _Turn(self._wait_s / 2 * len(self._places) / (len(self._waiting) + 1))
+        turn = _Turn(self._wait_s / 2 * len(self.places) / (len(self._waiting) + 1))
         self._waiting.append(turn)
         try:
             while self._waiting[0] is not turn or self._is_full(size):
@@ -179,7 +174,7 @@ class Readers:
         return max(_LEAST_PATIENCE_S, min(_PATIENCE_S, *(turn.patience_s for turn in self._waiting)))
 
     def _displace_longest(self, now: float, patience_s: float) -> None:
-        for reader in self._places:  # the first has been there longest
+        for reader in self.places:  # the first has been there longest
             if not reader.is_displaced and now - reader.since >= patience_s:
                 reader.displace(now)
                 return

@@ -1,10 +1,18 @@
-"""What became of requests, counted."""
+"""What became of requests, counted, and told to the log: a sender may hear that it is refused and say nothing."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+_EVERY_S: Final = 60.0
+
+_log = logging.getLogger(__name__)
 
 
 class Wrong(StrEnum):
@@ -38,7 +46,7 @@ class Busy(StrEnum):
         return _TOLD[self]
 
 
-_TOLD = {
+_TOLD: Final = {
     Busy.STARTING: "starting: what was received before the restart is taken in first",
     Busy.SHUTTING_DOWN: "shutting down",
     Busy.REQUESTS: "too many requests at once",
@@ -47,6 +55,10 @@ _TOLD = {
     Busy.DOWNSTREAM: "the next receiver does not keep up",
     Busy.FAULT: "internal error",
 }
+
+
+_TOLD_ELSEWHERE: Final = frozenset({Busy.STARTING, Busy.SHUTTING_DOWN, Busy.FAULT})
+"""The log has a line of its own about each."""
 
 
 @dataclass(slots=True)
@@ -58,3 +70,42 @@ class RequestCounts:
     """Of those, the ones without any span."""
     refused: Counter[str] = field(default_factory=Counter)
     """By why."""
+
+
+class RefusalLog:
+    """Writes a line for each reason, but no two for one within a minute. It says nothing of what was sent.
+
+    Args:
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock: Final = clock
+        self._untold: Final[Counter[tuple[str, Wrong | Busy]]] = Counter()
+        self._told_at: Final[dict[tuple[str, Wrong | Busy], float]] = {}
+
+    def refused(self, door: str, reason: Wrong | Busy) -> None:
+        """Take note of a refused request.
+
+        Args:
+            door: where it came in.
+            reason: why it was refused.
+        """
+        if reason in _TOLD_ELSEWHERE:
+            return
+        kind = (door, reason)
+        self._untold[kind] += 1
+        now = self._clock()
+        if now - self._told_at.get(kind, -_EVERY_S) >= _EVERY_S:
+            self._told_at[kind] = now
+            _tell(*kind, self._untold.pop(kind))
+
+    def close(self) -> None:
+        """Write what was not written yet."""
+        for kind, count in self._untold.items():
+            _tell(*kind, count)
+        self._untold.clear()
+
+
+def _tell(door: str, reason: Wrong | Busy, count: int) -> None:
+    _log.warning("%s: requests refused (%s): %d", door, reason, count)

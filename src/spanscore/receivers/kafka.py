@@ -189,10 +189,10 @@ class Kafka:
         try:
             while not self._resting.is_set():
                 self._contained(self._turn)
-            self._loop.call_soon_threadsafe(_settle, self._rested)
+            self._loop.call_soon_threadsafe(self._rested.set_result, None)
             self._ending.wait()
             self._member.close()
-            self._loop.call_soon_threadsafe(_settle, self._ended)
+            self._loop.call_soon_threadsafe(self._ended.set_result, None)
         except RuntimeError:  # the loop is closed: the process ends
             return
 
@@ -272,11 +272,6 @@ def _call(function: Callable[[], _Result], result: Future[_Result]) -> None:
         result.set_result(function())
     except Exception as error:  # noqa: BLE001 - it is raised where the result is waited for
         result.set_exception(error)
-
-
-def _settle(done: asyncio.Future[None]) -> None:
-    if not done.done():
-        done.set_result(None)
 
 
 def _listed(partitions: Sequence[int]) -> str:
