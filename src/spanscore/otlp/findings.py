@@ -7,7 +7,6 @@ itself only: it is refused with a reason, the rest of the request is kept.
 from __future__ import annotations
 
 import enum
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,54 +150,41 @@ _Mark: TypeAlias = tuple[int, int, Counter[Caveat]]
 _NO_CAVEATS: Final[Counter[Caveat]] = Counter()
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Findings:
     """Collects what is wrong with one request while it is decoded, and how much of it is read and kept.
 
     Values are counted before they are read, in their order, whether they are kept or not. So both encodings, and every
     run, leave out the same.
-
-    Args:
-        is_bounded: whether the request has a limit, beside those of its spans.
     """
 
-    __slots__ = (
-        "_most_of_request",
-        "attributes_left_out",
-        "caveats",
-        "ids",
-        "most_values",
-        "refused",
-        "size",
-        "values",
-    )
-
-    def __init__(self, *, is_bounded: bool = True) -> None:
-        self.refused: dict[Refusal, Refused] = {}
-        self.caveats: Counter[Caveat] = Counter()
-        self.ids: dict[bytes, bytes] = {}
-        """One object of each id that repeats: they are a tenth of what an open span takes."""
-        self.attributes_left_out = 0
-        """Goes up only; a span's share is the difference between its end and its start."""
-        self.values = 0
-        """How many values were read; goes up only."""
-        self.most_values = VALUES_PER_SPAN
-        """Up to where `values` may go in this span."""
-        self.size = 0
-        """What this span, or resource, keeps in memory, in bytes."""
-        self._most_of_request = VALUES_PER_REQUEST if is_bounded else sys.maxsize
+    is_bounded: bool = True
+    """Whether the request has a limit, beside those of its spans."""
+    refused: dict[Refusal, Refused] = field(default_factory=dict)
+    caveats: Counter[Caveat] = field(default_factory=Counter)
+    ids: dict[bytes, bytes] = field(default_factory=dict)
+    """One object of each id that repeats: they are a tenth of what an open span takes."""
+    attributes_left_out: int = 0
+    """Goes up only; a span's share is the difference between its end and its start."""
+    values: int = 0
+    """How many values were read; goes up only."""
+    most_values: int = VALUES_PER_SPAN
+    """Up to where `values` may go in this span."""
+    size: int = 0
+    """What this span, or resource, keeps in memory, in bytes."""
 
     def begin(self) -> bool:
         """Begin with the next resource, and return whether it and its spans may have values."""
         self.size = 0
         self.most_values = self.values + VALUES_PER_SPAN
-        return self.values < self._most_of_request
+        return self.values < VALUES_PER_REQUEST or not self.is_bounded
 
     def begin_span(self) -> None:
         """Begin with the next span, or refuse it where those before it had all values that a request may have."""
         self.size = SPAN_SIZE
         values = self.values
         self.most_values = values + VALUES_PER_SPAN
-        if values >= self._most_of_request:
+        if values >= VALUES_PER_REQUEST and self.is_bounded:
             message = f"the spans before it have the {VALUES_PER_REQUEST} values that a request may have"
             raise SpanRefused(Refusal.TOO_MANY_VALUES, message)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from binascii import unhexlify
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import DecodeError, Message
@@ -40,6 +41,8 @@ _MOST_NESTED: Final = 96
 """Protobuf's parsers refuse a request with messages nested deeper than 100; three of them are around a span."""
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
+_Accepted: TypeAlias = deque[tuple[bytes, ...]]
+"""The ids of the accepted spans of a request that are still to come, in its order."""
 
 
 def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
@@ -47,7 +50,7 @@ def accepted_only(body: bytes, spans: Sequence[Span]) -> bytes:
 
     All else stays byte for byte.
     """
-    accepted = _Accepted(spans)
+    accepted = _accepted(spans)
     return _rebuilt(body, (0, len(body)), RESOURCE_SPANS, lambda place: _resource_spans(body, place, accepted))
 
 
@@ -60,7 +63,7 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
     if isinstance(request, bytes | str):
         whole = to_protobuf(request, len(spans))
         return accepted_only_from_json(parse(request), spans) if whole is None else whole
-    accepted = _Accepted(spans)
+    accepted = _accepted(spans)
     kept = ExportTraceServiceRequest()
     for outer in request.get("resourceSpans") or ():
         resource_spans = _without(outer, "scopeSpans", ResourceSpans)
@@ -68,7 +71,7 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
             scope_spans = _without(inner, "spans", ScopeSpans)
             for span in inner.get("spans") or ():
                 ids = (identifier(span.get(key)) for key in ("traceId", "spanId")) if isinstance(span, dict) else ()
-                if accepted.has(tuple(ids), partial(is_readable_json, span)):
+                if _is_next(accepted, tuple(ids), partial(is_readable_json, span)):
                     with suppress(MalformedRequest):
                         scope_spans.spans.append(from_json(span, SpanMessage))
             if scope_spans.spans:
@@ -115,19 +118,16 @@ def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
     return message
 
 
-class _Accepted:
-    """Tells which spans of a request were accepted; asked in the order of the request."""
+def _accepted(spans: Iterable[Span]) -> _Accepted:
+    return deque((span.trace_id, span.span_id) for span in spans)
 
-    def __init__(self, spans: Iterable[Span]) -> None:
-        self._ids = ((span.trace_id, span.span_id) for span in spans)
-        self._next = next(self._ids, None)
 
-    def has(self, ids: tuple[bytes, ...], is_readable: Callable[[], bool]) -> bool:
-        """Return whether the next span, with these ids, is an accepted one; one that was refused may have the same."""
-        if ids != self._next or not is_readable():
-            return False
-        self._next = next(self._ids, None)
-        return True
+def _is_next(accepted: _Accepted, ids: tuple[bytes, ...], is_readable: Callable[[], bool]) -> bool:
+    """Return whether the next span, with these ids, is an accepted one; one that was refused may have the same."""
+    if not accepted or ids != accepted[0] or not is_readable():
+        return False
+    accepted.popleft()
+    return True
 
 
 def _resource_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
@@ -144,7 +144,7 @@ def _scope_spans(body: bytes, place: Place, accepted: _Accepted) -> bytes:
 
 def _span(content: bytes, accepted: _Accepted) -> bytes:
     message = _parsed(SpanMessage, content)
-    if message is None or not accepted.has((message.trace_id, message.span_id), partial(is_readable, message)):
+    if message is None or not _is_next(accepted, (message.trace_id, message.span_id), partial(is_readable, message)):
         return b""
     return content
 

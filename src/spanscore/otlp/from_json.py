@@ -8,6 +8,7 @@ surrogate becomes U+FFFD.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Concatenate, Final, TypeVar
 
 from msgspec import DecodeError, Raw, ValidationError
@@ -19,6 +20,7 @@ from spanscore.otlp import json_rules as rules
 from spanscore.otlp.findings import (
     SPANS_PER_REQUEST,
     Decoded,
+    Findings,
     MalformedRequest,
     Refusal,
     SpanRefused,
@@ -122,8 +124,8 @@ def _decoding_parts(
             raise too_many_spans(max_spans)
         if not number % _COUNTED_AT_ONCE:
             yield
-    typed = TypedDecoding(wanted, is_bounded=max_spans is not None)
-    decoding = _Decoding(typed, wanted, at_once)
+    typed = TypedDecoding(wanted, Findings(is_bounded=max_spans is not None))
+    decoding = _Decoding(typed, typed.findings, at_once)
     for number, each in enumerate(outer):
         if each.scope_spans:
             yield from decoding.resource_spans(each.resource, each.scope_spans, f"resourceSpans[{number}]")
@@ -149,25 +151,24 @@ def _taken_apart(body: bytes) -> Steps[messages.RawRequest]:
         raise MalformedRequest(message) from error
 
 
+@dataclass(slots=True, eq=False)
 class _Decoding:
     """Makes the spans of one request from its parts, each by type where that goes."""
 
-    def __init__(self, typed: TypedDecoding, wanted: WantedAttributes | None, at_once: int) -> None:
-        self._typed = typed
-        self._findings = typed.findings
-        self._wanted = wanted
-        self._at_once = at_once
+    typed: TypedDecoding
+    findings: Findings
+    at_once: int
 
     def resource_spans(self, raw: Any, scopes: Sequence[messages.RawScopeSpans], where: str) -> Steps[None]:
         """Read the spans of a resource."""
         yield
         try:
-            resource = self._by_type(raw, messages.RESOURCE, self._typed.resource)
+            resource = self._by_type(raw, messages.RESOURCE, self.typed.resource)
             if resource is None:
-                resource = rules.resource((yield from self._parsed(raw)), self._findings)
+                resource = rules.resource((yield from self._parsed(raw)), self.findings)
         except SpanRefused as refused:
             spans = sum(len(each.spans or ()) for each in scopes)
-            self._findings.refuse(refused.reason, f"{where}.resource: {refused}", spans)
+            self.findings.refuse(refused.reason, f"{where}.resource: {refused}", spans)
             return
         for number, each in enumerate(scopes):
             if each.spans:
@@ -178,22 +179,22 @@ class _Decoding:
     def _scope_spans(self, raw: Any, spans: Sequence[Any], resource: Attributes, where: str) -> Steps[None]:
         yield
         try:
-            scope = self._by_type(raw, messages.SCOPE, self._typed.scope)
+            scope = self._by_type(raw, messages.SCOPE, self.typed.scope)
             if scope is None:
                 scope = rules.scope_name((yield from self._parsed(raw)))
         except SpanRefused as refused:
-            self._findings.refuse(refused.reason, f"{where}.scope: {refused}", len(spans))
+            self.findings.refuse(refused.reason, f"{where}.scope: {refused}", len(spans))
             return
         for index, each in enumerate(spans):
             try:
-                span = self._by_type(each, messages.SPAN, self._typed.span, resource, scope)
+                span = self._by_type(each, messages.SPAN, self.typed.span, resource, scope)
                 if span is None:
                     parsed = yield from self._parsed(each)
-                    span = rules.span(parsed, resource, scope, self._wanted, self._findings)
-                self._typed.spans.append(span)
-                self._typed.sizes.append(self._findings.size)
+                    span = rules.span(parsed, resource, scope, self.typed.wanted, self.findings)
+                self.typed.spans.append(span)
+                self.typed.sizes.append(self.findings.size)
             except SpanRefused as refused:
-                self._findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+                self.findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
             except MalformedRequest as error:
                 message = f"{where}.spans[{index}]: {error.what}"
                 raise MalformedRequest(message) from error
@@ -203,19 +204,19 @@ class _Decoding:
         self, raw: Any, decoder: Decoder[_Message], read: Callable[Concatenate[_Message, ...], _Read], *around: Any
     ) -> _Read | None:
         """Return what is read from a small part, or None where it takes all the rules."""
-        if not isinstance(raw, Raw) or len(raw) > self._at_once:
+        if not isinstance(raw, Raw) or len(raw) > self.at_once:
             return None
-        mark = self._findings.mark()
+        mark = self.findings.mark()
         try:
             return read(decoder.decode(raw), *around)
         except UNDECIDED as undecided:
             if isinstance(undecided, SpanRefused) and undecided.reason is Refusal.TOO_MANY_VALUES:
                 raise
-            self._findings.back_to(mark)
+            self.findings.back_to(mark)
             return None
 
     def _parsed(self, raw: Any) -> Steps[Any]:
-        return (yield from parsing(raw, self._at_once)) if isinstance(raw, Raw) else raw
+        return (yield from parsing(raw, self.at_once)) if isinstance(raw, Raw) else raw
 
 
 def _parts(document: Any) -> messages.RawRequest:

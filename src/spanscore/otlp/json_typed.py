@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from binascii import unhexlify
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final
 
@@ -44,7 +45,7 @@ def decoding_typed(
     body: bytes | str, *, max_spans: int | None, wanted: WantedAttributes | None
 ) -> Steps[Decoded | None]:
     """Do what `decode_typed` does in steps, of which each reads one span."""
-    decoding = TypedDecoding(wanted, is_bounded=max_spans is not None)
+    decoding = TypedDecoding(wanted, Findings(is_bounded=max_spans is not None))
     try:
         request = messages.REQUEST.decode(body)
         scopes = (scope for resource in request.resource_spans or () for scope in resource.scope_spans or ())
@@ -69,19 +70,19 @@ UNDECIDED: Final = (DecodeError, RecursionError, SpanRefused, ValueError, _Undec
 """What is raised where it takes all the rules; of the ValueErrors one is about UTF-8, and one about hex, in an id."""
 
 
+@dataclass(slots=True, eq=False)
 class TypedDecoding:
     """Makes the spans of one request from its messages.
 
     Raises `UNDECIDED`, after which the findings are not as they were.
     """
 
-    def __init__(self, wanted: WantedAttributes | None, *, is_bounded: bool) -> None:
-        self.findings = Findings(is_bounded=is_bounded)
-        self.spans: list[Span] = []
-        self.sizes: list[int] = []
-        self._wanted = wanted
-        self._unread = Findings()
-        """Bounds the look at what is not kept: nobody reads it, but it must not be nested too deeply either."""
+    wanted: WantedAttributes | None
+    findings: Findings
+    spans: list[Span] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    _unread: Findings = field(default_factory=Findings)
+    """Bounds the look at what is not kept: nobody reads it, but it must not be nested too deeply either."""
 
     def resource_spans(self, message: messages.ResourceSpans, where: str) -> Steps[None]:
         """Read the spans of a resource in steps, of which each reads one."""
@@ -129,7 +130,10 @@ class TypedDecoding:
         parent_span_id = message.parent_span_id
         parent = check_ids(trace_id, span_id, unhexlify(parent_span_id) if parent_span_id else b"", findings)
         if message.links:
-            self._check_links(message.links)
+            for link in message.links[:LINKS_PER_SPAN]:
+                check_link_ids(unhexlify(link.trace_id), unhexlify(link.span_id))
+            for link in message.links:
+                self._check_depth(link.attributes)
         left_out_before = findings.attributes_left_out
         flags = message.flags or 0
         status = message.status
@@ -147,7 +151,7 @@ class TypedDecoding:
             (status and status.code) or 0,
             status_message,
             self._attributes(
-                message.attributes, self._wanted if parent and flags & PARENT_IS_REMOTE != PARENT_IS_REMOTE else None
+                message.attributes, self.wanted if parent and flags & PARENT_IS_REMOTE != PARENT_IS_REMOTE else None
             ),
             tuple([self._event(event) for event in message.events]) if message.events else (),
             scope,
@@ -160,12 +164,6 @@ class TypedDecoding:
         name = event.name or ""
         self.findings.size += EVENT_SIZE + text_size(name)
         return SpanEvent(name, _nanos(event.time_unix_nano), self._attributes(event.attributes))
-
-    def _check_links(self, links: Sequence[messages.Link]) -> None:
-        for link in links[:LINKS_PER_SPAN]:
-            check_link_ids(unhexlify(link.trace_id), unhexlify(link.span_id))
-        for link in links:
-            self._check_depth(link.attributes)
 
     def _check_depth(self, pairs: Iterable[messages.KeyValue] | None) -> None:
         for pair in pairs or ():
@@ -244,15 +242,12 @@ def _value(value: messages.AnyValue | None, depth: int, findings: Findings) -> A
         findings.count_values(len(items))
         return [_value(item, depth + 1, findings) for item in items]
     if value.kvlist_value is not None:
-        return _mapping(value.kvlist_value.values or (), depth + 1, findings)
+        pairs = value.kvlist_value.values or ()
+        findings.count_values(len(pairs))
+        mapping = {pair.key: _value(pair.value, depth + 1, findings) for pair in pairs}
+        findings.size += keys_size(mapping)
+        return mapping
     if value.string_value is not None:
         findings.size += text_size(value.string_value)
         return value.string_value
     return value.bool_value if value.double_value is None else value.double_value
-
-
-def _mapping(pairs: Sequence[messages.KeyValue], depth: int, findings: Findings) -> AttributeValue:
-    findings.count_values(len(pairs))
-    mapping = {pair.key: _value(pair.value, depth, findings) for pair in pairs}
-    findings.size += keys_size(mapping)
-    return mapping

@@ -115,7 +115,11 @@ def _value(value: AnyValue, findings: Findings) -> AttributeValue:
         findings.count_values(len(items))
         return [_value(item, findings) for item in items]
     if member == "kvlist_value":
-        return _mapping(value.kvlist_value.values, findings)
+        pairs = value.kvlist_value.values
+        findings.count_values(len(pairs))
+        mapping = {pair.key or _absent_key(pair, findings): _value(pair.value, findings) for pair in pairs}
+        findings.size += keys_size(mapping)
+        return mapping
     if member == "string_value_strindex":
         findings.caveats[Caveat.PROFILING_FIELD] += 1
         return None
@@ -127,10 +131,3 @@ def _value(value: AnyValue, findings: Findings) -> AttributeValue:
     if isinstance(scalar, float) and math.isnan(scalar):
         return math.nan  # one object: a span that is sent again must equal itself
     return scalar
-
-
-def _mapping(pairs: Sequence[KeyValue], findings: Findings) -> AttributeValue:
-    findings.count_values(len(pairs))
-    mapping = {pair.key or _absent_key(pair, findings): _value(pair.value, findings) for pair in pairs}
-    findings.size += keys_size(mapping)
-    return mapping

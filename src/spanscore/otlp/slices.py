@@ -29,9 +29,7 @@ def at_once(steps: Steps[_Result]) -> _Result:
 async def in_slices(steps: Steps[_Result], slice_s: float = _SLICE_S) -> _Result:
     """Do all of it, giving way to the event loop after each slice, and return the result.
 
-    Args:
-        steps: what to do; it is not done to the end when this is cancelled.
-        slice_s: how long to go on before others have their turn.
+    It is not done to the end when this is cancelled.
     """
     until = perf_counter() + slice_s
     try:

@@ -6,6 +6,7 @@ read once by msgspec, which takes no JSON that `parse` refuses, but for invalid 
 
 from __future__ import annotations
 
+import codecs
 import gc
 import json
 import re
@@ -57,7 +58,6 @@ _OBJECTS: Final = Decoder(list[defstruct("_Object", [], gc=False)])  # type: ign
 _EMPTY_OBJECT: Final = re.compile(rb"\{[ \t\r\n]*\}")
 _SURROGATE_BYTES: Final = re.compile(_SURROGATE.pattern.encode())
 _ESCAPE_BYTES: Final = re.compile(_ESCAPE.pattern.encode(), re.DOTALL)
-_CONTINUATION: Final = (0x80, 0xC0)  # of bytes of UTF-8 in the middle of a character
 
 
 def parse(body: bytes | str) -> Any:
@@ -66,7 +66,14 @@ def parse(body: bytes | str) -> Any:
     Raises:
         MalformedRequest: it is none, or nests deeper than 1,000.
     """
-    source = _source(body)
+    try:
+        source = body if isinstance(body, str) else body.decode()
+    except UnicodeDecodeError as error:
+        message = f"not valid UTF-8 at byte {error.start}"
+        raise MalformedRequest(message, line=error.object.count(b"\n", 0, error.start) + 1) from error
+    if source.startswith("\ufeff"):
+        message = "not valid JSON: it starts with a byte order mark"
+        raise MalformedRequest(message)
     if _SURROGATE.search(source):
         source = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
     try:
@@ -106,18 +113,6 @@ def has_too_many_values(body: bytes | str) -> bool:
         return False
     body = body.encode(errors="surrogatepass") if isinstance(body, str) else body
     return body.count(b"{") + body.count(b"[") > _MOST_OPENINGS or body.count(b",") > _MOST_COMMAS
-
-
-def _source(body: bytes | str) -> str:
-    try:
-        source = body if isinstance(body, str) else body.decode()
-    except UnicodeDecodeError as error:
-        message = f"not valid UTF-8 at byte {error.start}"
-        raise MalformedRequest(message, line=error.object.count(b"\n", 0, error.start) + 1) from error
-    if source.startswith("\ufeff"):
-        message = "not valid JSON: it starts with a byte order mark"
-        raise MalformedRequest(message)
-    return source
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -221,17 +216,15 @@ def checking_utf8(body: bytes) -> Steps[None]:
     Raises:
         MalformedRequest: they are not.
     """
-    start = 0
-    while start < len(body):
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(body), _CHECKED_AT_ONCE):
+        begun = len(decoder.getstate()[0])  # bytes of a character that goes on here
         end = start + _CHECKED_AT_ONCE
-        while end < len(body) and _CONTINUATION[0] <= body[end] < _CONTINUATION[1]:
-            end += 1
         try:
-            body[start:end].decode()
+            decoder.decode(body[start:end], end >= len(body))
         except UnicodeDecodeError as error:
-            message = f"not valid UTF-8 at byte {start + error.start}"
+            message = f"not valid UTF-8 at byte {start - begun + error.start}"
             raise MalformedRequest(message) from error
-        start = end
         yield
 
 
