@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.intake.admission import Admission, Unavailable
+from spanscore.intake.admission import Admission, RetryDelay, Unavailable
 from spanscore.intake.requests import Busy
-from spanscore.intake.retry_delay import RetryDelay
 
 
 class Clock:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -12,21 +14,19 @@ from typing import Final
 from spanscore.errors import TryAgainError
 from spanscore.intake.reading import Reader, Readers
 from spanscore.intake.requests import Busy, RefusalLog, RequestCounts
-from spanscore.intake.retry_delay import RetryDelay
 
 _MAX_REQUESTS: Final = 64
 _MAX_BYTES: Final = 256 * 2**20
 _WAIT_S: Final = 5.0
 
+_SHORTEST_DELAY_S: Final = 1.0
+_LONGEST_DELAY_S: Final = 30.0
+_HALF_LIFE_S: Final = 10.0
+_REFUSALS_PER_SECOND: Final = 20.0
+
 
 class Unavailable(TryAgainError):  # noqa: N818 - what the sender is told, and not an error of ours
-    """A request cannot be taken now; the sender should send it again.
-
-    Args:
-        why: the reason.
-        told: what the sender is told.
-        retry_after_s: how long it should wait.
-    """
+    """A request cannot be taken now; the sender should send it again."""
 
     def __init__(self, why: Busy, told: str, retry_after_s: float) -> None:
         super().__init__(told, retry_after_s)
@@ -84,6 +84,32 @@ class Held(Reader):
             turns.release()
             raise self.admission.refusal(Busy.REQUESTS)
         self.has_turn = True
+
+
+class RetryDelay:
+    """How long a sender should wait: the longer the more were sent away lately, and not all equally long."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._clock = clock
+        self._jitter = jitter
+        self._refusals = 0.0
+        self._refused_at = clock()
+
+    def next(self) -> float:
+        """Count a sender that is sent away, and return its delay in seconds."""
+        self._refusals = self._lately() + 1
+        self._refused_at = self._clock()
+        return self.current()
+
+    def current(self) -> float:
+        """Return a delay in seconds without counting anybody."""
+        delay_s = _SHORTEST_DELAY_S + self._lately() / _REFUSALS_PER_SECOND
+        return min(_LONGEST_DELAY_S, delay_s * (1 + self._jitter() / 2))
+
+    def _lately(self) -> float:
+        return self._refusals * float(0.5 ** ((self._clock() - self._refused_at) / _HALF_LIFE_S))
 
 
 class Admission:
@@ -146,10 +172,8 @@ class Admission:
     def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
         """Count a request that is not taken, and return what to tell its sender.
 
-        Args:
-            why: the reason.
-            told: the reason in other words.
-            has_begun: whether it has given way, which does not say that there are too many: others wait no longer.
+        It is told the reason, or that in other words. One that had begun has given way, which does not say that there
+        are too many: others wait no longer.
         """
         self.requests.refused[why.value] += 1
         return Unavailable(why, told or why.told, self._delay.current() if has_begun else self._delay.next())

@@ -16,13 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class Door:
-    """Hands in what a receiver has read.
-
-    Args:
-        name: what the log calls it.
-        intake: takes what is received.
-        admission: says whether there is room for it.
-    """
+    """Hands in what a receiver has read, under the name that the log calls it."""
 
     def __init__(self, name: str, intake: Intake, admission: Admission) -> None:
         self.admission: Final = admission
@@ -40,21 +34,12 @@ class Door:
             async with self.admission.request() as held:
                 await held.add(len(request))
                 await self.hand_in(held, None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
-        except (MalformedRequest, TooLarge) as error:
-            self.refused(what_is_wrong(error))
-            raise
-        except Unavailable as error:
-            self.refused(error.why)
+        except (MalformedRequest, TooLarge, Unavailable) as error:
+            self.refused(error.why if isinstance(error, Unavailable) else what_is_wrong(error))
             raise
 
     async def hand_in(self, held: Held, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> Answer:
-        """Wait for the request's turn, and take it; it may be acknowledged.
-
-        Args:
-            held: what the request holds.
-            signal: what is in it; None for traces.
-            body: the request, all of it.
-            encoding: how it is written.
+        """Wait for the request's turn, and take it; it may be acknowledged. Traces have None for a signal.
 
         Raises:
             MalformedRequest: it cannot be decoded, or every span in it was refused.

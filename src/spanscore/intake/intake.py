@@ -63,11 +63,7 @@ class Answer(NamedTuple):
 
 
 class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
-    """A request cannot be taken now: the sender should send it again later.
-
-    Args:
-        why: who does not keep up.
-    """
+    """A request cannot be taken now: the sender should send it again later."""
 
     def __init__(self, why: Busy = Busy.DOWNSTREAM) -> None:
         super().__init__(why.told)
@@ -82,15 +78,6 @@ class Request(NamedTuple):
     decoded: Decoded
     onward: bytes
     """What is to be sent on; empty where nothing is."""
-
-
-class TakenAgain(NamedTuple):
-    """What is still wanted of a request that was taken before a restart."""
-
-    spans: Sequence[Span]
-    sizes: Sequence[int]
-    all_sizes: int
-    """How much all spans of the request keep."""
 
 
 class Onward(Protocol):
@@ -242,18 +229,18 @@ class Intake:
             raise NoValidSpan(message)
         return Answer(decoded.refused_spans, message, not decoded.spans, are_logs)
 
-    async def take_again(self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]) -> TakenAgain:
-        """Send on the wanted spans of a request that was taken before a restart, and return them.
+    async def take_again(
+        self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]
+    ) -> tuple[list[Span], list[int], int]:
+        """Send on those spans of a request that was taken before a restart whose trace ids are wanted.
 
         Logs are not sent on again: of those that nobody reads, which are not kept, that could not be done either.
 
-        Args:
-            body: the request.
-            encoding: how it is written.
-            is_wanted: says of a trace id whether its spans are wanted.
-
         Raises:
             MalformedRequest: it cannot be decoded.
+
+        Returns:
+            These spans, how much each of them keeps, and how much all of the request do.
         """
         decoded = await in_slices(self._decoding(body, encoding))
         wanted = [each for each in zip(decoded.spans, decoded.sizes, strict=True) if is_wanted(each[0].trace_id)]
@@ -261,7 +248,7 @@ class Intake:
         if spans and self._spans_onward is not None and encoding is not Encoding.LOGS:
             only = accepted_only_from_json if encoding is Encoding.JSON else accepted_only
             self._spans_onward.take(await _written(lambda: only(body, spans), body))
-        return TakenAgain(spans, [size for _, size in wanted], sum(decoded.sizes))
+        return spans, [size for _, size in wanted], sum(decoded.sizes)
 
     async def metrics(self, body: bytes, encoding: Encoding) -> None:
         """Send a request with metrics on; only where they are taken.

@@ -154,7 +154,9 @@ class Readers:
                     raise self._refusal(has_begun=False)
                 next_look = until
                 if self._waiting[0] is turn:
-                    patience_s = self._patience_s()
+                    # So that all who wait have their turn in half of the time they wait for it.
+                    least = min(waiting.patience_s for waiting in self._waiting)
+                    patience_s = max(_LEAST_PATIENCE_S, min(_PATIENCE_S, least))
                     self._displace_longest(now, patience_s)
                     next_look = min(until, now + patience_s)
                 turn.may_look.clear()
@@ -168,10 +170,6 @@ class Readers:
     def _wake(self) -> None:
         if self._waiting:
             self._waiting[0].may_look.set()
-
-    def _patience_s(self) -> float:
-        """Return how long each may take, so that all who wait have their turn in half of the time they wait for it."""
-        return max(_LEAST_PATIENCE_S, min(_PATIENCE_S, *(turn.patience_s for turn in self._waiting)))
 
     def _displace_longest(self, now: float, patience_s: float) -> None:
         for reader in self.places:  # the first has been there longest

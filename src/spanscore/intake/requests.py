@@ -73,11 +73,7 @@ class RequestCounts:
 
 
 class RefusalLog:
-    """Writes a line for each reason, but no two for one within a minute. It says nothing of what was sent.
-
-    Args:
-        clock: seconds that never go back.
-    """
+    """Writes a line for each reason, but no two for one within a minute. It says nothing of what was sent."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock: Final = clock
@@ -85,12 +81,7 @@ class RefusalLog:
         self._told_at: Final[dict[tuple[str, Wrong | Busy], float]] = {}
 
     def refused(self, door: str, reason: Wrong | Busy) -> None:
-        """Take note of a refused request.
-
-        Args:
-            door: where it came in.
-            reason: why it was refused.
-        """
+        """Take note of a refused request, and of where it came in."""
         if reason in _TOLD_ELSEWHERE:
             return
         kind = (door, reason)

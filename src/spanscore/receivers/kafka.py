@@ -94,10 +94,6 @@ class Kafka:
     while they are not, nothing more is read. Partitions come and go on that thread, too. What is read is committed only
     when the owner says so; what another member takes over is given up first and read again there.
 
-    Args:
-        settings: which records to read.
-        owner: takes them.
-
     Raises:
         ConfigError: the Kafka library is missing, or refuses the settings.
     """

@@ -54,15 +54,7 @@ def status(
     violation: str | None = None,
     retry_after_s: float | None = None,
 ) -> bytes:
-    """Return a google.rpc.Status.
-
-    Args:
-        code: one of gRPC's.
-        message: what is wrong.
-        encoding: how to write it.
-        violation: what is wrong with the request, as BadRequest.
-        retry_after_s: when to send the request again, as RetryInfo.
-    """
+    """Return a google.rpc.Status, with a BadRequest where something violates what is asked of one, and RetryInfo."""
     answer = status_pb2.Status(code=code, message=message)
     if violation is not None:
         fault = error_details_pb2.BadRequest.FieldViolation(field="body", description=violation)

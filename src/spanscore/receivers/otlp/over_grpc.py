@@ -60,14 +60,8 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 class OtlpGrpc:
     """Receives OTLP over gRPC, and answers health checks.
 
-    Made in the event loop that serves it.
-
-    Args:
-        intake: takes what is received.
-        admission: says whether there is room for it.
-        max_request_size: the largest message, in bytes, after decompression.
-        tokens: the bearer tokens of those who may send; None lets everybody send.
-        body_s: how long a client may take to send a message.
+    Made in the event loop that serves it. The largest message is so many bytes after decompression, and a client may
+    take `body_s` seconds to send one. Without bearer tokens everybody may send.
     """
 
     def __init__(
@@ -122,8 +116,7 @@ class OtlpGrpc:
     async def trouble(self) -> str | None:
         """Return why not everybody can connect; None where all is well. gRPC does not say: it is tried."""
         for address in self._listening:
-            why = await why_no_connection(address)
-            if why is not None:
+            if (why := await why_no_connection(address)) is not None:
                 return why
         return None
 
@@ -252,6 +245,7 @@ class _Services(grpc.GenericRpcHandler):
 
 
 def _health_checks(servicer: health.aio.HealthServicer) -> grpc.GenericRpcHandler:
+    # That of the library also registers List, which its own servicer does not have.
     read = health_pb2.HealthCheckRequest.FromString
     write = health_pb2.HealthCheckResponse.SerializeToString
     return grpc.method_handlers_generic_handler(

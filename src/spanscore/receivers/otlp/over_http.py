@@ -58,14 +58,7 @@ _ERRORS: Final[Mapping[Wrong, tuple[HTTPStatus, int]]] = {
 class OtlpHttp(HttpServer):
     """Receives OTLP over HTTP/1.1.
 
-    Made in the event loop that serves it.
-
-    Args:
-        intake: takes what is received.
-        admission: says whether there is room for it.
-        settings: how it is served.
-        tokens: the bearer tokens of those who may send; None lets everybody send.
-        limits: what clients may do.
+    Made in the event loop that serves it. Without bearer tokens everybody may send.
     """
 
     def __init__(
