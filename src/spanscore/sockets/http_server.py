@@ -22,6 +22,8 @@ _CHUNKED: Final = "Transfer-Encoding"
 _PORT: Final = re.compile(r":\d*$", re.ASCII)
 _SWEEP_S: Final = 1.0
 _LAST_ANSWERS_S: Final = 1.0
+_SHORTEST_S: Final = 0.001
+"""For aiohttp none is no limit."""
 _STEPS_TO_CLOSE: Final = 3
 """Steps of the event loop in which connections just accepted are made, sent away, and closed."""
 
@@ -95,13 +97,17 @@ class HttpServer(ABC):
 
     async def refuse(self, grace_s: float) -> None:
         """Refuse connections at once, and give the requests under way their time. Those connected stay so."""
+        self._clients.is_closed = True
         for opened, _ in self._bound:
             opened.close()
         self._bound.clear()
-        for server in self._servers:
+        servers, self._servers = self._servers, []
+        for listening in (opened for server in servers for opened in server.sockets):
+            self._loop.remove_reader(listening.fileno())
+        # A connection that was accepted in this step is made in the next one, for which asyncio needs its server open.
+        await asyncio.sleep(0)
+        for server in servers:
             server.close()
-        self._servers.clear()
-        self._clients.is_closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._clients.answered()
@@ -113,7 +119,7 @@ class HttpServer(ABC):
             self._sweeping.cancel()
             self._sweeping = None
         self._manager.pre_shutdown()
-        await self._manager.shutdown(min(grace_s, _LAST_ANSWERS_S))
+        await self._manager.shutdown(min(max(grace_s, _SHORTEST_S), _LAST_ANSWERS_S))
         for _ in range(_STEPS_TO_CLOSE):
             await asyncio.sleep(0)
 
