@@ -455,8 +455,8 @@ exporters: {scores_csv: {path: x, digit: 1}, scores_cvs: {}}
 def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
     """An emitter or a receiver of a plug-in that raises stops the start, and the message names its key."""
     with (
-        pytest.raises(spanscore.SpanscoreError, match=r"^exporters.scores_csv: FileNotFoundError: "),
-        serving(EVERYTHING.format(tmp_path).replace("scores.csv", "absent/scores.csv")),
+        pytest.raises(spanscore.SpanscoreError, match=r"^exporters.scores_csv: IsADirectoryError: "),
+        serving(EVERYTHING.format(tmp_path).replace("/scores.csv", "")),
     ):
         pass
     with (

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from spanscore.config import Parameter, describe
 from spanscore.errors import ConfigError
+from spanscore.plugins import names
 
 
 def test_evaluator() -> None:
@@ -60,6 +63,12 @@ def test_dialect() -> None:
 
     assert "Traceloop's decorators and instrumentors, Python and JavaScript." == description.summary
     assert () == description.parameters
+
+
+@pytest.mark.parametrize("name", names("emitters"))
+def test_emitters_are_described_to_users(name: str) -> None:
+    """What a class tells its callers is left out."""
+    assert not re.search("^(Args|Raises):", describe(name, "emitters").doc, re.MULTILINE)
 
 
 def test_unknown() -> None:

@@ -65,7 +65,7 @@ def test_custom_and_disabled(read: Read) -> None:
         ),
         (
             "{custom: [{name: a, match: {a: b}, toolname: c}]}",
-            "c.yaml:1:21 dialects.custom[0].tool_name: the key is required",
+            "c.yaml:1:46 dialects.custom[0].toolname: unknown key; did you mean 'tool_name'?",
         ),
     ],
 )  # fmt: skip

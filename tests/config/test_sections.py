@@ -183,6 +183,10 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
             "telemetry: {level: info}",
             "c.yaml:1:13 telemetry.level: unknown key; did you mean 'log_level'? (allowed: log_level)",
         ),
+        (
+            "exporters: {jsonl: {pth: x.jsonl}}",
+            "c.yaml:1:21 exporters.jsonl.pth: unknown key; did you mean 'path'? (allowed: path)",
+        ),
         ("exporters: {console: {x: 1}}", "c.yaml:1:23 exporters.console.x: unknown key (allowed: none)"),
         ("traces: [30s]", "c.yaml:1:9 traces: must be a mapping, not a list"),
         ("traces: {num_traces: 0}", "c.yaml:1:22 traces.num_traces: must be at least 1, not 0"),

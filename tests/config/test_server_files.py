@@ -71,6 +71,18 @@ def test_files_that_do_not_fit_are_told(written: Path) -> None:
     assert tokens.endswith("bearer_token_file: " + f"{written.parent}/tokens.txt: has no token; write one a line")
 
 
+def test_a_file_in_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """What an exporter writes to must have its directory; the file itself need not be there."""
+    (tmp_path / "spanscore.yaml").write_text("exporters: {jsonl: {path: gone/scores.jsonl}}\n")
+
+    path = tmp_path / "gone" / "scores.jsonl"
+    assert [
+        f"{tmp_path / 'spanscore.yaml'}:1:27 exporters.jsonl.path: {path}: there is no such directory",
+    ] == refused(tmp_path / "spanscore.yaml")
+    path.parent.mkdir()
+    assert config.load(tmp_path / "spanscore.yaml").for_serve().exporters["jsonl"].path == path
+
+
 def test_elsewhere_the_files_need_not_be_there(written: Path) -> None:
     """One configuration may serve in one place and score in an agent's process, or recordings, in another."""
     (written.parent / "tokens.txt").unlink()

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from spanscore.config import Config
 from spanscore.kafka.settings import KafkaReceiver
+from spanscore.plugins import is_built_in, origin
 from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.service.durability import default_directory
 from spanscore.service.listeners import GRPC, HTTP, PAGES
@@ -28,6 +29,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         "OTLP over gRPC": grpc,
         "OTLP over HTTP": http and f"{http}{path}",
         "Kafka": kafka and f"{kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}",
+        **{name: origin("receivers", name) for name in config.receivers if not is_built_in("receivers", name)},
         "metrics": pages and f"{pages}/metrics",
         "storage": stores and (config.storage.directory or default_directory(os.environ)),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import getitem
@@ -16,6 +17,7 @@ from spanscore.config._messages import LONGEST_SHOWN, WANTS_TEXT, Mistake, messa
 from spanscore.config._section import below, sections_in
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.model import JSON
+from spanscore.wording.nearest import nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -45,7 +47,9 @@ def check(model: type[Model], root: Node, *, at: Path = (), directory: FilePath)
         found = _checked(model, data, node, directory)
         if isinstance(found, BaseModel):
             return found
-    return [_problem(each, model, root, at) for each in found if not _follows_from_another(each, node)]
+    meant = {name for each in found if each.type == "extra_forbidden" for name in _meant(each, model)}
+    told = (each for each in found if (*each.path, each.missing) not in meant)
+    return [_problem(each, model, root, at) for each in told if not _follows_from_another(each, node)]
 
 
 def _checked(model: type[Model], data: JSON, node: Node, directory: FilePath) -> Model | list[Mistake]:
@@ -64,6 +68,12 @@ def _filled(data: JSON, hint: Any) -> JSON:
     if isinstance(data, list):
         return [_filled(value, below(hint, index)) for index, value in enumerate(data)]
     return data
+
+
+def _meant(unknown: Mistake, model: type[BaseModel]) -> Iterator[Path]:
+    """Yield the key that an unknown one is taken for: it is not missing, too."""
+    *above, key = unknown.path
+    yield from ((*above, name) for name in nearest(str(key), _keys(model, tuple(above))))
 
 
 def _follows_from_another(mistake: Mistake, node: Node) -> bool:

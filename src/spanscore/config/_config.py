@@ -15,7 +15,7 @@ from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
 from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Telemetry
-from spanscore.config._server_files import is_readable_by_all, parts, secret_files, unusable_files
+from spanscore.config._server_files import is_readable_by_all, missing_directories, parts, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
 from spanscore.config._yaml import MAX_BYTES, place_in, read
@@ -77,12 +77,12 @@ class Config:
         """Return the configuration of a standalone receiver: what was left out is its default there.
 
         Raises:
-            ConfigError: a file that serving needs, a certificate or the bearer tokens, cannot be used.
+            ConfigError: a file that serving needs, such as a certificate or the bearer tokens, cannot be used.
         """
         otlp = self.of(OtlpReceiver)
-        unusable = [Problem(self.root.find(at).place, at, why) for at, why in unusable_files(otlp)] if otlp else []
+        unusable = [*missing_directories(self.exporters), *(unusable_files(otlp) if otlp else ())]
         if unusable:
-            raise _error(unusable, self.source)
+            raise _error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
         return self._with(
             receivers={"otlp": OtlpReceiver()},
             exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
+from typing import Final
+
+_FOR_CALLERS: Final = re.compile(r"\n\n(?:Args|Raises):\n")
 
 
 def docstring(documented: type) -> str:
-    """Return the class docstring, unindented; empty when there is none of its own.
+    """Return the class docstring, unindented and without what it tells callers; empty when there is none of its own.
 
     A dataclass without one gets its signature for a docstring, which says nothing to a user.
     """
-    text = inspect.cleandoc(documented.__doc__ or "")
+    text = _FOR_CALLERS.split(inspect.cleandoc(documented.__doc__ or ""), maxsplit=1)[0]
     return "" if text.startswith(f"{documented.__name__}(") else text
 
 

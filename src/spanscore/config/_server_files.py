@@ -43,6 +43,13 @@ def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
             yield at, str(error)
 
 
+def missing_directories(exporters: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the keys of files whose directories are not there."""
+    for at, part in parts(exporters, ("exporters",)):
+        if isinstance(part, FilePath) and not part.parent.is_dir():
+            yield at, f"{part}: there is no such directory"
+
+
 def secret_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
     """Yield the keys that name files which nobody else should read, and the files."""
     return ((at, part) for at, part in parts(otlp, _OTLP) if part is not None and at[-1] in ("key_file", _TOKENS))

@@ -19,11 +19,10 @@ _NUMBER: Final = re.compile(r"\d+")
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the known name nearest to `word`, or nothing when none is near."""
-    near = nearest(word, known, 1, _SIMILAR)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return "".join(f"; did you mean {near!r}?" for near in nearest(word, known))
 
 
-def nearest(word: str, known: Iterable[str], count: int, similar: float = 0.0) -> list[str]:
+def nearest(word: str, known: Iterable[str], count: int = 1, similar: float = _SIMILAR) -> list[str]:
     """Return the known names nearest to `word`, the nearest first; those only that are at least so similar, 0 to 1."""
     if len(word) > _LONGEST:
         return []
@@ -68,7 +67,7 @@ class ManyNames:
         for order, end in zip(self._orders, (folded, folded[::-1]), strict=True):
             place = bisect_left(order, (end,))
             found.update(name for _, name in order[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS])
-        return "".join(f"; the nearest is {name!r}" for name in nearest(word, found, 1, _SIMILAR))
+        return "".join(f"; the nearest is {name!r}" for name in nearest(word, found))
 
 
 def _words(name: str) -> list[str]:
