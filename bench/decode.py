@@ -37,7 +37,7 @@ def measured(traces: int, rounds: int) -> Samples:
     bodies = workload.requests(traces)
     in_json = workload.json_requests(traces)
     config = scoring.loaded(_CONFIG)
-    keys = wanted(config)
+    keys = wanted(config).attributes
 
     def parsed() -> None:
         for body in bodies:

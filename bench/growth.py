@@ -83,7 +83,7 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
     """Return the CPU seconds of a trace by its number of calls: decoded, grouped and scored."""
     collect_rarely()
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
-    keys = wanted(config)
+    keys = wanted(config).attributes
     found = []
     for calls in sizes:
         traces = max(1, 10_000 // calls)

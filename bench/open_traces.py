@@ -34,7 +34,7 @@ _SETTINGS: Final = "traces: {decision_delay: 0s, num_traces: 200000, trace_timeo
 
 class _Receiver(NamedTuple):
     engine: Engine
-    wanted: WantedAttributes
+    wanted: WantedAttributes | None
 
     def take(self, bodies: list[bytes]) -> int:
         """Take requests in, and return how many trajectories that completed."""
@@ -45,7 +45,7 @@ def main() -> None:
     """Open traces, then measure."""
     thousands = int(sys.argv[1]) // _AT_ONCE
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
-    receiver = _Receiver(scoring.engine(config, time.monotonic), wanted(config))
+    receiver = _Receiver(scoring.engine(config, time.monotonic), wanted(config).attributes)
     load = workload.requests(_AT_ONCE, concurrent=_AT_ONCE, roots=False)
     receiver.take(workload.requests(_WARM_UP, seed=1, roots=False))
     collect_rarely()

@@ -162,7 +162,7 @@ def _by_request(traces: int, rounds: int) -> dict[int, float]:
     """
     collect_rarely()
     config = scoring.loaded(scoring.AT_ONCE)
-    wanted = wiring.wanted(config)
+    wanted = wiring.wanted(config).attributes
 
     def taken(bodies: Sequence[bytes]) -> None:
         engine = scoring.engine(config, time.monotonic)
