@@ -98,7 +98,7 @@ class ModelReading:
     requests: tuple[CallRequest, ...] = ()
     """The calls asked for in the model's answer, in its order. Never those of the history it was sent."""
     answers: Mapping[str, JSON] = field(default_factory=dict)
-    """Results handed back to the model, by call id."""
+    """Results handed back to the model, by call id. May be found when it is first looked at."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments, by tool name."""
 

@@ -7,7 +7,8 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from spanscore.contracts import CallRequest, ModelReading
@@ -30,12 +31,35 @@ _ANSWER: Final = ("content", "result", "response", "output")
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
 
 
+class Later(Mapping[str, JSON]):
+    """Finds what it holds when that is first looked at, which in most traces is never.
+
+    A model is sent the whole conversation and all its tools each time: to read them takes longer than all the rest.
+    """
+
+    def __init__(self, find: Callable[[], Mapping[str, JSON]]) -> None:
+        self._find: Final = find
+
+    @cached_property
+    def _found(self) -> Mapping[str, JSON]:
+        return self._find()
+
+    def __getitem__(self, key: str) -> JSON:
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
     """Return what is in three attributes: the model's answer, the messages it was sent, and the tools it was given."""
     return ModelReading(
         requests=requests(content.decoded(said)),
-        answers=answers(content.decoded(sent)),
-        tool_definitions=definitions(content.decoded(tools)),
+        answers=Later(lambda: answers(content.decoded(sent))),
+        tool_definitions=Later(lambda: definitions(content.decoded(tools))),
     )
 
 

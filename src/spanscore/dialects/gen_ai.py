@@ -86,8 +86,10 @@ class GenAi:
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
             requests=messages.requests(_message_list(span, OUTPUT, "gen_ai.choice")),
-            answers=messages.answers(_message_list(span, INPUT, "gen_ai.tool.message")),
-            tool_definitions=messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS))),
+            answers=messages.Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
+            tool_definitions=messages.Later(
+                lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))
+            ),
         )
 
 

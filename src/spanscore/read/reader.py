@@ -52,6 +52,8 @@ class DialectReader:
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
         readings = [reading for _, reading in self._ask("read_model", ModelReading, self._offered(span), span)]
+        if len(readings) == 1:
+            return readings[0]  # as it is: what it holds may not have been looked at yet
         return ModelReading(
             requests=next(filter(None, (reading.requests for reading in readings)), ()),
             answers=next(filter(None, (reading.answers for reading in readings)), {}),

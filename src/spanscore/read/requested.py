@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from spanscore.compare.matching import json_equal, json_key
@@ -17,14 +19,17 @@ class Requested:
     """The requests of all model spans of a trace, each once, in the order in which the models asked."""
 
     def __init__(self, tree: SpanTree) -> None:
-        readings = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
-        kept = _each_once(tree, readings)
+        self._readings: Final = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
+        kept = _each_once(tree, self._readings)
         self._requests: Final = [(index, request) for index in tree.models for request in kept[index]]
-        self._answers: Final[dict[str, JSON]] = {}
-        self._definitions: Final[dict[str, JSON]] = {}
-        for reading in readings.values():
-            self._answers.update(reading.answers)
-            self._definitions.update(reading.tool_definitions)
+
+    @cached_property
+    def _answers(self) -> Mapping[str, JSON]:
+        return dict(chain.from_iterable(reading.answers.items() for reading in self._readings.values()))
+
+    @cached_property
+    def _definitions(self) -> Mapping[str, JSON]:
+        return dict(chain.from_iterable(reading.tool_definitions.items() for reading in self._readings.values()))
 
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the position of its model span and the result handed back to a model, if any."""
@@ -54,7 +59,7 @@ class Requested:
         for rank, (span, request) in enumerate(self._requests):
             if rank in made:
                 before = span, made[rank]
-            elif request.call_id in self._answers and request.call_id not in made_ids:
+            elif request.call_id is not None and request.call_id in self._answers and request.call_id not in made_ids:
                 neighbour = before[1] if before is not None and before[0] == span else None
                 yield span, request, self._answers[request.call_id], neighbour
 
@@ -108,6 +113,8 @@ class Requested:
         for index, call in calls.items():
             if index not in ranks:
                 made.setdefault(call.name, []).append(index)
+        if not made:
+            return
         taken = frozenset(ranks.values())
         asked: dict[str | None, list[int]] = {}
         for rank, (_, request) in enumerate(self._requests):
@@ -122,6 +129,8 @@ class Requested:
 
     def _completed(self, call: CallReading, rank: int | None) -> CallReading:
         name, arguments, call_id = call.name, call.arguments, call.call_id
+        if name is not None and call_id is not None and arguments is not NOT_RECORDED and call.sole_argument is None:
+            return call
         if rank is not None:
             request = self._requests[rank][1]
             name, call_id = name or request.name, call_id or request.call_id
