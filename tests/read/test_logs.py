@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialects.spans import TRACE_ID, built_in_reader, call, read, span, span_id, start_ns
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects.gen_ai import GenAi
@@ -181,6 +183,25 @@ RECORDS = (
 def test_the_order_of_arrival_changes_nothing(arrived: list[Span]) -> None:
     """Records before, between or behind the spans."""
     assert trajectory(*SPANS, *RECORDS).calls == trajectory(*arrived).calls
+
+
+@given(st.data())
+def test_batches_repetition_and_lateness_change_nothing(data: st.DataObject) -> None:
+    """However they are cut into requests, how often each is sent, and whether the root has ended by then."""
+    root, *others = SPANS
+    sent = [root._replace(parent_span_id=b""), *others, *RECORDS]
+    arrived = data.draw(st.permutations(sent + data.draw(st.lists(st.sampled_from(sent), max_size=6))))
+    cuts = data.draw(st.lists(st.integers(0, len(arrived)), max_size=4).map(sorted))
+    table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
+
+    closed = []
+    for at_s, (start, end) in enumerate(pairwise([0, *cuts, len(arrived)])):
+        closed += table.add(arrived[start:end], float(at_s))
+    closed += table.drain()
+
+    whole, last = trajectory(*sent), trajectory(*closed[-1].spans)
+    assert whole.calls == last.calls
+    assert {span.span_id for span in sent} == {span.span_id for span in closed[-1].spans}
 
 
 def test_each_record_beside_spans_is_one_call_more_or_none() -> None:
