@@ -1,7 +1,50 @@
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanscore.dialects import _messages as messages
 from spanscore.dialects._messages import Later
 from spanscore.model import JSON
+
+WORDS = st.sampled_from(
+    [
+        "type",
+        "role",
+        "name",
+        "id",
+        "content",
+        "parts",
+        "result",
+        "arguments",
+        "parameters",
+        "function",
+        "tool",
+        "object",
+    ]
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(ANYTHING)
+def test_whatever_messages_hold_is_read(written: JSON) -> None:
+    """Any value may stand at any key."""
+    assert all(isinstance(each.name, str) for each in messages.requests(written))
+    assert all(isinstance(each, str) for each in messages.answers(written))
+    assert all(isinstance(each, str) for each in messages.definitions(written))
+
+
+def test_the_type_of_a_schema_may_be_a_list() -> None:
+    """It costs neither this tool nor another."""
+    schemas = [
+        {"type": kind, "properties": {"x": {"type": ["string", "null"]}}} for kind in (["object", "null"], "object")
+    ]
+    tools = [{"name": name, "parameters": schema} for name, schema in zip("ab", schemas, strict=True)]
+    assert dict(zip("ab", schemas, strict=True)) == messages.definitions(tools)
 
 
 def test_what_is_found_later_is_found_once_and_only_where_it_is_looked_at() -> None:

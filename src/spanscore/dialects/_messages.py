@@ -21,7 +21,8 @@ MAX_NODES: Final = 20_000
 _REQUEST_TYPES: Final = frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"})
 _LISTS: Final = frozenset({"tool_calls", "toolCalls", "toolRequests", "function_calls", "content", "parts"})
 _DISTINCT: Final = frozenset({"toolName", "tool_name"})
-_WRAPPERS: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
+_WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
+_WRAPPERS: Final = frozenset(_WRAPPED)
 _NAME: Final = ("name", "toolName", "tool_name")
 _ARGUMENTS: Final = ("arguments", "args", "input", "toolInput")
 _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "ref", "id")
@@ -83,7 +84,7 @@ def answers(messages: Recorded) -> dict[str, JSON]:
     for node, _, _ in _walk(messages):
         body = node.get("toolResult", node.get("toolResponse", node))
         if not isinstance(body, Mapping) or not (
-            body is not node or node.get("role") == "tool" or node.get("type") in _ANSWER_TYPES
+            body is not node or node.get("role") == "tool" or _type(node) in _ANSWER_TYPES
         ):
             continue
         call_id = content.first_text(body, _ANSWER_ID)
@@ -163,7 +164,7 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         return None
     key = next((key for key in _ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    is_typed = inner is not None or node.get("type") in _REQUEST_TYPES
+    is_typed = inner is not None or _type(node) in _REQUEST_TYPES
     # Without a type it may as well be an object of the model's structured answer.
     is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
     if not is_typed and not (is_listed and key is not None and call_id is not None):
@@ -179,22 +180,30 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
     )
 
 
+def _type(node: Mapping[str, Any]) -> str | None:
+    """Return the type of a message or a part of one; in a schema, that may be a list."""
+    kind = node.get("type")
+    return kind if isinstance(kind, str) else None
+
+
 def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:
     """Yield every object in document order, with the request it wraps, if any, and the key it or its list stands at.
 
     Requests are not entered.
     """
-    pending: list[tuple[Any, str | None]] = [(value, None)]
+    pending: list[tuple[Any, str | None]] = [(value, None)] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_NODES):
         if not pending:
             return
         node, key = pending.pop()
         if isinstance(node, list):
-            pending.extend((item, key) for item in reversed(node))
-        elif isinstance(node, dict):
-            inner = next((node[wrapper] for wrapper in _WRAPPERS if isinstance(node.get(wrapper), dict)), None)
+            pending += [(item, key) for item in reversed(node) if isinstance(item, (dict, list))]
+        else:
+            inner = None
+            if not _WRAPPERS.isdisjoint(node):
+                inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
             yield node, inner, key
-            if inner is None and node.get("type") not in _REQUEST_TYPES:
-                pending.extend((item, name) for name, item in reversed(node.items()))
+            if inner is None and _type(node) not in _REQUEST_TYPES:
+                pending += [(item, name) for name, item in reversed(node.items()) if isinstance(item, (dict, list))]
             elif inner is not None and not any(name in inner for name in _ARGUMENTS):
                 pending.append((inner, key))

@@ -63,7 +63,10 @@ def _call(span: Span) -> CallReading:
 def _refused(span: Span) -> CallReading | None:
     """Return the call that a hook has refused. Without its id it could be any: the decision alone names a tool."""
     attributes = span.attributes
-    if attributes.get(_HOOK_TYPE) not in _BEFORE or attributes.get(_DECISION) not in _REFUSED:
+    if (
+        content.text(attributes.get(_HOOK_TYPE)) not in _BEFORE
+        or content.text(attributes.get(_DECISION)) not in _REFUSED
+    ):
         return None
     given = content.decoded(attributes.get(_HOOK_INPUT))
     name, call_id = content.field(given, "tool_name"), content.field(given, "tool_use_id")
