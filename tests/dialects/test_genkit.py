@@ -93,3 +93,68 @@ def test_the_tools_offered_to_the_model_are_defined_in_its_input() -> None:
     (trajectory,) = read(action(1, "flow", "travel"), action(2, "model", "scripted", parent=1, input=offered))
 
     assert {"get_weather": {"type": "object"}} == dict(trajectory.tool_definitions)
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"output": {"sky": "clear"}}, {"sky": "clear"}),
+        ({"output": {"output": {"output": 1}}}, {"output": {"output": 1}}),
+        ({"output": {"title": "sales"}, "content": [{"text": "x"}]}, {"title": "sales"}),
+        ({"content": [{"text": "x"}]}, [{"text": "x"}]),
+        ({}, None),
+        ({"sky": "clear"}, {"sky": "clear"}),
+        ("sun", "sun"),
+    ],
+    ids=["wrapped", "once", "with parts", "parts alone", "nothing", "not wrapped", "text"],
+)
+def test_the_second_kind_of_tool_wraps_what_it_returned(answer: Any, result: Any) -> None:
+    """All of Go's tools since 1.4, and those of JavaScript that answer in parts."""
+    made = action(1, "tool.v2", "get_weather", input={"city": "Paris"}, output=answer)
+
+    assert calls(made) == [call(1, "get_weather", {"city": "Paris"}, result=result)]
+
+
+def test_the_first_kind_of_tool_returns_what_it_returned() -> None:
+    """What has an `output` of its own stays whole, and nothing is no result."""
+    returned = {"output": {"sky": "clear"}}
+
+    assert calls(action(1, "tool", "get_weather", input={}, output=returned), action(2, "tool", "ping", input={})) == [
+        call(1, "get_weather", {}, result=returned),
+        call(2, "ping", {}),
+    ]
+
+
+def test_a_tool_of_the_second_kind_around_one_of_the_first_is_one_call() -> None:
+    """JavaScript registers each tool as both."""
+    outer = action(1, "tool.v2", "get_weather", input={"city": "Paris"}, output={"output": "sun"})
+    inner = action(2, "tool", "get_weather", parent=1, input={"city": "Paris"}, output="sun")
+
+    assert calls(outer, inner) == [call(1, "get_weather", {"city": "Paris"}, result="sun")]
+
+
+@pytest.mark.parametrize("kind", ["*ai.toolInterruptError", "ToolInterruptError"])
+def test_an_interrupt_is_no_failure(kind: str) -> None:
+    """A tool that waits for a person ends with an exception, and says so in every other way too."""
+    events = (exception(kind, "tool execution interrupted"),)
+    paused = action(
+        1,
+        "tool.v2",
+        "confirm",
+        input={"topic": "booking"},
+        attributes={"genkit:state": "error"},
+        status_code=StatusCode.ERROR,
+        status_message="tool execution interrupted",
+        events=events,
+    )
+
+    assert calls(paused) == [call(1, "confirm", {"topic": "booking"})]
+
+
+def test_a_call_names_its_flow_where_the_flow_s_span_is_missing() -> None:
+    """A filter or a sampler may have dropped it; a flow above counts more."""
+    named = {"genkit:metadata:flow:name": "travel"}
+    alone = action(2, "tool.v2", "ping", parent=1, input={}, output={}, attributes=named)
+
+    assert calls(alone) == [call(2, "ping", {}, result=None, agent="travel")]
+    assert calls(action(1, "flow", "weather"), alone) == [call(2, "ping", {}, result=None, agent="weather")]

@@ -8,31 +8,40 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.model import Span
+from spanscore.model import Recorded, Span
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
 _NAME: Final = "genkit:name"
+_FLOW: Final = "genkit:metadata:flow:name"
+_WRAPPING: Final = "tool.v2"
+_TOOLS: Final = frozenset({"tool", _WRAPPING})
+_INTERRUPT: Final = "toolinterrupterror"
 _AGENTS: Final = frozenset({"flow", "agent"})
 _INPUT: Final = "genkit:input"
 _OUTPUT: Final = "genkit:output"
+_STATE: Final = "genkit:state"
 
 
 class Genkit:
-    """Genkit: actions of subtype `tool`. Call ids stand only in what the model asked for; the flow is the agent."""
+    """Genkit, JavaScript and Go: actions of a tool's subtype, of which `tool.v2` wraps what the tool returned.
+
+    Call ids stand only in what the model asked for; the flow is the agent. A tool that interrupts the run, to wait for
+    a person, does so by an exception: it has not failed.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_SUBTYPE}))
-    reads = content.READS | {_SUBTYPE, _NAME, _INPUT, _OUTPUT, "genkit:state"}
+    reads = content.READS | {_SUBTYPE, _NAME, _FLOW, _INPUT, _OUTPUT, _STATE}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         subtype = content.text(attributes.get(_SUBTYPE))
         is_agent = subtype in _AGENTS
         return Reading(
-            call=_call(span) if subtype == "tool" else None,
+            call=_call(span) if subtype in _TOOLS else None,
             is_model=subtype == "model",
             is_agent=True if is_agent else None,
-            agent=content.text(attributes.get(_NAME)) if is_agent else None,
+            agent=content.text(attributes.get(_NAME if is_agent else _FLOW)),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -49,4 +58,21 @@ def _call(span: Span) -> CallReading:
     attributes = span.attributes
     name = content.text(attributes.get(_NAME)) or span.name
     call = content.call(span, name, attributes.get(_INPUT), attributes.get(_OUTPUT))
-    return replace(call, error="error") if call.error is None and attributes.get("genkit:state") == "error" else call
+    if attributes.get(_SUBTYPE) == _WRAPPING:
+        call = replace(call, result=_unwrapped(call.result))
+    if _is_interrupt(span):
+        return replace(call, error=None, error_type=None)
+    return replace(call, error="error") if call.error is None and attributes.get(_STATE) == "error" else call
+
+
+def _unwrapped(result: Recorded) -> Recorded:
+    """Return what the tool returned: its parts stand beside it, or alone, and nothing is no key at all."""
+    if not isinstance(result, dict):
+        return result
+    return next((result[key] for key in ("output", "content") if key in result), result or None)
+
+
+def _is_interrupt(span: Span) -> bool:
+    # JavaScript's name of it, and that of Go's type with its package in front.
+    kind = content.exception_type(span) or ""
+    return kind.rpartition(".")[2].lower() == _INTERRUPT
