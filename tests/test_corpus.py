@@ -44,9 +44,12 @@ AGENT_NOT_TOLD = {
 }
 """Recordings in which the agent of a call is read as that of the run, or as none, and why."""
 
-FAILED_BY_ITS_RESULT = dict.fromkeys(
-    ("google-adk", "google-adk-oi", "google-adk-semconv"), ("lookup_policy", "TOOL_ERROR")
-)
+FAILED_BY_ITS_RESULT = {
+    **dict.fromkeys(("google-adk", "google-adk-oi", "google-adk-semconv"), ("lookup_policy", "TOOL_ERROR")),
+    **dict.fromkeys(
+        ("google-adk-go", "google-adk-go-logs"), ("lookup_policy", "*errors.errorString: policy not found")
+    ),
+}
 """Recordings in which a tool's result says "error", for which ADK itself marks the tool's span as failed: who reads the
 spans cannot tell it from a failure that the tool has reported in the way that ADK documents."""
 

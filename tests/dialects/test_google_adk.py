@@ -55,9 +55,22 @@ def test_by_the_convention_with_content_on_and_off() -> None:
     ]
 
 
-def test_content_off_may_look_like_empty_content() -> None:
+@pytest.mark.parametrize("other", [{"gcp.vertex.agent.llm_response": "{}"}, {"gen_ai.tool.type": "FunctionTool"}])
+def test_content_off_may_look_like_empty_content(other: dict[str, str]) -> None:
     """Arguments and response are both the text of an empty object then."""
-    assert calls(tool(2, **content({}, {}))) == [call(2, "book", call_id="c2")]
+    assert calls(tool(2, **content({}, {}), **other)) == [call(2, "book", call_id="c2")]
+
+
+def test_in_go_empty_content_is_empty() -> None:
+    """A tool without arguments that returned nothing in particular; content cannot be switched off."""
+    assert calls(tool(2, **content({}, {}))) == [call(2, "book", {}, result={}, call_id="c2")]
+
+
+def test_in_go_a_placeholder_stands_for_no_response() -> None:
+    """What returned nothing at all has a call id, and did not fail."""
+    returned = {**content({}, None), "gcp.vertex.agent.tool_response": "<not specified>"}
+
+    assert calls(tool(2, **returned)) == [call(2, "book", {}, call_id="c2")]
 
 
 @pytest.mark.parametrize("attributes", [{}, content("N/A", {})])

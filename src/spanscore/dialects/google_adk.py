@@ -15,8 +15,9 @@ _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESPONSE: Final = "gcp.vertex.agent.tool_response"
 _LLM_RESPONSE: Final = "gcp.vertex.agent.llm_response"
 _SESSION: Final = "gcp.vertex.agent.session_id"
+_TOOL_TYPE: Final = "gen_ai.tool.type"
 _JAVA_ID: Final = "gen_ai.tool_call.id"
-_NO_ID: Final = "<not specified>"
+_NOT_SPECIFIED: Final = "<not specified>"
 _JAVA_RAISED: Final = {"status": "error", "message": "An internal error occurred."}
 """What Java tells the model, and its span, when a function that is a tool has thrown: never what was thrown."""
 _SCOPE: Final = "gcp.vertex.agent"
@@ -26,11 +27,12 @@ _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 
 
 class GoogleAdk:
-    """Google ADK, Python, JavaScript and Java, natively and under OpenInference.
+    """Google ADK, Python, JavaScript, Java and Go, natively and under OpenInference.
 
-    One extra `execute_tool (merged)` span stands beside every batch of parallel calls. A tool that raised may leave a
-    tool span with no attribute at all. With content switched off, arguments and response are both the text `{}`.
-    Versions before 1.0 have spans of two names, `tool_call [X]` with the arguments and beside it `tool_response`.
+    One extra `execute_tool (merged)` span stands beside every batch of parallel calls, or above it. A tool that raised
+    may leave a tool span with no attribute at all. With content switched off, arguments and response are both the text
+    `{}`; in Go, whose spans say least, it cannot be. Versions before 1.0 have spans of two names, `tool_call [X]` with
+    the arguments and beside it `tool_response`.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -38,7 +40,7 @@ class GoogleAdk:
         attributes=frozenset({_ARGUMENTS, _LLM_RESPONSE, _SESSION}),
         scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),
     )
-    reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID}
+    reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID, _TOOL_TYPE}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -63,11 +65,12 @@ class GoogleAdk:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    content_off = attributes.get(_ARGUMENTS) == "{}" == attributes.get(_RESPONSE)
+    is_go = _LLM_RESPONSE not in attributes and _TOOL_TYPE not in attributes
+    content_off = attributes.get(_ARGUMENTS) == "{}" == attributes.get(_RESPONSE) and not is_go
     answer = content.first(attributes.get(_RESPONSE), attributes.get(gen_ai.RESULT))
     result = content.decoded(answer)
-    if attributes.get(_JAVA_ID) == _NO_ID:
-        result = NOT_RECORDED  # a placeholder as well: there was no answer
+    if _NOT_SPECIFIED in (answer, attributes.get(_JAVA_ID)):
+        result = NOT_RECORDED  # Java's is a placeholder wherever its id is: there was no answer
     elif answer is None:
         result = content.field(content.decoded(attributes.get(openinference.OUTPUT)), "response")
     error = content.error(span)
