@@ -168,3 +168,12 @@ def test_one_call_needs_one_id_and_one_tool() -> None:
 
     assert [made.name for made in calls(outer, tool(2, "pay", PARIS, "c1", parent=1))] == ["book", "pay"]
     assert [made.call_id for made in calls(outer, tool(2, "book", PARIS, "c2", parent=1))] == ["c1", "c2"]
+
+
+def test_one_call_under_the_names_that_a_span_of_it_knows() -> None:
+    """Of each pair of names one has to fit; without them, only the tool's own."""
+    gateway = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "book", "mcp.target": "rooms"}
+    known = span(2, "tools/call", gateway, parent=1)
+
+    assert calls(tool(1, "rooms_book", PARIS), known) == [call(1, "rooms_book", PARIS)]
+    assert calls(tool(1, "halls_book", PARIS), known) == [call(1, "halls_book", PARIS), call(2, "book")]

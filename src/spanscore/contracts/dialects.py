@@ -45,6 +45,9 @@ class CallReading:
 
     name: str | None = None
     """None when the span is a tool call but does not say of which tool."""
+    other_names: tuple[str, ...] = ()
+    """What else the tool is called on the way of this call, as before and behind a gateway: spans near this one that
+    name it so are the same call."""
     arguments: Recorded = NOT_RECORDED
     sole_argument: str | None = None
     """The text that stands where arguments should, where the instrumentation drops the name of an only argument.

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openllmetry
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _METHOD: Final = "mcp.method.name"
-_OPENLIT_METHOD: Final = "mcp.method"
+_OTHER_METHOD: Final = "mcp.method"
 _CALL: Final = "tools/call"
+_TOOL: Final = "mcp.tool.name"
+_RESOURCE: Final = "mcp.resource.name"
+_RESOURCE_TYPE: Final = "mcp.resource.type"
+_TARGET: Final = "mcp.target"
+_ROUTED: Final = "route to backend"
+_BACKEND: Final = "mcp.backend.name"
+_ERROR_CODE: Final = "mcp.error.code"
+_ERROR_MESSAGE: Final = "mcp.error.message"
+_RESULT_KEYS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _OPENLLMETRY: Final = frozenset(
     {"opentelemetry.instrumentation.mcp", "opentelemetry.instrumentation.mcp.instrumentation"}
 )
 
 
 class Mcp:
-    """The MCP SDK's own spans, OpenLLMetry's and OpenLIT's.
+    """The MCP SDK's own spans, OpenLLMetry's and OpenLIT's, and those of Envoy AI Gateway and agentgateway.
 
-    Client and server each have one for a call; the server's tells errors.
+    Client and server each have one for a call; the server's tells errors. A gateway's stands between them, and a tool
+    may be called otherwise before and behind it, by what it puts in front: `backend__tool`, `target_tool`.
 
     `jsonrpc.request.id` numbers requests on a connection and is not the model's call id.
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_METHOD, _OPENLIT_METHOD}), scopes=_OPENLLMETRY)
-    reads = gen_ai.READS | openllmetry.READS | {_METHOD, _OPENLIT_METHOD, "mcp.request.payload", "mcp.response.payload"}
+    markers = Markers(attributes=frozenset({_METHOD, _OTHER_METHOD}), scopes=_OPENLLMETRY)
+    reads = (
+        gen_ai.READS
+        | openllmetry.READS
+        | {_TOOL, _RESOURCE, _RESOURCE_TYPE, _TARGET, _ERROR_CODE, _ERROR_MESSAGE}
+        | {"mcp.request.payload", "mcp.response.payload"}
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
-        if attributes.get(_METHOD) == _CALL:
-            name = content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name.rpartition(f"{_CALL} ")[2]
-            given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-            return Reading(call=content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID)))
-        if attributes.get(_OPENLIT_METHOD) == "call_tool":
+        # agentgateway's first versions; OpenLIT calls what the client does by the name of its method in Python.
+        if attributes.get(_METHOD) == _CALL or (attributes.get(_OTHER_METHOD) == _CALL and _TARGET in attributes):
+            return Reading(call=_call(span))
+        if attributes.get(_OTHER_METHOD) == "call_tool":
             return Reading(call=_openlit(span))
         if span.scope in _OPENLLMETRY and attributes.get(openllmetry.KIND) == "tool":
             return Reading(call=_openllmetry(span))
@@ -43,6 +59,44 @@ class Mcp:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    resource = content.text(attributes.get(_RESOURCE)) if attributes.get(_RESOURCE_TYPE) == "tool" else None
+    in_name = span.name.rpartition(f"{_CALL} ")
+    name = content.first_text(attributes, (gen_ai.TOOL_NAME, _TOOL)) or resource or (in_name[1] and in_name[2]) or None
+    given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
+    call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+    error, error_type = call.error, call.error_type
+    code, message = attributes.get(_ERROR_CODE), content.text(attributes.get(_ERROR_MESSAGE))
+    if code is not None or message is not None:
+        error_type = error_type or (None if code is None else str(code))
+        error = content.named(error_type, message or "") or error
+    result = _returned(call.result)
+    if error is None and content.field(call.result, "isError") is True:
+        error = content.short(str(result)) or "error"
+    others = _other_names(span, name) if name else ()
+    return replace(call, result=result, error=error, error_type=error_type, other_names=others)
+
+
+def _other_names(span: Span, name: str) -> tuple[str, ...]:
+    """Return what the tool is called on the other side of a gateway that serves several servers as one."""
+    backend = content.text(content.in_event(span, _ROUTED, _BACKEND))
+    behind = name.removeprefix(f"{backend}__") if backend else name
+    target = content.text(span.attributes.get(_TARGET))
+    before = f"{target}_{name}" if target else name
+    return tuple(other for other in (behind, before) if other and other != name)
+
+
+def _returned(result: Recorded) -> Recorded:
+    """Return what the tool returned, of the protocol's whole answer: its one text, or its structured content."""
+    if not isinstance(result, dict) or not isinstance(result.get("content"), list) or result.keys() - _RESULT_KEYS:
+        return result
+    parts: Recorded = result["content"]
+    told = messages.told(parts)
+    structured = result.get("structuredContent")
+    return structured if told is parts and structured is not None else told
 
 
 def _openllmetry(span: Span) -> CallReading:

@@ -102,6 +102,7 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
     """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
     return CallReading(
         name=_first(call.name for call in calls),
+        other_names=tuple(dict.fromkeys(name for call in calls for name in call.other_names)),
         arguments=_first_recorded(call.arguments for call in calls),
         sole_argument=_first(call.sole_argument for call in calls),
         result=_first_recorded(call.result for call in calls),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product, starmap
 from typing import Final
 
 from spanscore.compare.matching import json_equal
@@ -165,8 +166,15 @@ def _overlap(tree: SpanTree, first: int, second: int) -> bool:
 def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
     one, other = tree.calls[outer], tree.calls[inner]
     if one.call_id and other.call_id:
-        return one.call_id == other.call_id and same_tool(one.name, other.name)
+        return one.call_id == other.call_id and _is_same_tool(one, other)
     # A tool that calls itself is two calls: the arguments differ.
-    return same_tool(one.name, other.name) and (
+    return _is_same_tool(one, other) and (
         one.arguments is NOT_RECORDED or other.arguments is NOT_RECORDED or json_equal(one.arguments, other.arguments)
     )
+
+
+def _is_same_tool(one: CallReading, other: CallReading) -> bool:
+    if same_tool(one.name, other.name):
+        return True
+    names = product((one.name, *one.other_names), (other.name, *other.other_names))
+    return bool(one.other_names or other.other_names) and any(starmap(same_tool, names))
