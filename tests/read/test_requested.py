@@ -329,3 +329,30 @@ class TestAnsweredThoughNothingRan:
         ]
 
         assert [made.name for made in calls(*spans)] == ["book"]
+
+
+class TestCallsOfWhichNothingIsTold:
+    def test_they_are_what_was_asked_for_besides_the_others(self) -> None:
+        """In their order, where they are as many."""
+        spans = [
+            agent(1),
+            model(2, asked("search", PARIS, "c1"), asked("book", BERN, "c2"), parent=1),
+            nameless(3),
+            tool(4, "book", BERN, "c2", parent=1),
+        ]
+
+        assert calls(*spans) == [
+            call(3, "search", PARIS, call_id="c1", agent="planner"),
+            call(4, "book", BERN, call_id="c2", agent="planner"),
+        ]
+
+    def test_nothing_is_made_up_where_more_was_asked_for(self) -> None:
+        """Any of the requests may be that call."""
+        spans = [agent(1), model(2, asked("search", PARIS, "c1"), asked("book", BERN, "c2"), parent=1), nameless(3)]
+
+        assert calls(*spans) == [call(3, "unknown", agent="planner")]
+
+
+def nameless(number: int) -> Span:
+    """The execution of a tool, and no more."""
+    return span(number, "execute_tool", {"gen_ai.operation.name": "execute_tool"}, parent=1)

@@ -284,3 +284,47 @@ def test_an_event_of_a_span_is_no_span() -> None:
     failed = agent(1, events=(SpanEvent("exception", start_ns(1), {"exception.type": "ValueError"}),))
 
     assert calls(failed, tool(2, "book", PARIS, parent=1)) == [call(2, "book", PARIS, agent="planner")]
+
+
+def named_model(number: int, name: str, parent: int) -> Span:
+    """A model's span that names the agent that asks."""
+    asks = {"gen_ai.operation.name": "chat", "gen_ai.agent.name": name}
+    return span(number, "chat", asks, parent=parent)
+
+
+class TestAgentsWithoutASpan:
+    def test_the_model_that_asked_beside_a_call_names_its_agent(self) -> None:
+        """An agent that runs within a span of the application's may have none of its own."""
+        spans = [
+            span(1, "POST /chat"),
+            named_model(2, "planner", 1),
+            tool(3, "search", parent=1),
+            tool(4, "log", parent=3),
+            named_model(5, "booker", 1),
+            tool(6, "book", parent=1),
+        ]
+
+        assert [("search", "planner"), ("log", None), ("book", "booker")] == [
+            (made.name, made.agent) for made in calls(*spans)
+        ]
+
+    def test_an_agent_that_is_a_tool(self) -> None:
+        """Its calls stand below that of the tool, which is the other agent's."""
+        spans = [
+            agent(1, "planner"),
+            named_model(2, "planner", 1),
+            tool(3, "helper", parent=1),
+            named_model(4, "helper", 3),
+            tool(5, "search", parent=3),
+        ]
+
+        assert [("helper", "planner"), ("search", "helper")] == [(made.name, made.agent) for made in calls(*spans)]
+
+    def test_the_span_of_an_agent_says_it_better(self) -> None:
+        """Some instrumentations give every model's span one name; nor does a model tell of what ran before it."""
+        turn = span(2, "turn", parent=1)
+
+        assert ["planner"] == [
+            made.agent for made in calls(agent(1), turn, named_model(3, "Agent", 2), tool(4, "search", parent=2))
+        ]
+        assert [None] == [made.agent for made in calls(tool(2, "search", parent=1), named_model(3, "Agent", 1))]

@@ -67,7 +67,8 @@ class Requested:
         """Find the request behind each executed call and fill in what the call's spans leave out.
 
         Joined by call id; else by order, where as many calls of a name were executed as were asked for and each fits;
-        else by name and arguments, or by arguments alone where the name is lost, and by order again.
+        else by name and arguments, or by arguments alone where the name is lost, and by order again. Calls of which
+        neither is told are those that were asked for besides all the others, where they are as many.
 
         Args:
             calls: in the order of their start.
@@ -85,6 +86,7 @@ class Requested:
         self._join_by(ranks, every, _sole_key, lambda request: (request.name, _sole_value(request.arguments)))
         self._join_by(ranks, nameless, _arguments_key, _arguments_key)
         self._join_by_order(ranks, without_id)
+        self._join_rest(ranks, nameless)
         return [(ranks.get(index), self._completed(call, ranks.get(index))) for index, call in every.items()]
 
     def _join_by(
@@ -126,6 +128,17 @@ class Requested:
                 _fits(calls[index], self._requests[rank][1]) for index, rank in pairs.items()
             ):
                 ranks.update(pairs)
+
+    def _join_rest(self, ranks: dict[int, int], nameless: Mapping[int, CallReading]) -> None:
+        """Join the calls without a name with the requests that are left, in their order, when they are as many."""
+        made = [index for index in nameless if index not in ranks]
+        taken = frozenset(ranks.values())
+        left = [rank for rank in range(len(self._requests)) if rank not in taken]
+        pairs = dict(zip(made, left, strict=False))
+        if len(made) == len(left) and all(
+            _fits(nameless[index], self._requests[rank][1]) for index, rank in pairs.items()
+        ):
+            ranks.update(pairs)
 
     def _completed(self, call: CallReading, rank: int | None) -> CallReading:
         name, arguments, call_id = call.name, call.arguments, call.call_id

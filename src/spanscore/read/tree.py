@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 from spanscore.contracts import CallReading, Reading
@@ -61,6 +63,8 @@ class SpanTree:
         # An agent that a call starts is a sub-agent, also where the agent that made the call has no name.
         self.agent = next((agent for index, agent in self._named.items() if index not in self.calls), self.agent)
         self._agent_above = self.nearest(self._named)
+        self._models_beside = self._named_models()
+        self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
         received = [index for index in self.order if index in latest]
         received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
@@ -115,11 +119,39 @@ class SpanTree:
         return found
 
     def agent_of(self, index: int) -> str | None:
-        """Return the agent that a span works for: that of the agent span above it, else the name it carries itself."""
+        """Return the agent that a span works for: that of the agent span above it, else the name it carries itself.
+
+        Where a tool, or nothing, comes before an agent span, it is the one whose model has asked right beside it.
+        """
+        if self._models_beside and self._agent_around[index] == NONE:
+            beside = self._model_before(index)
+            if beside is not None:
+                return beside
         above = self._agent_above[index]
         if above != NONE:
             return self.agents[above]
         return None if index in self.agents else self.readings[index].agent
+
+    def _named_models(self) -> dict[bytes, list[tuple[int, str]]]:
+        """Return the ends of the models' spans that name an agent, and its name, by the span that they stand below.
+
+        Within a span of the application's, or as a tool, some agents run without a span of their own.
+        """
+        found: dict[bytes, list[tuple[int, str]]] = {}
+        for index in self.models:
+            span, agent = self.spans[index], self.readings[index].agent
+            if agent and span.parent_span_id and not span.is_log:
+                found.setdefault(span.parent_span_id, []).append((span.end_ns, agent))
+        for ends in found.values():
+            ends.sort()
+        return found
+
+    def _model_before(self, index: int) -> str | None:
+        """Return the agent of the last model that had answered beside a span when it started."""
+        span = self.spans[index]
+        beside = self._models_beside.get(span.parent_span_id, ())
+        place = bisect_right(beside, span.start_ns, key=itemgetter(0))
+        return beside[place - 1][1] if place else None
 
     def runs(self) -> tuple[list[int], list[int]]:
         """Return the spans of the agent runs by start, and for each span the run it works in, else the root.
