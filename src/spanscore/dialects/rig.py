@@ -1,0 +1,64 @@
+"""Rig."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.model import Span
+
+_OUTCOME: Final = "gen_ai.tool.call.outcome"
+_ERROR_TYPE: Final = "gen_ai.tool.error.type"
+_TARGET: Final = "target"
+_RIG: Final = re.compile(r"rig(?:_\w+)?(?:::|$)")
+_FAILED: Final = frozenset({"error", "denied"})
+_NOT_RUN: Final = "rejected"
+_LOGGED: Final = re.compile(r"Error while (?:executing|calling) tool: ")
+
+
+class Rig:
+    """Rig, in Rust: the GenAI conventions, with the outcome of a call in an attribute instead of the status.
+
+    A call that a hook skipped has not failed, one that the tool refused has. A tool's span gets its name when the
+    arguments are known to be JSON: one without is of a call that was answered with what is wrong with them. Before
+    there were outcomes, all that tells of a failure is a line of the log, which is an event of the span.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_OUTCOME, _ERROR_TYPE, _TARGET}))
+    reads = gen_ai.READS | {_OUTCOME, _ERROR_TYPE, _TARGET}
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL or not _is_rig(span):
+            return None
+        name = content.text(attributes.get(gen_ai.TOOL_NAME))
+        given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
+        call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+        return Reading(call=call if call.error is not None else _with_failure(span, call))
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _is_rig(span: Span) -> bool:
+    attributes = span.attributes
+    target = content.text(attributes.get(_TARGET)) or ""
+    return _OUTCOME in attributes or _ERROR_TYPE in attributes or _RIG.match(target) is not None
+
+
+def _with_failure(span: Span, call: CallReading) -> CallReading:
+    attributes = span.attributes
+    outcome, kind = content.text(attributes.get(_OUTCOME)), content.text(attributes.get(_ERROR_TYPE))
+    if outcome in _FAILED or kind is not None:
+        kind = kind or (outcome if outcome != "error" else None)
+        told = call.result if isinstance(call.result, str) else ""
+        return replace(call, error=content.named(kind, told) or "error", error_type=kind)
+    if outcome is None and call.name is None:
+        return replace(call, error=_NOT_RUN)
+    logged = next((line for event in span.events if (line := _LOGGED.match(event.name))), None)
+    return call if logged is None else replace(call, error=content.short(logged.string[logged.end() :]) or "error")
