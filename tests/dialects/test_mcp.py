@@ -101,7 +101,7 @@ def test_the_protocol_s_answer_tells_of_a_failure() -> None:
 
 
 def envoy(number: int, name: str, *, routed: bool = True, **fields: Any) -> Span:
-    """A span of Envoy AI Gateway in its default vocabulary, as of 0.4 to 1.1 (c217da8)."""
+    """A span of Envoy AI Gateway in its default vocabulary, as of 0.4 and later (c217da8)."""
     attributes = {
         "mcp.protocol.version": "2025-06-18",
         "mcp.transport": "http",
@@ -111,7 +111,7 @@ def envoy(number: int, name: str, *, routed: bool = True, **fields: Any) -> Span
     }
     backend = {"mcp.backend.name": name.partition("__")[0], "mcp.session.id": "s", "mcp.session.new": False}
     events = (*([event("route to backend", backend)] if routed else ()), *fields.pop("events", ()))
-    return span(number, "CallTool", attributes, kind=3, scope="ai-gateway", events=events, **fields)
+    return span(number, "CallTool", attributes, kind=3, scope="envoyproxy/ai-gateway", events=events, **fields)
 
 
 def test_envoy_ai_gateway() -> None:
@@ -149,7 +149,7 @@ def test_a_gateway_s_tool_and_another_below_it_are_two_calls() -> None:
 
 
 def agentgateway(number: int, attributes: dict[str, Any], name: str = "tools/call", **fields: Any) -> Span:
-    """A span of agentgateway's for one request, with a status only where HTTP failed (75b4e6c)."""
+    """A span of agentgateway for one request, with a status only where HTTP failed, as of 1.4.1 (75b4e6c)."""
     route = {
         "gateway": "default/gw",
         "route": "default/mcp",
