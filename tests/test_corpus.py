@@ -41,6 +41,7 @@ AGENT_NOT_TOLD = {
     "llama-index-oi": "the agent shows in printed events of steps beside the tool's span",
     "llama-index-tl": "the agent shows in events of steps beside the tool's span",
     "openlit-langchain": "the graph of the team stands for its agents",
+    "rig-0.38": "each span of a run that is not streamed is a trace of its own",
 }
 """Recordings in which the agent of a call is read as that of the run, or as none, and why."""
 

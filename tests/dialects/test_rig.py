@@ -96,7 +96,7 @@ def test_a_span_without_a_name_is_of_a_call_that_did_not_run() -> None:
 )
 def test_before_there_were_outcomes_a_line_of_the_log_tells(line: str, error: str | None) -> None:
     """As of rig-core 0.38.2, at once and streamed: events of `tracing` are those of the span."""
-    logged = tool(1, target="rig::agent::prompt_request")._replace(events=(event(line, {"level": "WARN"}),))
+    logged = tool(1, target="rig_core::agent::prompt_request")._replace(events=(event(line, {"level": "WARN"}),))
 
     assert calls(logged) == [call(1, "book", call_id="c1", error=error)]
 
