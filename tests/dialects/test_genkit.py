@@ -125,14 +125,6 @@ def test_the_first_kind_of_tool_returns_what_it_returned() -> None:
     ]
 
 
-def test_a_tool_of_the_second_kind_around_one_of_the_first_is_one_call() -> None:
-    """JavaScript registers each tool as both."""
-    outer = action(1, "tool.v2", "get_weather", input={"city": "Paris"}, output={"output": "sun"})
-    inner = action(2, "tool", "get_weather", parent=1, input={"city": "Paris"}, output="sun")
-
-    assert calls(outer, inner) == [call(1, "get_weather", {"city": "Paris"}, result="sun")]
-
-
 @pytest.mark.parametrize("kind", ["*ai.toolInterruptError", "ToolInterruptError"])
 def test_an_interrupt_is_no_failure(kind: str) -> None:
     """A tool that waits for a person ends with an exception, and says so in every other way too."""
