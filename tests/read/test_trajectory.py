@@ -328,3 +328,11 @@ class TestAgentsWithoutASpan:
             made.agent for made in calls(agent(1), turn, named_model(3, "Agent", 2), tool(4, "search", parent=2))
         ]
         assert [None] == [made.agent for made in calls(tool(2, "search", parent=1), named_model(3, "Agent", 1))]
+
+    def test_a_start_may_be_cut_to_the_millisecond(self) -> None:
+        """The model's end is not: it may seem to answer after the call has begun, but not by more."""
+        asking = named_model(2, "planner", 1)
+
+        for late_ms, expected in ((1, "planner"), (2, None)):
+            ended = lasting(asking, 1 + late_ms)
+            assert [expected] == [made.agent for made in calls(ended, tool(3, "search", parent=1))]

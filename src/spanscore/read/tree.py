@@ -16,6 +16,8 @@ NONE: Final = -1
 """Stands for "no span" among positions."""
 
 _UNKNOWN: Final = -2
+_CUT_NS: Final = 1_000_000
+"""Start times of JavaScript are cut to the millisecond, ends are not."""
 NO_READING: Final = Reading()
 """What the dialects say about a span that none of them knows."""
 
@@ -150,7 +152,7 @@ class SpanTree:
         """Return the agent of the last model that had answered beside a span when it started."""
         span = self.spans[index]
         beside = self._models_beside.get(span.parent_span_id, ())
-        place = bisect_right(beside, span.start_ns, key=itemgetter(0))
+        place = bisect_right(beside, span.start_ns + _CUT_NS, key=itemgetter(0))
         return beside[place - 1][1] if place else None
 
     def runs(self) -> tuple[list[int], list[int]]:
