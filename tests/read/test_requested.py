@@ -353,6 +353,20 @@ class TestCallsOfWhichNothingIsTold:
         assert calls(*spans) == [call(3, "unknown", agent="planner")]
 
 
+def test_a_call_has_the_name_by_which_a_model_knows_the_tool() -> None:
+    """A gateway knows it by another, and where no other span tells of the call, the request has its arguments."""
+    gateway = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "book", "mcp.target": "rooms"}
+    spans = [agent(1), model(2, asked("rooms_book", BERN, "c1"), parent=1), span(3, "tools/call", gateway, parent=1)]
+
+    assert calls(*spans) == [call(3, "rooms_book", BERN, call_id="c1", agent="planner")]
+    assert calls(agent(1), model(2, asked("book", BERN, "c1"), parent=1), spans[2]) == [
+        call(3, "book", BERN, call_id="c1", agent="planner")
+    ]
+    assert [each.name for each in calls(agent(1), model(2, asked("search", BERN, "c1"), parent=1), spans[2])] == [
+        "book"
+    ]
+
+
 def nameless(number: int) -> Span:
     """The execution of a tool, and no more."""
     return span(number, "execute_tool", {"gen_ai.operation.name": "execute_tool"}, parent=1)

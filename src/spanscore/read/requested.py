@@ -76,7 +76,8 @@ class Requested:
         Returns:
             For each call the position of its request, None where there is none, and the completed call.
         """
-        every = dict(enumerate(calls))
+        asked_for = frozenset(request.name for _, request in self._requests)
+        every = {index: _as_asked(call, asked_for) for index, call in enumerate(calls)}
         without_id = {index: call for index, call in every.items() if call.call_id is None}
         nameless = {index: call for index, call in without_id.items() if call.name is None}
         ranks: dict[int, int] = {}
@@ -182,6 +183,14 @@ def _each_once(tree: SpanTree, readings: Mapping[int, ModelReading]) -> dict[int
             if request.call_id is not None:
                 asked_ns[request.call_id] = end_ns[index]
     return kept
+
+
+def _as_asked(call: CallReading, asked_for: frozenset[str]) -> CallReading:
+    """Return the call by the name that a model has used, where a gateway's span alone tells of it by another."""
+    if not call.other_names or call.name in asked_for:
+        return call
+    name = next((name for name in call.other_names if name in asked_for), call.name)
+    return replace(call, name=name)
 
 
 def _content_key(call: CallReading | CallRequest) -> object:
