@@ -184,7 +184,7 @@ def test_agentgateway() -> None:
 
 
 def test_agentgateway_s_first_versions() -> None:
-    """Up to 1.0.0: another name for the method, and the tool as a resource of that type."""
+    """From 0.10 to 1.0.0: another name for the method, and the tool as a resource."""
     old = {"mcp.method": "tools/call", "mcp.target": "rooms", "mcp.resource.name": "book"}
 
     assert calls(

@@ -16,7 +16,6 @@ _OTHER_METHOD: Final = "mcp.method"
 _CALL: Final = "tools/call"
 _TOOL: Final = "mcp.tool.name"
 _RESOURCE: Final = "mcp.resource.name"
-_RESOURCE_TYPE: Final = "mcp.resource.type"
 _TARGET: Final = "mcp.target"
 _ROUTED: Final = "route to backend"
 _BACKEND: Final = "mcp.backend.name"
@@ -42,7 +41,7 @@ class Mcp:
     reads = (
         gen_ai.READS
         | openllmetry.READS
-        | {_TOOL, _RESOURCE, _RESOURCE_TYPE, _TARGET, _ERROR_CODE, _ERROR_MESSAGE}
+        | {_TOOL, _RESOURCE, _TARGET, _ERROR_CODE, _ERROR_MESSAGE}
         | {"mcp.request.payload", "mcp.response.payload"}
     )
 
@@ -63,9 +62,8 @@ class Mcp:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    resource = content.text(attributes.get(_RESOURCE)) if attributes.get(_RESOURCE_TYPE) == "tool" else None
     in_name = span.name.rpartition(f"{_CALL} ")
-    name = content.first_text(attributes, (gen_ai.TOOL_NAME, _TOOL)) or resource or (in_name[1] and in_name[2]) or None
+    name = content.first_text(attributes, (gen_ai.TOOL_NAME, _TOOL, _RESOURCE)) or (in_name[1] and in_name[2]) or None
     given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
     call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
     error, error_type = call.error, call.error_type
