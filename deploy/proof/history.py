@@ -115,7 +115,9 @@ class History:
         for _ in range(count):
             tool = TOOLS[(first + self._random.randrange(3)) % len(TOOLS)]
             error = self._random.choice(("timeout", "HTTPError")) if self._random.random() < trouble else None
-            self._page.record(TOOL_DURATION, self._random.expovariate(1 / _TYPICAL_S), (tool, error, agent, service))
+            self._page.record(
+                TOOL_DURATION, self._random.expovariate(1 / _TYPICAL_S), (tool, "function", error, agent, service)
+            )
         self._page.record(AGENT_TOOL_CALLS, count, (agent, service))
         repeated = self._random.choice((0, 0, 0, 1, 2)) if self._random.random() > trouble else 6
         self._page.record(CONSECUTIVE_SAME, repeated, ("trajectory", agent, service))

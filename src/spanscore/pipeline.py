@@ -73,10 +73,16 @@ class Scoring:
     """A trace whose evaluations may not all be answered yet."""
 
     def __init__(
-        self, trace: Trace, found: Sequence[tuple[Trajectory, Sequence[_Evaluating]]], *, tool_content: bool = False
+        self,
+        trace: Trace,
+        found: Sequence[tuple[Trajectory, Sequence[_Evaluating]]],
+        *,
+        tool_content: bool = False,
+        unmeasured: frozenset[str] = frozenset(),
     ) -> None:
         self.trace: Final = trace
         self._tool_content: Final = tool_content
+        self._unmeasured: Final = unmeasured
         self._found: Final = found
         self._awaited: Final = [
             outcome for _, evaluating in found for _, outcome in evaluating if not isinstance(outcome, _OUTCOMES)
@@ -119,6 +125,7 @@ class Scoring:
                 close_reason=self.trace.close_reason,
                 revision=self.trace.revision,
                 tool_content=self._tool_content,
+                unmeasured=self._unmeasured,
             )
             for trajectory, evaluating in self._found
         )
@@ -134,22 +141,25 @@ class Pipeline:
         reader: reads spans.
         unit: what one trajectory is.
         tool_content: whether tool arguments and results may be shown.
+        unmeasured: the names of the metrics that are not recorded.
         passed_on: what is let pass, as it is not an evaluator's; nothing on a thread that no user interrupts.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a configuration says of scoring
         self,
         entries: Sequence[EvaluatorEntry],
         reader: DialectReader,
         unit: Unit = Unit.TRACE,
         *,
         tool_content: bool = False,
+        unmeasured: frozenset[str] = frozenset(),
         passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
     ) -> None:
         self.entries: Final = tuple(entries)
         self.reader: Final = reader
         self.unit: Final = unit
         self.tool_content: Final = tool_content
+        self.unmeasured: Final = unmeasured
         self._passed_on: Final = passed_on
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
@@ -165,6 +175,7 @@ class Pipeline:
                 if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,
+            unmeasured=self.unmeasured,
         )
 
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:

@@ -20,6 +20,7 @@ def pipeline(config: Config, passed_on: tuple[type[BaseException], ...] = (Keybo
         DialectReader(config.dialects, passed_on),
         Unit(config.traces.unit),
         tool_content=config.tool_content,
+        unmeasured=frozenset(config.metrics.disabled),
         passed_on=passed_on,
     )
 
@@ -57,4 +58,4 @@ def _is_parentless(span: Span) -> bool:
 
 def _is_agent(span: Span, reader: DialectReader) -> bool:
     reading = reader.read(span)
-    return reading is not None and bool(reading.is_agent)
+    return reading is not None and bool(reading.is_agent or reading.is_workflow)

@@ -50,7 +50,7 @@ def test_very_many_tool_names() -> None:
     exposition = Exposition()
     with costs_at_most(cpu_s=10, mib=16):
         for number in range(300_000):
-            exposition.record(TOOL_DURATION, 1.0, (f"tool {number}", None, "agent", "shop"))
+            exposition.record(TOOL_DURATION, 1.0, (f"tool {number}", None, None, "agent", "shop"))
     found = counts(exposition, "gen_ai_execute_tool_duration_seconds_count", "gen_ai_tool_name")
     assert Counter({f"tool {number}": 1 for number in range(100)} | {"_other": 299_900}) == found
 

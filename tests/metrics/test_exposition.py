@@ -42,10 +42,11 @@ def test_histogram() -> None:
     """Values are counted in cumulative buckets; a bucket's last value carries its trace, span and time."""
     exposition = Exposition()
     for seconds in (0.005, 0.2, 400):
-        exposition.record(TOOL_DURATION, seconds, ("search", None, "refund", "shop"), ORIGIN)
+        exposition.record(TOOL_DURATION, seconds, ("search", None, None, "refund", "shop"), ORIGIN)
 
     named = {
         "gen_ai_tool_name": "search",
+        "gen_ai_tool_type": "",
         "error_type": "",
         "gen_ai_agent_name": "refund",
         "service_name": "shop",
@@ -58,7 +59,7 @@ def test_histogram() -> None:
         if name == "gen_ai_execute_tool_duration_seconds_bucket"
     }
     assert [*map(float, TOOL_DURATION.boundaries), float("inf")] == [float(bound) for bound in buckets]
-    assert [0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3] == [sample.value for sample in buckets.values()]
+    assert [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3] == [sample.value for sample in buckets.values()]
     assert 3 == found["gen_ai_execute_tool_duration_seconds_count", labels].value
     assert 400.205 == found["gen_ai_execute_tool_duration_seconds_sum", labels].value
     assert (LABELS, 400, 12.5) == (
@@ -66,7 +67,7 @@ def test_histogram() -> None:
         buckets["+Inf"].exemplar.value,
         float(buckets["+Inf"].exemplar.timestamp),
     )
-    assert buckets["0.05"].exemplar is None
+    assert buckets["0.08"].exemplar is None
 
 
 def test_counter() -> None:

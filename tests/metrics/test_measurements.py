@@ -15,12 +15,14 @@ from spanscore.instruments.instrument import (
     RUNS,
     SCORE,
     SEQUENCE_GAPS,
+    SWITCHABLE,
     TOOL_CALLS,
     TOOL_CALLS_FAILED,
     TOOL_DURATION,
     TOOL_FAILURE_RATE,
 )
 from spanscore.metrics.measurements import measurements
+from spanscore.model import Invocation
 from spanscore.testing import sample_trajectories
 
 
@@ -42,7 +44,9 @@ def test_tool_calls() -> None:
     """Every call whose execution was seen has a duration; only a failed one has a type of error."""
     calls = (
         call("search", 1_500),
-        call("book", 20, error="TimeoutError: no answer", error_type="TimeoutError", agent="booker"),
+        call(
+            "book", 20, error="TimeoutError: no answer", error_type="TimeoutError", agent="booker", tool_type="function"
+        ),
         replace(call("asked for only"), span_id=None),
         replace(call("not ended"), end_ns=0),
         replace(call("clock went back"), end_ns=1),
@@ -51,9 +55,9 @@ def test_tool_calls() -> None:
     assert [
         (RUNS, 1, ("none", "refund", "shop")),
         (AGENT_TOOL_CALLS, 5, ("refund", "shop")),
-        (TOOL_DURATION, 1.5, ("search", None, "refund", "shop")),
-        (TOOL_DURATION, 0.02, ("book", "TimeoutError", "booker", "shop")),
-        (TOOL_DURATION, 0.0, ("clock went back", None, "refund", "shop")),
+        (TOOL_DURATION, 1.5, ("search", None, None, "refund", "shop")),
+        (TOOL_DURATION, 0.02, ("book", "function", "TimeoutError", "booker", "shop")),
+        (TOOL_DURATION, 0.0, ("clock went back", None, None, "refund", "shop")),
     ] == list(measurements(report(about=trajectory(*calls))))
 
 
@@ -120,6 +124,27 @@ def test_error_type(error_type: str | None, expected: str) -> None:
     """The type of a failed call's error is what the spans name, and never a word of its message."""
     failed = call("book", 20, error="issue_refund: no answer", error_type=error_type)
 
-    assert [(TOOL_DURATION, 0.02, ("book", expected, "refund", "shop"))] == list(
+    assert [(TOOL_DURATION, 0.02, ("book", None, expected, "refund", "shop"))] == list(
         measurements(report(about=trajectory(failed)))
     )[-1:]
+
+
+def test_calls_of_each_invocation() -> None:
+    """Each agent's invocation counts its own calls; where none can be told apart, the run is one."""
+    about = trajectory(call("search"), call("book"), invocations=(Invocation("refund", 0), Invocation("booker", 2)))
+
+    assert [(0, ("refund", "shop")), (2, ("booker", "shop"))] == [
+        (value, values)
+        for instrument, value, values in measurements(report(about=about))
+        if instrument == AGENT_TOOL_CALLS
+    ]
+
+
+def test_left_out() -> None:
+    """What the instrumentation records itself is left out where the configuration says so, and nothing else is."""
+    whole = report(PASSED, about=trajectory(call("search")))
+    left_out = replace(whole, unmeasured=frozenset(each.name for each in SWITCHABLE))
+
+    assert {AGENT_TOOL_CALLS, TOOL_DURATION} == set(SWITCHABLE)
+    assert [each for each in measurements(whole) if each[0] not in SWITCHABLE] == list(measurements(left_out))
+    assert len(list(measurements(left_out))) == len(list(measurements(whole))) - 2

@@ -42,21 +42,21 @@ def test_first_hundred_tool_names() -> None:
     counted = Counted(TOOL_DURATION)
     for _ in range(2):
         for number in range(150):
-            counted.add(f"tool {number}", None, "agent", "shop")
+            counted.add(f"tool {number}", None, None, "agent", "shop")
 
-    expected = {(f"tool {number}", "", "agent", "shop"): 2 for number in range(100)}
-    assert expected | {(OTHER, "", "agent", "shop"): 100} == counted.counts
+    expected = {(f"tool {number}", "", "", "agent", "shop"): 2 for number in range(100)}
+    assert expected | {(OTHER, "", "", "agent", "shop"): 100} == counted.counts
 
 
 def test_first_hundred_error_types() -> None:
     """The same for the types of errors; a call without an error stays one."""
     counted = Counted(TOOL_DURATION)
     for number in range(150):
-        counted.add("tool", f"E{number}", "agent", "shop")
-        counted.add("tool", None, "agent", "shop")
+        counted.add("tool", None, f"E{number}", "agent", "shop")
+        counted.add("tool", None, None, "agent", "shop")
 
-    assert 50 == counted.counts["tool", OTHER, "agent", "shop"]
-    assert 150 == counted.counts["tool", "", "agent", "shop"]
+    assert 50 == counted.counts["tool", "", OTHER, "agent", "shop"]
+    assert 150 == counted.counts["tool", "", "", "agent", "shop"]
 
 
 def test_series_run_out() -> None:

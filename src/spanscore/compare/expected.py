@@ -45,7 +45,7 @@ def numbered(names: Iterable[str]) -> Iterator[str]:
 def unrecorded_arguments(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> Skipped | None:
     """Return the reason to skip, if the spans lack the arguments of a call of one of these tools."""
     lacking = [call for call in trajectory.without_arguments() if normalise(call.name) in tools]
-    return _not_recorded("arguments", lacking) if lacking else None
+    return _not_recorded("arguments", lacking, trajectory) if lacking else None
 
 
 def unrecorded_results(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> Skipped | None:
@@ -57,7 +57,7 @@ def unrecorded_results(trajectory: Trajectory, normalise: Normalise, tools: Cont
         for call in trajectory.calls
         if call.result is NOT_RECORDED and call.error is None and normalise(call.name) in tools
     ]
-    return _not_recorded("results", lacking) if lacking else None
+    return _not_recorded("results", lacking, trajectory) if lacking else None
 
 
 def cut_off(trajectory: Trajectory, missing: int) -> Skipped | None:
@@ -67,6 +67,9 @@ def cut_off(trajectory: Trajectory, missing: int) -> Skipped | None:
     return Skipped(f"the trace was cut off by a limit; what is missing ({missing}) may be in the part not received")
 
 
-def _not_recorded(what: str, calls: list[ToolCall]) -> Skipped:
+def _not_recorded(what: str, calls: list[ToolCall], trajectory: Trajectory) -> Skipped:
     tools = listed(dict.fromkeys(call.name for call in calls))
-    return Skipped(f"{what} of {len(calls)} {'call' if len(calls) == 1 else 'calls'} of {tools} were not recorded")
+    lacking = f"{what} of {len(calls)} {'call' if len(calls) == 1 else 'calls'} of {tools}"
+    if trajectory.completeness.content_elsewhere:
+        return Skipped(f"content elsewhere: {lacking} are kept outside the telemetry, which only refers to them")
+    return Skipped(f"{lacking} were not recorded")

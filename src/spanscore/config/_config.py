@@ -14,7 +14,7 @@ from spanscore.config._dialects import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
-from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Telemetry
+from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Telemetry
 from spanscore.config._server_files import is_readable_by_all, missing_directories, parts, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
@@ -51,6 +51,7 @@ class Config:
     storage: StorageSettings
     exporters: Mapping[str, Any]
     """The settings of those that are listed, by name, in the order of the file."""
+    metrics: Metrics
     annotate: Annotate
     tool_content: bool
     telemetry: Telemetry
@@ -217,6 +218,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         traces=document.traces,
         storage=document.storage,
         exporters=_listed(document, root, "exporters"),
+        metrics=document.metrics,
         annotate=document.annotate or "child_span",
         tool_content=document.tool_content,
         telemetry=document.telemetry,

@@ -72,6 +72,15 @@ class EvaluatorKeys(Section):
     """Globs: leave calls of these tools out before evaluating."""
 
 
+class Metrics(Section):
+    """Which metrics are recorded."""
+
+    disabled: tuple[Literal["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"], ...] = Field(
+        default=(), examples=[["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"]]
+    )
+    """Metrics of the GenAI conventions not to record, where the instrumentation records them itself."""
+
+
 class Telemetry(Section):
     """What spanscore says about itself."""
 
@@ -96,6 +105,8 @@ class Document(Section):
     """How tool calls are read from spans."""
     exporters: Any = Field(default_factory=dict)
     """Where scores go. Standalone: Prometheus on localhost and the console when left out."""
+    metrics: Metrics = Field(default_factory=Metrics)
+    """Which metrics are recorded."""
     annotate: Annotate | None = None
     """How a score is put into its trace: as a short span below the root (default inside a process), as an event of
     the root (default where spans are forwarded), or not at all."""

@@ -62,6 +62,8 @@ class CallReading:
     sequence: int | None = None
     agent: str | None = None
     """The agent that made the call, where the instrumentation tells it better than the span tree does."""
+    tool_type: str | None = None
+    """What kind of tool it is, such as `function`, where the span says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +90,15 @@ class Reading:
     """The span is one request to a model: `read_model` tells what the model answered."""
     is_agent: bool | None = None
     """The span is one run of an agent; False overrules the shared conventions."""
+    is_workflow: bool = False
+    """The span is one run of a workflow, which may coordinate several agents: no agent's own run, and no call. Its name
+    stands for that of an agent only where no agent is named."""
     agent: str | None = None
-    """The name of the agent that this span, and what runs below it, belongs to."""
+    """The name of the agent that this span, and what runs below it, belongs to; of a workflow, its name."""
     conversation_id: str | None = None
     response_id: str | None = None
+    content_elsewhere: bool = False
+    """The span refers to messages, arguments or results that are kept outside the telemetry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

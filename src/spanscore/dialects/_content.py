@@ -17,12 +17,13 @@ from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Reco
 MAX_ERROR_CHARS: Final = 256
 
 _ERROR_TYPE: Final = "error.type"
+_TOOL_TYPE: Final = "gen_ai.tool.type"
 _UNNAMED: Final = "exception"
 _NO_TYPE: Final = frozenset({"unknown", "_OTHER"})
 """What instrumentations write as `error.type` when they do not know it."""
 
-READS: Final = frozenset({_ERROR_TYPE})
-"""The attributes that `error` looks at."""
+READS: Final = frozenset({_ERROR_TYPE, _TOOL_TYPE})
+"""The attributes that `error` and `call` look at."""
 
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***", "HIDDEN:non-empty"})
 _OBJECT: Final = ('{"', "{'", "{}")
@@ -40,6 +41,7 @@ def call(
         error=error(span),
         error_type=error_type(span),
         call_id=identifier(call_id),
+        tool_type=text(span.attributes.get(_TOOL_TYPE)),
     )
 
 

@@ -25,8 +25,11 @@ _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
+_WORKFLOW: Final = "gen_ai.workflow.name"
 OUTPUT: Final = "gen_ai.output.messages"
 INPUT: Final = "gen_ai.input.messages"
+_ELSEWHERE: Final = frozenset(f"{key}_ref" for key in (INPUT, OUTPUT, ARGUMENTS, RESULT))
+"""Where instrumentations upload content, they leave its address in place of it."""
 
 READS: Final = frozenset(
     {
@@ -42,6 +45,8 @@ READS: Final = frozenset(
         _DEFINITIONS,
         OUTPUT,
         INPUT,
+        _WORKFLOW,
+        *_ELSEWHERE,
         *content.READS,
     }
 )
@@ -73,14 +78,17 @@ class GenAi:
         operation = content.text(attributes.get(OPERATION))
         # A tool span gets its attributes at the end, which never comes where the tool raises.
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
+        is_workflow = operation == "invoke_workflow" and not span.is_log
         return Reading(
             call=_call(span) if is_call and not span.is_log else None,
             not_a_call=operation in _HANDOFFS or (_HANDOFF_TARGET in attributes and operation in {None, EXECUTE_TOOL}),
             is_model=operation in _MODEL_OPERATIONS or span.is_log,
             is_agent=True if operation == "invoke_agent" and not span.is_log else None,
-            agent=content.text(attributes.get(AGENT)),
+            is_workflow=is_workflow,
+            agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
+            content_elsewhere=any(content.text(attributes.get(key)) for key in _ELSEWHERE),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

@@ -41,6 +41,7 @@ SERVICE: Final = "service.name"
 AGENT: Final = "gen_ai.agent.name"
 EVALUATION: Final = "gen_ai.evaluation.name"
 TOOL: Final = "gen_ai.tool.name"
+TOOL_TYPE: Final = "gen_ai.tool.type"
 OUTCOME: Final = "spanscore.outcome"
 REASON: Final = "spanscore.reason"
 CLOSE_REASON: Final = "spanscore.close_reason"
@@ -51,6 +52,9 @@ ERROR_TYPE: Final = "error.type"
 
 _TENTHS: Final = tuple(step / 10 for step in range(1, 11))
 _RATES: Final = (0.0, *_TENTHS)
+_CALLS: Final = tuple(float(2**power) for power in range(8))
+_TOOL_SECONDS: Final = tuple(2**power / 100 for power in range(14))
+"""As the conventions advise for both, so that their series add up with those of instrumentations."""
 COUNTS: Final = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 100.0, 1000.0, 10000.0)
 SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -70,14 +74,19 @@ RUNS: Final = counter(
     (OUTCOME, AGENT, SERVICE),
 )
 AGENT_TOOL_CALLS: Final = histogram(
-    "gen_ai.invoke_agent.tool_calls", "{call}", "Tool calls of one trajectory.", (AGENT, SERVICE), COUNTS
+    "gen_ai.invoke_agent.tool_calls",
+    "{tool_call}",
+    "Tool calls of one invocation of an agent, without those of its sub-agents. A run in which no invocation can be "
+    "told apart counts as one.",
+    (AGENT, SERVICE),
+    _CALLS,
 )
 TOOL_DURATION: Final = histogram(
     "gen_ai.execute_tool.duration",
     "s",
     "Duration of tool calls; failed ones have error.type.",
-    (TOOL, ERROR_TYPE, AGENT, SERVICE),
-    SECONDS,
+    (TOOL, TOOL_TYPE, ERROR_TYPE, AGENT, SERVICE),
+    _TOOL_SECONDS,
 )
 TOOL_CALLS: Final = counter(
     "spanscore.trajectory.tool_calls",
@@ -131,5 +140,8 @@ LATENCY_P95: Final = histogram(
     (EVALUATION, AGENT, SERVICE),
     SECONDS,
 )
+
+SWITCHABLE: Final = (AGENT_TOOL_CALLS, TOOL_DURATION)
+"""Those that instrumentations record by the same name: counted twice where both go to one place."""
 
 SCORE_INSTRUMENTS: Final = tuple(each for each in globals().values() if isinstance(each, Instrument))

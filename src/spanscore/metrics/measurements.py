@@ -23,7 +23,7 @@ from spanscore.instruments.instrument import (
     Instrument,
 )
 from spanscore.metrics.series import Values
-from spanscore.model import Outcome, Report, Score, Skipped, Trajectory
+from spanscore.model import Invocation, Outcome, Report, Score, Skipped, Trajectory
 
 Measurement: TypeAlias = tuple[Instrument, float, Values]
 """An instrument, what was measured, and a value for each attribute of the instrument."""
@@ -48,10 +48,18 @@ _NAME: Final = re.compile(r"[\w.:$<>-]{1,100}", re.ASCII)
 def measurements(report: Report) -> Iterator[Measurement]:
     """Yield what the report adds to the metrics.
 
-    Nothing for a revision, as its trajectory was counted before, nor for a trace in which no agent is recognised.
+    Nothing for a revision, as its trajectory was counted before, nor for a trace in which no agent is recognised; and
+    nothing of the instruments that the report leaves out.
     """
     if report.revision or not report.trajectory.recognised:
         return
+    left_out = report.unmeasured
+    for measurement in _all(report):
+        if measurement[0].name not in left_out:
+            yield measurement
+
+
+def _all(report: Report) -> Iterator[Measurement]:
     trajectory = report.trajectory
     agent, service = trajectory.agent, trajectory.service
     timed = [call for call in trajectory.calls if call.was_timed]
@@ -64,10 +72,21 @@ def measurements(report: Report) -> Iterator[Measurement]:
                 yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
     verdict = report.label
     yield RUNS, 1, ("none" if verdict == "not_evaluated" else verdict, agent, service)
-    yield AGENT_TOOL_CALLS, len(trajectory.calls), (agent, service)
+    for invoked, count in _invocations(trajectory):
+        yield AGENT_TOOL_CALLS, count, (invoked, service)
     for call in timed:
         error_type = None if call.error is None else _error_type(call.error_type)
-        yield TOOL_DURATION, call.duration_ms / 1e3, (call.name, error_type, call.agent or agent, service)
+        yield (
+            TOOL_DURATION,
+            call.duration_ms / 1e3,
+            (call.name, call.tool_type, error_type, call.agent or agent, service),
+        )
+
+
+def _invocations(trajectory: Trajectory) -> tuple[Invocation, ...]:
+    if trajectory.invocations is not None:
+        return trajectory.invocations
+    return (Invocation(trajectory.agent, len(trajectory.calls)),)
 
 
 def outcome_word(outcome: Outcome) -> str:

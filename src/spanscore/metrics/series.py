@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from spanscore.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, Instrument
+from spanscore.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, TOOL_TYPE, Instrument
 
 OTHER: Final = "_other"
 """Stands for the names that have no series of their own."""
@@ -30,14 +30,16 @@ Read: TypeAlias = Callable[[], Mapping[Values, float]]
 
 Series = TypeVar("Series")
 
-_FROM_TRAFFIC: Final = frozenset({AGENT, SERVICE, TOOL, ERROR_TYPE})  # the others are named by the configuration
+_FROM_TRAFFIC: Final = frozenset(
+    {AGENT, SERVICE, TOOL, TOOL_TYPE, ERROR_TYPE}
+)  # the others are named by the configuration
 _FOR_OVERFLOW: Final = 100  # series kept free for those with `_other`, by evaluator and outcome
 _FOR_THE_REST: Final = 20  # and of these, for those with `_other` everywhere
 
 
 def name_limits() -> dict[str, Callable[[str], str]]:
     """Return what bounds the values of attributes. All instruments of one exporter share it: their names agree."""
-    return {TOOL: _first_names(), ERROR_TYPE: _first_names()}
+    return {TOOL: _first_names(), TOOL_TYPE: _first_names(), ERROR_TYPE: _first_names()}
 
 
 def _first_names() -> Callable[[str], str]:

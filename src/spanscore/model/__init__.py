@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from spanscore.model.outcomes import Failed as Failed
 from spanscore.model.outcomes import Outcome as Outcome
@@ -51,6 +51,8 @@ class ToolCall:
     start_ns: int = 0
     end_ns: int = 0
     agent: str | None = None
+    tool_type: str | None = field(default=None, compare=False)
+    """What kind of tool the span calls it, such as `function`."""
     sequence: int | None = None
     """The number the instrumentation gave the call, where it numbers calls."""
 
@@ -77,6 +79,14 @@ class Unit(enum.StrEnum):
     AGENT = "agent"
 
 
+class Invocation(NamedTuple):
+    """One run of an agent inside a trajectory."""
+
+    agent: str | None
+    tool_calls: int
+    """Its own calls, without those of the agents below it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completeness:
     """How much of the run the spans show.
@@ -95,6 +105,8 @@ class Completeness:
     """False when at least one call has no recorded arguments."""
     results_recorded: bool = True
     """False when at least one call that did not fail has no recorded result."""
+    content_elsewhere: bool = False
+    """Spans refer to content that is kept outside the telemetry."""
 
     @property
     def complete(self) -> bool:
@@ -129,6 +141,8 @@ class Trajectory:
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""
     completeness: Completeness = Completeness()
+    invocations: tuple[Invocation, ...] | None = None
+    """The runs of agents in it, by start; None where none can be told apart."""
     recognised: bool = True
     """Whether a dialect knows any span of the trace; where none does, it is no agent's, as far as can be told."""
     unread: str | None = None
@@ -203,6 +217,8 @@ class Report:
     revision: int = 0
     tool_content: bool = False
     """Whether arguments and results of tools may go where scores go."""
+    unmeasured: frozenset[str] = frozenset()
+    """The names of the metrics to which it adds nothing."""
 
     @property
     def complete(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
@@ -111,6 +112,7 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
         call_id=_first(call.call_id for call in calls),
         sequence=_first(call.sequence for call in calls),
         agent=_first(call.agent for call in calls),
+        tool_type=_first(call.tool_type for call in calls),
     )
 
 
@@ -118,15 +120,20 @@ def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
     readings = [reading for _, reading in ranked]
     calls = [(precedence, reading.call) for precedence, reading in ranked if reading.call is not None]
     heard = [call for precedence, call in calls if precedence == calls[0][0]]
+    call = joined_calls(heard) if heard else None
+    if call is not None and call.tool_type is None:  # an attribute of the conventions, which most frameworks' own lack
+        call = replace(call, tool_type=_first(each.tool_type for _, each in calls))
     return Reading(
-        call=joined_calls(heard) if heard else None,
+        call=call,
         part_of_call=any(reading.part_of_call for reading in readings),
         not_a_call=any(reading.not_a_call for reading in readings),
         is_model=any(reading.is_model for reading in readings),
         is_agent=_first(reading.is_agent for reading in readings),
+        is_workflow=any(reading.is_workflow for reading in readings),
         agent=_first(reading.agent for reading in readings),
         conversation_id=_first(reading.conversation_id for reading in readings),
         response_id=_first(reading.response_id for reading in readings),
+        content_elsewhere=any(reading.content_elsewhere for reading in readings),
     )
 
 

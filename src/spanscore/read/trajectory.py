@@ -19,6 +19,7 @@ from spanscore.model import (
     NOT_RECORDED,
     CloseReason,
     Completeness,
+    Invocation,
     Recorded,
     Span,
     ToolCall,
@@ -48,10 +49,14 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
     """
     failed_before = reader.failures.copy()
     tree = SpanTree(trace.spans, reader)
-    runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else tree.runs()
+    invoked, invoked_of = tree.runs() if tree.agents else ([], [tree.root] * len(tree.spans))
+    runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
+    counts = dict.fromkeys(invoked, 0)
     for index, call in _executed(tree) or _requested(tree):
         calls.setdefault(run_of[index], []).append(call)
+        if invoked_of[index] in counts:
+            counts[invoked_of[index]] += 1
     responses = {
         run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
     }
@@ -67,6 +72,13 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
             calls=found,
             response_id=responses.get(run),
             completeness=seen.of(found),
+            invocations=tuple(
+                Invocation(tree.agents[each], count)
+                for each, count in counts.items()
+                if unit is Unit.TRACE or each == run
+            )
+            if counts
+            else None,
             # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
             recognised=tree.recognised or bool(failures),
             unread=unread,
@@ -89,7 +101,9 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
     """Return all that is known of a run but its calls."""
     root = tree.spans[tree.root]
     span = tree.spans[run]
-    agent = tree.readings[run].agent or (tree.agent if run == tree.root else None)
+    told = tree.readings[run]
+    agent = None if told.is_workflow and not told.is_agent else told.agent
+    agent = agent or (tree.agent if run == tree.root else None)
     conversation_id = tree.readings[run].conversation_id or tree.conversation_id
     service = root.resource.get("service.name")
     # What a configuration can match on; what dialects spell in their own ways has its standard name too.
@@ -126,6 +140,7 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
         from_logs=from_logs,
         parents_missing=sum(map(bool, orphans)),
         truncated=trace.close_reason in _LIMITS,
+        content_elsewhere=tree.content_elsewhere,
     )
 
 
@@ -241,6 +256,7 @@ def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         agent=reading.agent or tree.agent_of(index),
+        tool_type=reading.tool_type,
         sequence=reading.sequence,
     )
 

@@ -55,6 +55,9 @@ class SpanTree:
         """Whether a dialect knows any of the spans."""
         self.agent: str | None = None
         """The earliest agent, a run of an agent before any other span that names one."""
+        self._workflow: str | None = None
+        self.content_elsewhere = False
+        """Whether any of the spans refers to content outside the telemetry."""
         self.conversation_id: str | None = None
         """The earliest in the trace."""
         for index in self.order:
@@ -64,6 +67,7 @@ class SpanTree:
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         # An agent that a call starts is a sub-agent, also where the agent that made the call has no name.
         self.agent = next((agent for index, agent in self._named.items() if index not in self.calls), self.agent)
+        self.agent = self.agent or self._workflow
         self._agent_above = self.nearest(self._named)
         self._models_beside = self._named_models()
         self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
@@ -84,8 +88,11 @@ class SpanTree:
             self.agents[index] = reading.agent
         if reading.is_model:
             self.models.append(index)
-        if not (reading.is_agent and index in self.calls):
+        if reading.is_workflow and not reading.is_agent:
+            self._workflow = self._workflow or reading.agent or None
+        elif not (reading.is_agent and index in self.calls):
             self.agent = self.agent or reading.agent or None
+        self.content_elsewhere = self.content_elsewhere or reading.content_elsewhere
         self.conversation_id = self.conversation_id or reading.conversation_id or None
         # A span with nothing but the id of a session is no agent's: web servers write it as well.
         self.recognised = (
