@@ -70,6 +70,8 @@ def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.Captu
         "service",
         "agent",
         "conversation_id",
+        "test_case",
+        "test_suite",
         "close_reason",
         "complete",
         "revision",

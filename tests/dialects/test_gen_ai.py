@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dialects.spans import call, calls, event, exception, read, span
-from spanscore.model import StatusCode
+from dialects.spans import built_in_reader, call, calls, event, exception, read, span
+from spanscore import evaluator
+from spanscore.config import loads
+from spanscore.model import Score, Skipped, StatusCode
+from spanscore.wiring import root_condition
 
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
 RUN = span(1, "invoke_agent planner", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"})
@@ -202,3 +206,68 @@ def test_requests_of_the_history_are_not_the_model_s() -> None:
     chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(past)}
 
     assert calls(RUN, span(2, "chat", chat, parent=1)) == []
+
+
+WORKFLOW = span(
+    1, "invoke_workflow triage", {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "triage"}
+)
+
+
+def test_a_workflow_is_no_call() -> None:
+    """It is a run, whose name stands for an agent's where none is named."""
+    (trajectory,) = read(WORKFLOW, span(2, "execute_tool book", TOOL, parent=1))
+
+    assert ["book"] == [made.name for made in trajectory.calls]
+    assert ("triage", None) == (trajectory.agent, trajectory.invocations)
+
+
+@pytest.mark.parametrize("operation", ["invoke_agent", "chat"])
+def test_an_agent_in_a_workflow_is_the_agent(operation: str) -> None:
+    """Whether its run has a span, or only its model's span names it."""
+    named = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "planner"}
+    (trajectory,) = read(WORKFLOW, span(2, operation, named, parent=1), span(3, "execute_tool book", TOOL, parent=2))
+
+    assert "planner" == trajectory.agent
+
+
+def test_a_workflow_completes_its_trace() -> None:
+    """With `traces.root: agent`, as an agent does."""
+    config = loads("traces: {root: agent}", "c.yaml", Path())
+    is_root = root_condition(config, built_in_reader())
+
+    assert is_root(span(2, "invoke_workflow", dict(WORKFLOW.attributes), parent=1))
+    assert not is_root(span(2, "execute_tool book", TOOL, parent=1))
+
+
+def test_the_type_of_a_tool() -> None:
+    """It goes into the metric of durations, and is no part of what a call is compared by."""
+    (made,) = calls(span(1, "execute_tool book", {**TOOL, "gen_ai.tool.type": "datastore"}))
+
+    assert "datastore" == made.tool_type
+    assert call(1, "book") == made
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"],
+)
+def test_content_elsewhere(key: str) -> None:
+    """Where content is uploaded and the span only refers to it, that is the reason to skip."""
+    chat = span(1, "chat", {"gen_ai.operation.name": "chat", f"{key}_ref": "gs://bucket/1.jsonl"})
+    (referring,) = read(chat, span(2, "execute_tool book", TOOL))
+    (silent,) = read(span(2, "execute_tool book", TOOL))
+    wanted = evaluator("tool_call_args", {"tool_calls": [{"name": "book", "args": {"nights": 2}}]})
+    lacking = "arguments of 1 call of 'book'"
+
+    expected = f"content elsewhere: {lacking} are kept outside the telemetry, which only refers to them"
+    assert Skipped(expected) == wanted.evaluate(referring)
+    assert Skipped(f"{lacking} were not recorded") == wanted.evaluate(silent)
+
+
+def test_content_that_is_here_as_well() -> None:
+    """What is recorded is compared, whatever else is kept elsewhere."""
+    attributes = {**TOOL, "gen_ai.tool.call.arguments": "{}", "gen_ai.tool.call.arguments_ref": "gs://bucket/1.jsonl"}
+    (trajectory,) = read(span(2, "execute_tool book", attributes))
+    wanted = evaluator("tool_call_args", {"tool_calls": [{"name": "book", "args": {}}]})
+
+    assert isinstance(wanted.evaluate(trajectory), Score)

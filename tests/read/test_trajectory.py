@@ -242,6 +242,40 @@ def test_what_is_recognised() -> None:
     ]
 
 
+class TestInvocations:
+    def test_each_invocation_without_its_sub_agents(self) -> None:
+        """A call belongs to the agent that made it; one that made none counts, too."""
+        spans = [
+            agent(1, "outer"),
+            tool(2, "search", parent=1),
+            tool(3, "ask", parent=1),
+            agent(4, "inner", parent=3),
+            tool(5, "look up", parent=4),
+            tool(6, "look up", parent=4),
+            agent(7, "idle", parent=1),
+            tool(8, "search", parent=1),
+        ]
+        expected = [("outer", 3), ("inner", 2), ("idle", 0)]
+        (whole,) = read(*spans)
+
+        assert expected == list(whole.invocations or ())
+        assert [(each,) for each in expected] == [unit.invocations for unit in read(*spans, unit=Unit.AGENT)]
+
+    def test_calls_outside_of_any_agent(self) -> None:
+        """They are nobody's: steps of a workflow."""
+        spans = [span(1, "POST /chat"), tool(2, "route", parent=1), agent(3, parent=1), tool(4, "search", parent=3)]
+        (whole,) = read(*spans)
+
+        assert (("planner", 1),) == whole.invocations
+        assert {(("planner", 1),), ()} == {unit.invocations for unit in read(*spans, unit=Unit.AGENT)}
+
+    def test_where_none_can_be_told_apart(self) -> None:
+        """Then the run counts as one."""
+        (whole,) = read(span(1, "POST /chat"), tool(2, "search", parent=1))
+
+        assert whole.invocations is None
+
+
 class TestUnread:
     def test_no_known_instrumentation(self) -> None:
         """The scopes that were seen are named, each once; spans of some programs have none."""

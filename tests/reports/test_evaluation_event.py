@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, report
+from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, report, trajectory
 from spanscore.model import Outcome
-from spanscore.reports.evaluation_event import event_time_ns, span_attributes
+from spanscore.reports.evaluation_event import event_attributes, event_time_ns, span_attributes
 
 TIMES = st.integers(0, 2**64 - 1)
 
@@ -43,3 +43,13 @@ def test_a_span_that_ends_before_it_starts_has_it_at_its_start(start: int, end: 
 def test_a_failing_run_says_so(outcomes: tuple[Outcome, ...], expected: dict[str, str]) -> None:
     """What failed is on the evaluated span, by name; nothing is said of a run that did not fail."""
     assert expected == span_attributes(report(*outcomes))
+
+
+def test_the_test_of_a_run() -> None:
+    """The names of the test and its suite are passed on under the names that they have in the conventions."""
+    named = {"test.case.name": "refund twice", "test.suite.name": "shop"}
+    (evaluation,) = (run := report(PASSED, about=trajectory(attributes=named))).evaluations
+    told = event_attributes(run, evaluation)
+
+    assert ("refund twice", "shop") == (told["test.case.name"], told["test.suite.name"])
+    assert not [key for key in event_attributes(report(PASSED), evaluation) if key.startswith("test.")]

@@ -62,3 +62,13 @@ def test_without_attributes() -> None:
     for hidden in ({"attributes": False}, {"content": False}):
         assert "secret" not in report_line(report(about=about), **hidden)
     assert report_object(report(about=about), attributes=False)["attributes"] is None
+
+
+def test_the_test_of_a_run() -> None:
+    """The names of its test are in the line whatever else may not be; without them the keys are there all the same."""
+    named = {"test.case.name": "refund twice", "test.suite.name": "shop", "input.value": "secret"}
+    told = report_object(report(about=trajectory(attributes=named)), content=False)
+
+    assert ("refund twice", "shop") == (told["test_case"], told["test_suite"])
+    told = report_object(report(about=trajectory(attributes={"test.case.name": "", "test.suite.name": 7})))
+    assert (None, None) == (told["test_case"], told["test_suite"])

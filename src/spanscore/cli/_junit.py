@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from spanscore.cli._summary import Gate, Summary
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
-from spanscore.reports.cases import CaseNames
+from spanscore.reports.cases import CaseNames, test_names
 
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -146,7 +146,8 @@ class _Suite:
 
 def _properties(trajectory: Trajectory) -> str:
     ids = {"trace_id": trajectory.trace_id.hex(), "root_span_id": trajectory.root_span_id.hex()}
-    properties = "".join(f'<property name="{name}" value="{value}" />' for name, value in ids.items())
+    told = (ids | test_names(trajectory)).items()
+    properties = "".join(f'<property name="{name}" value={_attribute(value)} />' for name, value in told)
     return f"<properties>{properties}</properties>"
 
 

@@ -10,6 +10,9 @@ from spanscore.model import Trajectory
 CASE_KEYS: Final = ("test.case.id", "test.case.name", "gen_ai.conversation.id")
 """The attributes that name the case, the first that is there; of the root span or the resource."""
 
+TEST_KEYS: Final = ("test.case.name", "test.suite.name")
+"""The attributes of the semantic conventions that say of which test a run is: reports pass them on as they are."""
+
 _UNKNOWN: Final = "unknown"
 
 
@@ -20,6 +23,12 @@ def case_of(trajectory: Trajectory, key: str | None = None) -> str | None:
         if isinstance(value, (str, int)) and str(value):
             return str(value)
     return None
+
+
+def test_names(trajectory: Trajectory) -> dict[str, str]:
+    """Return those of `TEST_KEYS` that the root span or the resource has."""
+    named = {key: trajectory.attributes.get(key) for key in TEST_KEYS}
+    return {key: value for key, value in named.items() if isinstance(value, str) and value}
 
 
 class CaseNames:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
 from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped
+from spanscore.reports.cases import test_names
 from spanscore.reports.serialization import tool_calls_text
 from spanscore.wording.printable import encodable, printable
 
@@ -53,6 +54,7 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
+        **test_names(report.trajectory),
     }
     if report.tool_content:
         attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)

@@ -28,6 +28,7 @@ from spanscore.model import (
     ToolCall,
     Trajectory,
 )
+from spanscore.reports.cases import test_names
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
 """What a deviation in arguments or results says of them."""
@@ -52,6 +53,7 @@ def report_line(report: Report, *, content: bool = True, attributes: bool = True
 def report_object(report: Report, *, content: bool = True, attributes: bool = True) -> dict[str, Any]:
     """Return a report as a JSON object. What was not recorded is null, and so is what may not be in it."""
     trajectory = report.trajectory
+    names = test_names(trajectory)
     return {
         "trace_id": trajectory.trace_id.hex(),
         "root_span_id": trajectory.root_span_id.hex(),
@@ -59,6 +61,8 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "service": trajectory.service,
         "agent": trajectory.agent,
         "conversation_id": trajectory.conversation_id,
+        "test_case": names.get("test.case.name"),
+        "test_suite": names.get("test.suite.name"),
         "close_reason": report.close_reason.value,
         "complete": report.complete,
         "revision": report.revision,
