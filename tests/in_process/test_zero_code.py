@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.sdk.trace.export import SpanExporter
 
-from ended_programs import AGENT, instrumented
+from ended_programs import AGENT, ended, instrumented
 from spanscore.in_process.zero_code import ZeroCodeExporter
 
 RUN = f"{AGENT}\nrun(trace.get_tracer('agent'))"
@@ -97,3 +97,24 @@ def test_receivers_in_an_application_are_told(configuration: Path) -> None:
 
     told = "spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to\n"
     assert (told, 0, 1) == (found.errors, found.status, found.scored)
+
+
+SIMPLE = f"""
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from spanscore import ScoringSpanExporter
+{AGENT}
+provider = TracerProvider()
+trace.set_tracer_provider(provider)
+provider.add_span_processor(SimpleSpanProcessor(ScoringSpanExporter()))
+provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
+run(provider.get_tracer("agent"))
+"""
+
+
+def test_behind_a_simple_processor() -> None:
+    """The span that carries the scores is exported to what makes it, at once: that must not wait for itself."""
+    assert (0, ("evaluate shop", "execute_tool search", "invoke_agent shop")) == (
+        (found := ended(SIMPLE)).status,
+        found.spans,
+    )

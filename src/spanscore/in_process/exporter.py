@@ -148,6 +148,10 @@ class ScoringSpanExporter(SpanExporter):
         theirs = [
             span for span in spans if span.instrumentation_scope is None or span.instrumentation_scope.name != SCOPE
         ]
+        if not theirs:
+            # The span that carries the scores: behind a simple processor it is exported while they are emitted, on a
+            # thread that has the lock.
+            return spans
         with self._lock:
             if self._closed:
                 return spans
