@@ -12,7 +12,7 @@ from typing import Final
 
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
-from spanscore.instruments.instrument import OUTCOME, SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.instruments.instrument import OUTCOME, SCORE, SCORE_INSTRUMENTS, SWITCHABLE, Instrument, InstrumentKind
 from spanscore.instruments.own import (
     EXPORT_FAILURES,
     OWN_INSTRUMENTS,
@@ -50,6 +50,7 @@ otherwise: in OTLP an attribute of the resource, in Prometheus a label of `targe
 Prometheus itself gives every series.
 """
 
+_SWITCHABLE: Final = " and ".join(f"`{each.name}`" for each in SWITCHABLE)
 _SCORES: Final = f"""\
 ## Scores
 
@@ -59,6 +60,21 @@ pages in the OpenMetrics format only.
 `{OUTCOME}` is `pass`, `fail`, `skipped` (too little was recorded to evaluate) or `failed` (the evaluator
 itself went wrong). `error.type` is there for failed calls only: the one of the call's span, or else the type of its
 exception; `{OTHER_ERROR}` where the spans name none.
+
+{_SWITCHABLE} are metrics of the GenAI semantic conventions: name, unit, boundaries and attributes
+are those of `open-telemetry/semantic-conventions-genai` at commit `048366ea40c59a587e88367b110ad56f5de4b736`; the
+attribute `service.name` is ours. Instrumentations that record them count the same calls. Where both go to one place,
+leave either out:
+
+```yaml
+metrics:
+  disabled: [{", ".join(each.name for each in SWITCHABLE)}]
+```
+
+A board or a rule of `deploy` that shows tools then shows what the instrumentation records, if its series have
+`service.name`. `{SCORE.name}` as a metric is no convention, although its name looks like one: the
+conventions have scores in events only. Splunk's instrumentations use that name as well: their values
+are those of other evaluators.
 """
 
 _OWN: Final = """\

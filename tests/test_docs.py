@@ -112,7 +112,11 @@ DEVIATING = {"deviations": [{"kind": "unexpected", "tool": "search", "call": 0, 
 def test_every_event_attribute_is_explained() -> None:
     """The table of the events has the attributes that events have, and no others."""
     trajectory = replace(
-        Trajectory(calls=(ToolCall(name="search"),)), agent="a", conversation_id="c", response_id="r", service="s"
+        Trajectory(calls=(ToolCall(name="search"),), attributes={"test.case.name": "t", "test.suite.name": "s"}),
+        agent="a",
+        conversation_id="c",
+        response_id="r",
+        service="s",
     )
     outcomes: tuple[Outcome, ...] = (
         Score(value=0.0, passed=False, details=DEVIATING),
