@@ -57,7 +57,7 @@ class ScoringSpanProcessor(SpanProcessor):
 
     def __init__(
         self,
-        config: Config | None = None,
+        config: Config | str | os.PathLike[str] | None = None,
         *,
         tracer_provider: TracerProvider | None = None,
         wraps: SpanProcessor | None = None,

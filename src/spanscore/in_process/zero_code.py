@@ -1,4 +1,4 @@
-"""The door without code: what `OTEL_TRACES_EXPORTER=spanscore` stands for.
+"""The door without code: what `OTEL_TRACES_EXPORTER=spanscore` and the exporter `spanscore` of OTEL_CONFIG_FILE are.
 
 Whoever turns scoring on by a variable may not be at home in the application: what is wrong with the configuration is
 logged, scoring is off, and the application and its other exporters go on.
@@ -35,13 +35,15 @@ class ZeroCodeExporter(SpanExporter):
     It never raises.
 
     Args:
-        settings: what a distribution may give to exporters; there is nothing to set.
+        config: the configuration file, where the SDK's own file (OTEL_CONFIG_FILE) names it.
+        settings: what a distribution may give to exporters; there is nothing else to set.
     """
 
     passes_on: Final = False
     """Whether spans go on from here."""
 
-    def __init__(self, **settings: object) -> None:  # noqa: ARG002 - see above
+    def __init__(self, config: str | None = None, **settings: object) -> None:  # noqa: ARG002 - see above
+        self._config: Final = config
         self._processor: ScoringSpanProcessor | None = None
         self._scores: ScoringSpanExporter | None = None
         _contained(self._start)
@@ -65,14 +67,14 @@ class ZeroCodeExporter(SpanExporter):
     def _start(self) -> None:
         provider = trace.get_tracer_provider()
         if isinstance(provider, TracerProvider) and provider not in _PROVIDERS:
-            self._processor = ScoringSpanProcessor(tracer_provider=provider)
+            self._processor = ScoringSpanProcessor(self._config, tracer_provider=provider)
             provider.add_span_processor(self._processor)
             _PROVIDERS.add(provider)
         else:
             self._score_exports()
 
     def _score_exports(self) -> None:
-        self._scores = ScoringSpanExporter()
+        self._scores = ScoringSpanExporter(config=self._config)
 
 
 def _contained(start: Callable[[], None]) -> None:
