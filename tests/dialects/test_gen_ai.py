@@ -9,7 +9,8 @@ import pytest
 from dialects.spans import built_in_reader, call, calls, event, exception, read, span
 from spanscore import evaluator
 from spanscore.config import loads
-from spanscore.model import Score, Skipped, StatusCode
+from spanscore.model import Score, Skipped, Span, StatusCode, Trajectory
+from spanscore.recordings.files import Recording
 from spanscore.wiring import root_condition
 
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
@@ -271,3 +272,37 @@ def test_content_that_is_here_as_well() -> None:
     wanted = evaluator("tool_call_args", {"tool_calls": [{"name": "book", "args": {}}]})
 
     assert isinstance(wanted.evaluate(trajectory), Score)
+
+
+def recorded(name: str) -> dict[str, list[Trajectory]]:
+    """Return the runs of a recording by the name of their root span."""
+    path = Path(__file__).parents[1] / "corpus" / f"{name}.jsonl.gz"
+    by_trace: dict[bytes, list[Span]] = {}
+    for batch in Recording([path]).read():
+        for each in batch.spans:
+            by_trace.setdefault(each.trace_id, []).append(each)
+    found: dict[str, list[Trajectory]] = {}
+    for spans in by_trace.values():
+        for trajectory in read(*spans):
+            found.setdefault(str(trajectory.attributes["span.name"]), []).append(trajectory)
+    return found
+
+
+@pytest.mark.parametrize("name", ["langchain-genai", "langchain-genai-upload"])
+def test_a_recorded_workflow(name: str) -> None:
+    """LangGraph under OpenTelemetry's own instrumentation: agents one after the other, as steps of a graph."""
+    (workflow,) = recorded(name)["invoke_workflow trip_planning"]
+
+    assert ["get_weather", "lookup_policy", "book_hotel"] == [made.name for made in workflow.calls]
+    assert ("scout", (("scout", 2), ("booker", 1))) == (workflow.agent, workflow.invocations)
+    assert {"function"} == {made.tool_type for made in workflow.calls}
+
+
+def test_recorded_uploads() -> None:
+    """The upload hook of opentelemetry-util-genai leaves addresses in place of messages."""
+    runs = [run for runs in recorded("langchain-genai-upload").values() for run in runs]
+    here = [run for runs in recorded("langchain-genai").values() for run in runs]
+
+    assert 4 == len(runs) == len(here)
+    assert {True} == {run.completeness.content_elsewhere for run in runs}
+    assert {False} == {run.completeness.content_elsewhere for run in here}
