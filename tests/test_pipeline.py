@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dialects.spans import built_in_reader
+from spanscore import wiring
+from spanscore.config import loads
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.metrics.measurements import measurements
 from spanscore.model import (
     CloseReason,
     Failed,
@@ -191,3 +195,18 @@ def test_a_trace_that_no_dialect_knows_is_not_scored() -> None:
     reason = f"no span of a known instrumentation; scopes seen: {scopes}"
     assert (False, "not_evaluated") == (report.trajectory.recognised, report.label)
     assert [Skipped(reason)] == [evaluation.outcome for evaluation in report.evaluations]
+
+
+def test_metrics_that_are_not_recorded() -> None:
+    """What the configuration names is left out of the metrics of a report, and nothing else."""
+    trace = Trace(trace_id=TRACE_ID, spans=(ROOT, *CALLS), close_reason=CloseReason.ROOT_ENDED)
+    custom = "dialects: {custom: [{name: t, match: {tool: '*'}, tool_name: tool}]}"
+
+    def measured(more: str) -> set[str]:
+        (report,) = wiring.pipeline(loads(f"{custom}\n{more}", "c.yaml", Path())).run(trace)
+        return {instrument.name for instrument, _, _ in measurements(report)}
+
+    both = ["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"]
+    assert set(both) <= measured("")
+    for left_out in ([both[0]], [both[1]], both):
+        assert set(left_out) == measured("") - measured(f"metrics: {{disabled: {left_out}}}")

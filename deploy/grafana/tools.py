@@ -64,9 +64,7 @@ def _latency(made: dashboard.Dashboard) -> None:
         )
     )
     ranked = quantile(0.95, _CALLS, RUN, _AGENT, RANKED)
-    said = Says(
-        "Tool calls of an agent", "In one invocation: of all agents, and of the three that call most.", _NO_CALLS
-    )
+    said = Says("Tool calls of a run", "Of all agents, and of the three with the longest runs.", _NO_CALLS)
     made.with_panel(
         lines(
             said,

@@ -306,6 +306,14 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
             "c.yaml:1:30 exporters.otlp.endpoint: must not hold a user name or a password; send them in a header",
         ),
         (
+            "metrics: {disabled: [gen_ai.execute_tool.durations]}",
+            (
+                "c.yaml:1:22 metrics.disabled[0]: must be 'gen_ai.invoke_agent.tool_calls' or "
+                "'gen_ai.execute_tool.duration', not 'gen_ai.execute_tool.durations'; "
+                "did you mean 'gen_ai.execute_tool.duration'?"
+            ),
+        ),
+        (
             "exporters: {otlp: {signals: [metrics, trace]}}",
             (
                 "c.yaml:1:39 exporters.otlp.signals[1]: must be 'metrics', 'logs' or 'traces', not 'trace'; "
