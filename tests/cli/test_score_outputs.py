@@ -229,6 +229,8 @@ def test_junit_reads_as_ci_servers_read_it(tmp_path: Path, capsys: pytest.Captur
     assert [{"trace_id": FIRST, "root_span_id": "07d4c1cc081aa04f"}] == [
         {each.name: each.value for each in cases[3].child(junitparser.Properties)}
     ]
+    told = {each.name: each.value for each in cases[0].child(junitparser.Properties)}
+    assert "late <refund> & \ufffd\ufffd" == told["test.case.name"]
     assert 4 == sum(isinstance(result, junitparser.Failure) for each in cases for result in each.result)
     root = ET.parse(target).getroot()
     assert {"name": "spanscore", "tests": "9", "failures": "4", "errors": "0"} == root.attrib

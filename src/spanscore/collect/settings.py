@@ -16,7 +16,7 @@ class TraceSettings:
 
     root: Annotated[Literal["parentless", "remote_parent", "agent"], ByPlace()] = "parentless"
     """Which span's end closes the trace: the one without a parent (default of the receivers), the local root, which
-    has a remote parent or none (default inside a process), or the outermost agent span."""
+    has a remote parent or none (default inside a process), or the outermost span of an agent or a workflow."""
     unit: Literal["trace", "agent"] = "trace"
     """What is scored as one: the whole trace, or each agent run by itself, nested agents excluded."""
     decision_delay_s: Annotated[Duration, Ge(0), ByPlace()] = 2.0
