@@ -36,7 +36,16 @@ def _just(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _contents(spans: list[Span], unit: Unit) -> list[dict[str, Any]]:
-    keys = ("calls", "root_span_id", "agent", "conversation_id", "completeness", "response_id", "attributes")
+    keys = (
+        "calls",
+        "root_span_id",
+        "agent",
+        "conversation_id",
+        "completeness",
+        "response_id",
+        "attributes",
+        "invocations",
+    )
     return [{key: getattr(trajectory, key) for key in keys} for trajectory in read(*spans, unit=unit)]
 
 
@@ -70,3 +79,14 @@ def test_units_hold_every_call_once(spans: list[Span]) -> None:
     parts = [made for trajectory in read(*spans, unit=Unit.AGENT) for made in trajectory.calls]
 
     assert sorted(whole, key=repr) == sorted(parts, key=repr)
+
+
+@given(spans=traces())
+@settings(max_examples=100)
+def test_every_call_is_of_one_invocation(spans: list[Span]) -> None:
+    """Here all spans stand below an agent, so that the counts add up to the calls, in either unit."""
+    (whole,) = read(*spans)
+    parts = [each for trajectory in read(*spans, unit=Unit.AGENT) for each in trajectory.invocations or ()]
+
+    assert len(whole.calls) == sum(each.tool_calls for each in whole.invocations or ())
+    assert sorted(whole.invocations or (), key=repr) == sorted(parts, key=repr)
