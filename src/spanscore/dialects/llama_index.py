@@ -7,11 +7,13 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import openinference, openllmetry
+from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.model import Recorded, Span
 
 MAX_AGENT_CHARS: Final = 200
 _TOOL_ARGUMENTS: Final = "tool.arguments"
+_TOOL_NAME: Final = (openinference.TOOL_NAME, gen_ai.TOOL_NAME)
+"""The second is what the Collector's `gen_ai_normalizer` makes of the first."""
 _CURRENT_AGENT: Final = re.compile(r"""current_agent_name(?:": |=)["']([^"']+)["'][)}]$""")
 
 
@@ -27,13 +29,13 @@ class LlamaIndex:
         attributes=frozenset({_TOOL_ARGUMENTS}),
         scopes=frozenset({"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex"}),
     )
-    reads = openinference.READS | openllmetry.READS | {_TOOL_ARGUMENTS}
+    reads = openinference.READS | openllmetry.READS | {_TOOL_ARGUMENTS, *_TOOL_NAME}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(openinference.KIND) == "TOOL":
             return Reading(call=_openinference(span))
-        if openinference.TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
+        if _TOOL_ARGUMENTS in attributes and any(key in attributes for key in _TOOL_NAME):
             return Reading(call=_openllmetry(span))
         agent = _agent(span)
         return Reading(agent=agent) if agent else None
@@ -63,7 +65,7 @@ def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None
     failed = content.field(output, "is_error") is True
     result = content.field(output, "raw_output") if isinstance(output, dict) and "raw_output" in output else output
     return CallReading(
-        name=content.text(span.attributes.get(openinference.TOOL_NAME)) or span.name,
+        name=content.first_text(span.attributes, _TOOL_NAME) or span.name,
         arguments=arguments,
         result=result,
         error=content.error(span) or (_failure(output) if failed else None),

@@ -6,12 +6,15 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
 from spanscore.model import Span
 
 _ENTITY: Final = "entity.type"
 _RUN: Final = "operation.id"
 _AGENT: Final = "entity.name"
 _SUBAGENT: Final = "subagent.name"
+_TOOL_NAME: Final = ("tool.name", gen_ai.TOOL_NAME)
+"""The second is what the Collector's `gen_ai_normalizer` makes of the first."""
 
 
 class Voltagent:
@@ -29,7 +32,7 @@ class Voltagent:
             _AGENT,
             _SUBAGENT,
             "span.type",
-            "tool.name",
+            *_TOOL_NAME,
             "conversation.id",
             "input",
             "output",
@@ -44,7 +47,7 @@ class Voltagent:
         kind = attributes.get("span.type")
         is_agent = kind is None and attributes.get(_ENTITY) == "agent"
         return Reading(
-            call=_call(span) if kind == "tool" and "tool.name" in attributes else None,
+            call=_call(span) if kind == "tool" and any(key in attributes for key in _TOOL_NAME) else None,
             is_model=kind == "llm",
             is_agent=is_agent or None,
             agent=content.first_text(attributes, (_SUBAGENT, _AGENT)),
@@ -58,7 +61,7 @@ class Voltagent:
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     return CallReading(
-        name=content.text(attributes.get("tool.name")),
+        name=content.first_text(attributes, _TOOL_NAME),
         arguments=content.arguments(attributes.get("input")),
         result=content.decoded(attributes.get("output")),
         error=content.error(span),

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
+from spanscore.read.normalised import with_originals
 
 _T = TypeVar("_T")
 
@@ -42,6 +43,7 @@ class DialectReader:
 
     def read(self, span: Span) -> Reading | None:
         """Return what the dialects say about a span, None when none of them knows it."""
+        span = with_originals(span)
         offered = self._offered(span)
         if not offered:
             return None
@@ -52,6 +54,7 @@ class DialectReader:
 
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
+        span = with_originals(span)
         readings = [reading for _, reading in self._ask("read_model", ModelReading, self._offered(span), span)]
         if len(readings) == 1:
             return readings[0]  # as it is: what it holds may not have been looked at yet
