@@ -3,7 +3,7 @@
 The facts are those of the processor's source in opentelemetry-collector-contrib (processor/genainormalizerprocessor,
 the tables at commits 0a5f6d30786117e3f559c443a6fd2aa3056db5d7 and 09ea2f421d7b5b9771e9fbb5513c59186e7f33c1): sources
 are applied in their order, to the attributes of spans. What is there already stays, and keeps its original. Messages
-that are written flat are also gathered, by the versions that do so.
+that OpenInference writes flat are gathered before that, by the versions that do so (pull request 49149 there).
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def normalised(request: Mapping[str, Any], *, remove_originals: bool, gather_mes
         for scope in resource.get("scopeSpans", ()):
             for span in scope.get("spans", ()):
                 attributes = {each["key"]: each.get("value", {}) for each in span.get("attributes", ())}
+                if gather_messages:
+                    _gather(attributes, remove_originals=remove_originals)
                 for table, kinds in _SOURCES:
                     _rename(attributes, table, kinds, remove_originals=remove_originals)
-                    if gather_messages and table is _OPENINFERENCE:
-                        _gather(attributes, remove_originals=remove_originals)
                 span["attributes"] = [{"key": key, "value": value} for key, value in attributes.items()]
     return changed
 

@@ -75,6 +75,15 @@ def test_under_openllmetry() -> None:
     )
 
 
+def test_under_openllmetry_with_a_renamed_tool() -> None:
+    """The Collector's `gen_ai_normalizer` renames the tool, and may remove the original."""
+    tool = {"gen_ai.tool.name": "book", "tool.arguments": '{"nights": 2}'}
+
+    assert calls(step(2, executed("c1", output("BK-1")), **tool)) == [
+        call(2, "book", {"nights": 2}, result="BK-1", call_id="c1")
+    ]
+
+
 def test_the_agent_s_name_under_openinference() -> None:
     """It stands at the end of a printed event."""
     printed = "AgentInput(input=[ChatMessage(role='user')], current_agent_name='planner')"

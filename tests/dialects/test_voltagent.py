@@ -48,6 +48,16 @@ def test_a_tool_span_holds_everything_about_the_call(scope: str) -> None:
     assert ("travel_agent", "sess-42") == (trajectory.agent, trajectory.conversation_id)
 
 
+def test_the_tools_name_may_have_been_renamed() -> None:
+    """As the Collector's `gen_ai_normalizer` does it, which leaves input and output where they are."""
+    renamed = {key: value for key, value in tool(2, "book_hotel").attributes.items() if key != "tool.name"}
+    executed = tool(2, "book_hotel")._replace(attributes={**renamed, "gen_ai.tool.name": "book_hotel"})
+
+    assert calls(work(1, "travel_agent", "travel_agent"), executed) == [
+        call(2, "book_hotel", {"hotel": "Ritz"}, call_id="call_2", agent="travel_agent")
+    ]
+
+
 def test_the_tools_own_exception_is_told_after_the_type() -> None:
     """`error.type` names VoltAgent's wrapper and comes first, the exception event the tool's error."""
     failed = tool(

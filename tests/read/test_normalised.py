@@ -67,6 +67,15 @@ def test_a_tool_of_openinference_is_known_by_its_operation(scope: str) -> None:
     ]
 
 
+def test_what_a_user_has_renamed_as_well_is_found() -> None:
+    """Mappings can be added to those of the processor: these are the most likely."""
+    held = {"gen_ai.tool.call.arguments": '{"kwargs": {"city": "Paris"}}', "gen_ai.tool.call.result": "sunny"}
+
+    assert calls(span(1, "GetWeather", {**WRITTEN, **held}, scope=OPENINFERENCE)) == [
+        call(1, "get_weather", {"city": "Paris"}, result="sunny")
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "scope", "agent"),
     [

@@ -34,6 +34,9 @@ _OPENINFERENCE_NAMES: Final = {
     gen_ai.AGENT: "agent.name",
     gen_ai.CALL_ID: "tool_call.id",
     gen_ai.CONVERSATION: "session.id",
+    # By mappings that a user adds: the processor has none for these.
+    gen_ai.ARGUMENTS: openinference.INPUT,
+    gen_ai.RESULT: openinference.OUTPUT,
 }
 _CORE: Final = "openinference-core"
 _ALWAYS_AGENTS: Final = ("claude-agent-sdk", "claude_agent_sdk")
@@ -43,6 +46,8 @@ _OPENLLMETRY_KINDS: Final = {"invoke_workflow": "workflow", "execute_tool": "too
 _REQUEST_TYPES: Final = {"chat": "chat", "text_completion": "completion"}
 _ENTITY: Final = {gen_ai.INPUT: openllmetry.ENTITY_INPUT, gen_ai.OUTPUT: openllmetry.ENTITY_OUTPUT}
 _MOVED: Final = frozenset({*_ENTITY, openllmetry.ENTITY_NAME})
+_LEFT: Final = frozenset({openllmetry.ENTITY_NAME, *_ENTITY.values(), "traceloop.workflow.name"})
+"""What stays of OpenLLMetry's where there was a target already, or is none."""
 
 
 def with_originals(span: Span) -> Span:
@@ -105,7 +110,7 @@ def _is_named_as_agent(span: Span) -> bool:
 
 
 def _is_openllmetry(span: Span) -> bool:
-    return span.scope.startswith(_OPENLLMETRY_SCOPES) or any(key.startswith("traceloop.") for key in span.attributes)
+    return span.scope.startswith(_OPENLLMETRY_SCOPES) or not _LEFT.isdisjoint(span.attributes)
 
 
 def _openllmetry(span: Span) -> Attributes:
