@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialects.spans import call, calls, read, span
-from spanscore.model import Unit
+from spanscore.model import StatusCode, Unit
 from spanscore.read.normalised import with_originals
 
 OPENINFERENCE = "openinference.instrumentation.smolagents"
@@ -65,6 +65,14 @@ def test_a_tool_of_openinference_is_known_by_its_operation(scope: str) -> None:
     assert calls(span(1, "GetWeather", {**WRITTEN, **held}, scope=scope)) == [
         call(1, "get_weather", {"city": "Zürich"}, result={"sky": "clear"}, call_id="c1")
     ]
+
+
+def test_a_call_of_the_ai_sdk_fails_by_its_exception_alone() -> None:
+    """OpenInference's processor marks what ends after an error as failed, also where content is off."""
+    held = {"gen_ai.operation.name": "execute_tool", "ai.operationId": "ai.toolCall", "ai.toolCall.name": "get_weather"}
+    ended = span(1, "ai.toolCall travel-agent", held, scope="ai", status_code=StatusCode.ERROR)
+
+    assert calls(ended) == [call(1, "get_weather")]
 
 
 def test_what_a_user_has_renamed_as_well_is_found() -> None:

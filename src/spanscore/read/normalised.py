@@ -38,6 +38,8 @@ _OPENINFERENCE_NAMES: Final = {
     gen_ai.ARGUMENTS: openinference.INPUT,
     gen_ai.RESULT: openinference.OUTPUT,
 }
+_AI_SDK_CALL: Final = "ai.toolCall"
+"""A span that the AI SDK calls so has an operation's name by OpenInference's processor alone, whatever its content."""
 _CORE: Final = "openinference-core"
 _ALWAYS_AGENTS: Final = ("claude-agent-sdk", "claude_agent_sdk")
 
@@ -66,7 +68,7 @@ def _is_openinference(span: Span) -> bool:
     if gen_ai.OPERATION not in span.attributes:
         return False
     held = openinference.INPUT in span.attributes or openinference.OUTPUT in span.attributes
-    return held or span.scope.startswith(_OPENINFERENCE_SCOPES)
+    return held or span.scope.startswith(_OPENINFERENCE_SCOPES) or span.name.startswith(_AI_SDK_CALL)
 
 
 def _openinference(span: Span) -> Attributes:
