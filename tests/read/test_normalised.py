@@ -25,7 +25,20 @@ KEYS = (
     "traceloop.span.kind",
     "traceloop.entity.name",
 )
-VALUES = ("invoke_agent", "execute_tool", "chat", "invoke_workflow", "CHAIN", "AGENT", "task", "tool", "a")
+VALUES: tuple[Any, ...] = (
+    "invoke_agent",
+    "execute_tool",
+    "chat",
+    "invoke_workflow",
+    "CHAIN",
+    "AGENT",
+    "task",
+    "tool",
+    "a",
+    1,
+    ["a"],
+    {},
+)
 NAMES = ("a", "a.task", "a.agent", "a.tool", "execute_tool a")
 SCOPES = ("", OPENINFERENCE, "openinference-core", "traceloop.tracer", "opentelemetry.instrumentation.langchain")
 

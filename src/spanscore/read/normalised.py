@@ -5,7 +5,7 @@ the originals, by which dialects know their spans. What it wrote is no more than
 a step of a chain becomes an agent's run, and whatever has a name an agent of that name. So originals are put back, and
 what would mislead is taken away, also where the originals are still there.
 
-The mappings are those of opentelemetry-collector-contrib, processor/genainormalizerprocessor, up to v0.159.0.
+The mappings are those in the source of opentelemetry-collector-contrib, processor/genainormalizerprocessor.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ def with_originals(span: Span) -> Span:
     return span if attributes is span.attributes else span._replace(attributes=attributes)
 
 
+def _text(value: AttributeValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _is_openinference(span: Span) -> bool:
     if gen_ai.OPERATION not in span.attributes:
         return False
@@ -73,8 +77,8 @@ def _is_openinference(span: Span) -> bool:
 
 def _openinference(span: Span) -> Attributes:
     attributes = span.attributes
-    kind = attributes.get(openinference.KIND)
-    operation = attributes.get(gen_ai.OPERATION)
+    kind = _text(attributes.get(openinference.KIND))
+    operation = _text(attributes.get(gen_ai.OPERATION))
     added: dict[str, AttributeValue] = {}
     if kind is None:
         kind = _openinference_kind(span, operation)
@@ -89,10 +93,10 @@ def _openinference(span: Span) -> Attributes:
     return {**added, **attributes} if added else attributes
 
 
-def _openinference_kind(span: Span, operation: AttributeValue) -> str | None:
+def _openinference_kind(span: Span, operation: str | None) -> str | None:
+    if operation is None:
+        return None
     if operation != _INVOKE_AGENT:
-        if not isinstance(operation, str):
-            return None
         # Kinds that the processor does not know are passed on as they are.
         return _OPENINFERENCE_KINDS.get(operation) or (operation if operation.isupper() else None)
     named = (gen_ai.AGENT, gen_ai.TOOL_NAME, *openinference.AGENT_NAME)
@@ -117,15 +121,15 @@ def _is_openllmetry(span: Span) -> bool:
 
 def _openllmetry(span: Span) -> Attributes:
     attributes = span.attributes
-    operation = attributes.get(gen_ai.OPERATION)
+    operation = _text(attributes.get(gen_ai.OPERATION))
     added: dict[str, AttributeValue] = {}
-    kind = attributes.get(openllmetry.KIND)
+    kind = _text(attributes.get(openllmetry.KIND))
     if kind is None:
         kind = _openllmetry_kind(span, operation)
         if kind is not None:
             added[openllmetry.KIND] = kind
         elif operation in _REQUEST_TYPES and _REQUEST_TYPE not in attributes:
-            return {_REQUEST_TYPE: _REQUEST_TYPES[str(operation)], **attributes}
+            return {_REQUEST_TYPE: _REQUEST_TYPES[operation], **attributes}
         else:
             return attributes
     named = attributes.get(gen_ai.AGENT)
@@ -142,13 +146,13 @@ def _openllmetry(span: Span) -> Attributes:
     return _without(found, gen_ai.OPERATION, {}) if kind == "task" and operation == _INVOKE_AGENT else found
 
 
-def _openllmetry_kind(span: Span, operation: AttributeValue) -> str | None:
+def _openllmetry_kind(span: Span, operation: str | None) -> str | None:
     if operation == _INVOKE_AGENT:
         _, dot, suffix = span.name.rpartition(".")
         return suffix if dot and suffix in {"agent", "task"} else None
     if gen_ai.TOOL_NAME in span.attributes and _MOVED.isdisjoint(span.attributes):
         return None  # it follows the conventions by itself
-    return _OPENLLMETRY_KINDS.get(operation) if isinstance(operation, str) else None
+    return _OPENLLMETRY_KINDS.get(operation or "")
 
 
 def _is_own_name(span_name: str, name: str) -> bool:
