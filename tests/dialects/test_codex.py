@@ -187,3 +187,19 @@ def test_a_patch_is_no_object() -> None:
         NOT_RECORDED,
         None,
     )
+
+
+@pytest.mark.parametrize("name", ["mcp__travelbook", "mcp__travel__book"])
+def test_older_log_events_have_the_server_apart(name: str) -> None:
+    """Version 0.140 writes no namespace, and the blocks that the server answered."""
+    output = 'Wall time: 0.1 seconds\nOutput:\n[{"type":"text","text":"{\\"sky\\": \\"heiter ☀\\"}"}]'
+    found = log_call(tool_name=name, tool_namespace=None, mcp_server="travel", output=output)
+
+    assert (found.name, found.result) == ("mcp__travel__book", {"sky": "heiter ☀"})
+
+
+def test_an_older_log_event_tells_a_failure_in_a_block() -> None:
+    """The text in it is what went wrong."""
+    output = 'Wall time: 0.1 seconds\nOutput:\n[{"type":"text","text":"TypeError: declined"}]'
+
+    assert log_call(success="false", mcp_server="travel", output=output).error == "TypeError: declined"

@@ -7,6 +7,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
 from spanscore.model import EMPTY, NOT_RECORDED, Attributes, Span
 
 _TOOL_RESULT: Final = "codex.tool_result"
@@ -24,6 +25,7 @@ _MCP_SERVER: Final = "mcp.server.name"
 _MCP_CALL_ID: Final = "tool.call_id"
 _CONVERSATION: Final = "conversation.id"
 _MODULE: Final = "code.module.name"
+_LOGGED_SERVER: Final = "mcp_server"
 
 _MCP: Final = "mcp__"
 _OURS: Final = "codex"
@@ -53,6 +55,7 @@ class Codex:
         _MCP_SERVER,
         _CONVERSATION,
         _MODULE,
+        _LOGGED_SERVER,
         "success",
         "arguments",
         "output",
@@ -129,18 +132,29 @@ def _logged(attributes: Attributes) -> CallReading:
     given = attributes.get("arguments")
     output = content.text(attributes.get("output"))
     told = "" if output is None else _HEADER.sub("", output, count=1) if _HEADER.match(output) else output
+    server = content.text(attributes.get(_LOGGED_SERVER))
+    answer = messages.told(content.decoded(told)) if server else content.decoded(told)
     failed = _is_false(attributes.get("success"))
     whole = output is not None and attributes.get("output_truncated") not in (True, "true")
     # What a patch is, is no JSON: the tool takes nothing but its text.
     is_bare = isinstance(given, str) and not given.lstrip().startswith("{")
     return CallReading(
-        name=_named(content.text(attributes.get(_NAME)), attributes.get(_NAMESPACE)),
+        name=_logged_name(attributes, server),
         arguments=content.arguments(given),
         sole_argument=content.sole_argument(given) if is_bare and given else None,
-        result=content.decoded(told) if whole and not failed else NOT_RECORDED,
-        error=(content.short(told) or "error") if failed else None,
+        result=answer if whole and not failed else NOT_RECORDED,
+        error=(content.short(answer if isinstance(answer, str) else told) or "error") if failed else None,
         call_id=content.identifier(attributes.get(_CALL_ID)),
     )
+
+
+def _logged_name(attributes: Attributes, server: str | None) -> str | None:
+    """Return the name of a tool, which older versions write without a namespace but run together with the server's."""
+    name = content.text(attributes.get(_NAME))
+    joined = f"{_MCP}{server}"
+    if name is not None and server and name.startswith(joined):
+        return _named(name.removeprefix(joined).removeprefix("__"), joined)
+    return _named(name, attributes.get(_NAMESPACE))
 
 
 def _named(name: str | None, namespace: object) -> str | None:
