@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dialects.spans import call, calls, event, exception, read, span
 from spanscore.contracts import CallReading, Reading
@@ -193,6 +195,12 @@ def test_arguments_of_which_a_log_event_leaves_some_out_are_not_recorded(given: 
 def test_arguments_that_only_look_so_are_recorded(given: str) -> None:
     """A mark stands alone, or at the end."""
     assert log_call(tool_input=given).arguments == json.loads(given)
+
+
+@given(given=st.dictionaries(st.text("abü_ "), st.text("abü_<> ") | st.integers() | st.lists(st.booleans())))
+def test_arguments_of_which_nothing_is_left_out_are_exact(given: Any) -> None:
+    """Whatever they are."""
+    assert log_call(tool_input=json.dumps(given, ensure_ascii=False)).arguments == given
 
 
 @pytest.mark.parametrize(

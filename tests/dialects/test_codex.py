@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dialects.spans import call, calls, event, read, span
+from spanscore.dialects import _content as content
 from spanscore.dialects.codex import Codex
 from spanscore.model import NOT_RECORDED, Span
 
@@ -99,6 +102,16 @@ def test_a_name_that_cannot_be_taken_apart_is_left_to_the_request() -> None:
     cut = tool(2, "book", "mcp__travel", events=())
 
     assert calls(turn(), cut, request(3, parent=2)) == [call(2, "mcp__travel__book", call_id="call_2")]
+
+
+def test_a_call_that_was_never_made_is_named_by_its_dispatch() -> None:
+    """A request to the server is missing where the user refused: the names stay run together in older versions."""
+    told = {"event.name": "codex.tool_result", "tool_name": "mcp__travelbook", "success": "false"}
+    refused = dispatch(3, "false", parent=2)._replace(events=(event(LINE, told),))
+
+    assert calls(turn(), tool(2, "book", "mcp__travel", events=()), refused) == [
+        call(2, "mcp__travelbook", error="error", call_id="call_2")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -203,3 +216,11 @@ def test_an_older_log_event_tells_a_failure_in_a_block() -> None:
     output = 'Wall time: 0.1 seconds\nOutput:\n[{"type":"text","text":"TypeError: declined"}]'
 
     assert log_call(success="false", mcp_server="travel", output=output).error == "TypeError: declined"
+
+
+@given(text=st.text(st.characters(codec="utf-8")))
+def test_whatever_a_tool_says_is_its_result(text: str) -> None:
+    """Also where it begins as Codex itself does: only what is in front of it is left out."""
+    output = f"Wall time: 0.1 seconds\nOutput:\n{text}"
+
+    assert log_call(output=output).result == content.decoded(text)

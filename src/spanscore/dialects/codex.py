@@ -80,7 +80,7 @@ def _read_span(span: Span, conversation: str | None) -> Reading | None:
     if span.name == _MCP_CALL:
         return Reading(call=_requested(span), conversation_id=conversation)
     if span.name.startswith(_DISPATCH):
-        return Reading(call=CallReading(error=_failure(span)), part_of_call=True)
+        return Reading(call=_dispatched(span), part_of_call=True)
     # Other spans tell the tool's name and the call's id as well: that of the call itself is named after the tool.
     if span.name == attributes.get(_NAME) and content.text(attributes.get(_CALL_ID)):
         return Reading(call=_call(span), conversation_id=conversation)
@@ -116,9 +116,13 @@ def _requested(span: Span) -> CallReading:
     )
 
 
-def _failure(span: Span) -> str | None:
-    failed = _is_false(_event(span, _TOOL_RESULT).get("success"))
-    return "error" if failed else content.error(span)
+def _dispatched(span: Span) -> CallReading:
+    told = _event(span, _TOOL_RESULT)
+    return CallReading(
+        # Last to be asked: better run together than not at all.
+        name=_named(content.text(told.get(_NAME)), told.get(_NAMESPACE)),
+        error="error" if _is_false(told.get("success")) else content.error(span),
+    )
 
 
 def _event(span: Span, name: str) -> Attributes:
