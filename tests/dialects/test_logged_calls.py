@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator
 from functools import cache
@@ -11,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from dialects.spans import built_in_reader
+from dialects.spans import built_in_log_names, built_in_reader
 from spanscore.contracts import CallReading
 from spanscore.model import NOT_RECORDED, Span
+from spanscore.recordings.files import Recording
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 NAMES = sorted(
@@ -32,40 +32,9 @@ def logged(name: str) -> list[CallReading]:
 
 
 def records(name: str) -> Iterator[Span]:
-    """Return log records as spans of their event's name."""
-    with gzip.open(CORPUS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            for resource in json.loads(line).get("resourceLogs", ()):
-                for scope in resource["scopeLogs"]:
-                    for record in scope["logRecords"]:
-                        yield span(record, scope["scope"]["name"])
-
-
-def span(record: dict[str, Any], scope: str) -> Span:
-    """Return the value that a log record is read from."""
-    attributes = {each["key"]: plain(each["value"]) for each in record["attributes"]}
-    at_ns = int(record.get("timeUnixNano") or record["observedTimeUnixNano"])
-    return Span(
-        trace_id=bytes.fromhex(record.get("traceId", "")),
-        span_id=b"",
-        parent_span_id=bytes.fromhex(record.get("spanId", "")),
-        name=attributes.get("event.name") or record.get("eventName", ""),
-        start_ns=at_ns,
-        end_ns=at_ns,
-        attributes={**attributes, "body": plain(record.get("body", {}))},
-        scope=scope,
-    )
-
-
-def plain(value: dict[str, Any]) -> Any:
-    """Return what an AnyValue holds."""
-    for kind, held in value.items():
-        if kind == "arrayValue":
-            return [plain(each) for each in held.get("values", ())]
-        if kind == "kvlistValue":
-            return {each["key"]: plain(each["value"]) for each in held.get("values", ())}
-        return int(held) if kind == "intValue" else held
-    return None
+    """Return the log records of a recording that are read, as they are received."""
+    for batch in Recording([CORPUS / f"{name}.jsonl.gz"], log_names=built_in_log_names()).read():
+        yield from (span for span in batch.spans if span.is_log)
 
 
 @cache
