@@ -15,6 +15,7 @@ from spanscore.collect.remembered import LateReason
 from spanscore.instruments.instrument import OUTCOME, SCORE, SCORE_INSTRUMENTS, SWITCHABLE, Instrument, InstrumentKind
 from spanscore.instruments.own import (
     EXPORT_FAILURES,
+    LOGS_UNREAD,
     OWN_INSTRUMENTS,
     REQUESTS_REFUSED,
     SPANS_DROPPED,
@@ -27,7 +28,7 @@ from spanscore.metrics.exposition import prometheus_label, prometheus_name
 from spanscore.metrics.measurements import OTHER_ERROR
 from spanscore.metrics.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
 from spanscore.model import CloseReason
-from spanscore.otlp.findings import Refusal
+from spanscore.otlp.findings import Refusal, Unread
 
 _TOP: Final = f"""\
 # Metrics
@@ -119,6 +120,10 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.TOO_MANY_VALUES: "the spans before it have the 1,048,576 values that a request may have",
     Refusal.MALFORMED: "it is no OTLP span",
 }
+_UNREAD: Final[Mapping[str, str]] = {
+    Unread.OTHER_EVENT: "no dialect reads events of its name",
+    Unread.NO_RUN: "it could hold a call, but has no trace id and tells of no session",
+}
 _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.MALFORMED: "it cannot be read",
     Wrong.NO_VALID_SPAN: "every span in it was refused",
@@ -150,6 +155,7 @@ _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     SPANS_LATE.name: _LATE,
     SPANS_DROPPED.name: _DROPPED,
     SPANS_REFUSED.name: _REFUSED,
+    LOGS_UNREAD.name: _UNREAD,
     EXPORT_FAILURES.name: _EXPORT_FAILURES,
     REQUESTS_REFUSED.name: _REQUESTS_REFUSED,
 }
@@ -162,7 +168,7 @@ def metrics_reference() -> str:
 
 def undocumented() -> set[str]:
     """Return the reasons that the code can give and the page does not explain."""
-    kinds: tuple[type[StrEnum], ...] = (CloseReason, LateReason, DropReason, Refusal, Wrong, Busy)
+    kinds: tuple[type[StrEnum], ...] = (CloseReason, LateReason, DropReason, Refusal, Unread, Wrong, Busy)
     explained = {reason for reasons in _REASONS.values() for reason in reasons}
     return {reason.value for kind in kinds for reason in kind} - explained
 

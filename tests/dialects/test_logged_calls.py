@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,10 +14,12 @@ import pytest
 
 from dialects.spans import built_in_log_names, built_in_reader
 from spanscore.contracts import CallReading
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace
+from spanscore.read.trajectory import trajectories
 from spanscore.recordings.files import Recording
 
 CORPUS = Path(__file__).parent.parent / "corpus"
+IDS = re.compile(r',"(?:traceId|spanId)": ?"[^"]*"')
 NAMES = sorted(
     path.name.removesuffix(".observed.json")
     for path in CORPUS.glob("*.observed.json")
@@ -82,3 +86,23 @@ def is_of(call: CallReading, true: dict[str, Any]) -> bool:
     if call.call_id is not None:
         return bool(call.call_id == true["call_id"])
     return call.name == true["name"] and call.arguments in (NOT_RECORDED, true["arguments"])
+
+
+def test_a_session_without_traces_is_one_run(tmp_path: Path) -> None:
+    """What Gemini CLI logs where it makes no spans: the calls of sub-agents too, and each once."""
+    whole = json.loads((CORPUS / "gemini-cli.truth.json").read_text("utf-8"))["traces"]
+    path = tmp_path / "logs.jsonl"
+    with gzip.open(CORPUS / "gemini-cli.jsonl.gz", "rt", encoding="utf-8") as lines:
+        kept = [IDS.sub("", line) for line in lines if '"resourceLogs"' in line]
+    path.write_text("".join(kept), encoding="utf-8")
+    runs: dict[bytes, list[Span]] = {}
+    for batch in Recording([path], log_names=built_in_log_names()).read():
+        for span in batch.spans:
+            runs.setdefault(span.trace_id, []).append(span)
+
+    found = {}
+    for trace_id, spans in runs.items():
+        trace = Trace(trace_id=trace_id, spans=tuple(spans), close_reason=CloseReason.TIMED_OUT)
+        (run,) = trajectories(trace, built_in_reader())
+        found[run.conversation_id] = sorted(call.name for call in run.calls)
+    assert found == {each["session"]: sorted(call["name"] for call in each["tool_calls"]) for each in whole}

@@ -95,6 +95,35 @@ def test_records_without_a_trace_are_a_run_by_session_and_prompt() -> None:
     assert None is run(prompt_id="p")
 
 
+def test_the_prompts_of_one_session() -> None:
+    """Gemini CLI: the only prompt is named as the session, others begin with its id, and sub-agents' turns do not."""
+
+    def run(*prompt: str) -> bytes:
+        told = {"session.id": "s1", **dict.fromkeys(["prompt_id"][: len(prompt)], "".join(prompt))}
+        return decoded(record("codex.x", told, trace_id=b"")).spans[0].trace_id
+
+    assert run() == run("s1") == run("a-sub-agent#0") == run("a-sub-agent#17")
+    assert 3 == len({run(), run("s1########0"), run("s1########1")})
+    assert run() != run("another#prompt")
+
+
+def test_records_that_nobody_reads_are_counted() -> None:
+    """Whether another one in the request is read or not; what is refused, or has no run, has a count of its own."""
+    read, other = record("codex.a"), record("http.request")
+    assert (1, 2) == (len(decoded(read, other, other).spans), decoded(read, other, other).unread)
+    assert 2 == decoded(other, other).unread
+    assert 0 == decoded(record("codex.a", trace_id=b"")).unread
+    assert 0 == decode_logs(b"", NAMES).unread
+    assert 1 == decode_logs(logs([read]).SerializeToString(), ()).unread
+
+
+@given(st.lists(st.sampled_from(["codex.a", "gen_ai.choice", "other", ""]), max_size=6))
+def test_every_record_is_read_or_counted(names: list[str]) -> None:
+    """None is both, and none is neither."""
+    found = decoded(*(record(name, time_unix_nano=place) for place, name in enumerate(names)))
+    assert len(names) == len(found.spans) + found.unread
+
+
 def test_a_record_that_is_sent_again_is_equal() -> None:
     """And another one is not."""
     written = record("codex.x", {"n": 1})

@@ -144,6 +144,19 @@ def test_one_answer_of_a_model_says_nothing_of_what_was_done() -> None:
     assert trajectory(record).calls == ()
 
 
+def test_what_models_said_outside_of_every_trace_is_no_run() -> None:
+    """Gemini CLI logs answers of its models where no span is; what was done stands in the traces."""
+    said = {"gen_ai.output.messages": [{"role": "assistant", "parts": [asked("book", PARIS, "c1")]}]}
+    for records, is_run in (
+        ([log(DETAILS, said, 3)], False),
+        ([log(DETAILS, said, 3, 7)], True),
+        ([log(DETAILS, said, 3), told("book", 4)], True),
+        ([log(DETAILS, said, 3), agent(1)], True),
+    ):
+        found = trajectory(*records)
+        assert (is_run, not is_run) == (found.recognised, found.unread is not None)
+
+
 def test_a_run_of_nothing_but_logs() -> None:
     """There is no root to wait for, so that nothing is missing; its span is that in which the record was written."""
     for reason, is_complete in ((CloseReason.TIMED_OUT, True), (CloseReason.SPAN_LIMIT, False)):

@@ -17,7 +17,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Behind, Intake, OtherSignal
+from spanscore.intake.intake import Behind, Counted, Intake, OtherSignal
 from spanscore.model import Span
 from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
@@ -219,7 +219,7 @@ def _running(
             made = Admission(**(admission or {}))
             intake = Intake(
                 Behind(take=core.accept),
-                core.refused,
+                Counted(refused=core.refused),
                 spans_onward=core if spans_onward else None,
                 others_onward=core if others else None,
             )

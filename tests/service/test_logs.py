@@ -76,6 +76,17 @@ def test_over_http() -> None:
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
 
 
+def test_records_that_are_not_read_are_counted() -> None:
+    """By why: what they are called, or that they belong nowhere; what is read counts as spans."""
+    lost = logs([record(DETAILS, trace_id=b""), record("other"), record("other")]).SerializeToString()
+    with serving(ON_ANY_PORT) as running:
+        post(running, FIRST, "/v1/logs")
+        post(running, lost, "/v1/logs")
+
+        assert {"other_event": 3, "no_run": 1} == dict(running.service.engine.tallies.unread)
+        assert 1 == running.service.engine.counts().received
+
+
 def logs_of(request: bytes) -> object:
     """Parse a request."""
     return logs([]).FromString(request)

@@ -52,6 +52,12 @@ SPANS_REFUSED: Final = counter(
     "spanscore.spans.refused", "{span}", "Spans answered with an error, by what was wrong with them.", (REASON,)
 )
 SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accepted and not kept, by why.", (REASON,))
+LOGS_UNREAD: Final = counter(
+    "spanscore.logs.unread",
+    "{log_record}",
+    "Log records that were taken and passed on unread, by why. Those that are read count as spans.",
+    (REASON,),
+)
 TRACES_OPEN: Final = gauge("spanscore.traces.open", "{trace}", "Traces that wait for their root or for late spans.")
 TRACES_CLOSED: Final = counter(
     "spanscore.traces.closed", "{trace}", "Traces closed for the first time, by why.", (CLOSE_REASON,)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from google.protobuf.message import Message
@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs
@@ -119,6 +119,16 @@ class Behind:
     """Keeps requests with spans; without it nothing outlives the process."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What an intake counts, by reason."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    """Spans."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Log records that were taken and passed over."""
+
+
 class Intake:
     """Decodes requests and hands on what they hold. A request is taken as a whole, or not at all.
 
@@ -126,7 +136,7 @@ class Intake:
 
     Args:
         behind: takes the spans.
-        refused: where refused spans are counted, by reason.
+        counted: where is counted what is not taken, or not read.
         wanted: what to keep of what is received.
         spans_onward: sends the received spans on.
         others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
@@ -135,7 +145,7 @@ class Intake:
     def __init__(
         self,
         behind: Behind,
-        refused: Counter[str] | None = None,
+        counted: Counted | None = None,
         *,
         wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
@@ -146,7 +156,9 @@ class Intake:
         """Keeps requests with spans, where something does."""
         self._has_room: Final = behind.has_room
         self._take: Final = behind.take
-        self._refused: Counter[str] = Counter() if refused is None else refused
+        counted = counted or Counted()
+        self._refused: Final = counted.refused
+        self._unread: Final = counted.unread
         self._spans_onward = spans_onward
         self._others_onward = others_onward
         self._logged: set[Refusal | Caveat] = set()
@@ -222,6 +234,7 @@ class Intake:
                 to.take(onward)
         if decoded.spans:
             self._take(decoded.spans, decoded.sizes)
+        self._count_unread(decoded)
         if not decoded.refused and not decoded.caveats:
             return Answer(is_empty=not decoded.spans)
         message = self._tell(decoded, "log records" if are_logs else "spans")
@@ -275,6 +288,12 @@ class Intake:
             return decoding_logs(body, self._wanted.log_names)
         decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
         return decoding(body, wanted=self._wanted.attributes)
+
+    def _count_unread(self, decoded: Decoded) -> None:
+        counts = {Unread.OTHER_EVENT: decoded.unread, Unread.NO_RUN: decoded.caveats.get(Caveat.NO_RUN, 0)}
+        for reason, count in counts.items():
+            if count:
+                self._unread[reason.value] += count
 
     def _tell(self, decoded: Decoded, items: str) -> str:
         """Count what is wrong with a request and return it; log it where it is something new."""

@@ -118,6 +118,7 @@ _READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...
     (own.SPANS_LATE, lambda counts, _: _each(LateReason, counts.late)),
     (own.SPANS_REFUSED, lambda _, tallies: _by_one(tallies.refused)),
     (own.SPANS_DROPPED, lambda counts, tallies: {**_each(DropReason, counts.dropped), **_by_one(tallies.dropped)}),
+    (own.LOGS_UNREAD, lambda _, tallies: _by_one(tallies.unread)),
     (own.TRACES_OPEN, lambda counts, _: _one(counts.open_traces)),
     (own.TRACES_CLOSED, lambda counts, _: _each(CloseReason, counts.closed)),
     (own.TRACES_REVISED, lambda counts, _: _one(counts.revisions)),

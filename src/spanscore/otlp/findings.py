@@ -85,6 +85,13 @@ class Caveat(enum.StrEnum):
     """A field that belongs to the profiling signal was taken as absent."""
 
 
+class Unread(enum.StrEnum):
+    """Why a log record was passed over."""
+
+    OTHER_EVENT = "other_event"
+    NO_RUN = "no_run"
+
+
 class Refused(NamedTuple):
     """The spans of one request that were refused for one reason."""
 
@@ -103,6 +110,8 @@ class Decoded:
     """About how many bytes of memory each span keeps to itself; what it shares says its size itself."""
     refused: tuple[Refused, ...] = ()
     caveats: Mapping[Caveat, int] = field(default_factory=dict)
+    unread: int = field(default=0, compare=False)
+    """How many log records are of events that nobody reads."""
 
     @property
     def refused_spans(self) -> int:

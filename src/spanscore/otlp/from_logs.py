@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeVar
@@ -78,7 +79,23 @@ def decoding_logs(body: bytes, names: Sequence[str], *, max_records: int | None 
         except WireError as error:
             message = f"not an ExportLogsServiceRequest in protobuf: {error}"
             raise MalformedRequest(message) from error
-    return decoding.findings.decoded(decoding.spans, decoding.sizes)
+    found = decoding.findings.decoded(decoding.spans, decoding.sizes)
+    records = yield from _counting(body)
+    known = len(found.spans) + found.refused_spans + found.caveats.get(Caveat.NO_RUN, 0)
+    return replace(found, unread=max(0, records - known))
+
+
+def _counting(body: bytes) -> Steps[int]:
+    """Count the records of a request, up to where it is broken."""
+    count = 0
+    with suppress(WireError):
+        for resource_logs in _contents(body, (0, len(body)), RESOURCE_SPANS):
+            for scope_logs in _contents(body, resource_logs, SCOPE_SPANS):
+                for _ in _contents(body, scope_logs, SPANS):
+                    count += 1
+                    if not count % _FIELDS_AT_ONCE:
+                        yield
+    return count
 
 
 def has_logs(body: bytes) -> bool:

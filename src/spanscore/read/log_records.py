@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
@@ -16,6 +17,8 @@ EVENT_NAME: Final = "event.name"
 _SERVICE: Final = "service.name"
 _SESSIONS: Final = ("gen_ai.conversation.id", "conversation.id", "session.id")
 _PROMPTS: Final = ("prompt.id", "prompt_id")
+_TURN: Final = re.compile(r"#\d+\Z")
+"""What Gemini CLI puts behind the id of a sub-agent, for each of its turns."""
 _TRACE_ID_LENGTH: Final = 16
 
 
@@ -39,8 +42,18 @@ def run_id(attributes: Attributes, resource: Attributes) -> bytes | None:
     session = _first(attributes, _SESSIONS)
     if not session:
         return None
-    parts = (_text(resource.get(_SERVICE)), session, _first(attributes, _PROMPTS))
+    parts = (_text(resource.get(_SERVICE)), session, _prompt(attributes, session))
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=_TRACE_ID_LENGTH).digest()
+
+
+def _prompt(attributes: Attributes, session: str) -> str:
+    """Return the prompt that a record is of; none where the session has but one, or a sub-agent's turn stands for it.
+
+    Gemini CLI names the only prompt as the session, which some of its records tell alone. The others begin with it.
+    """
+    prompt = _first(attributes, _PROMPTS)
+    is_own_turn = not prompt.startswith(session) and _TURN.search(prompt)
+    return "" if prompt == session or is_own_turn else prompt
 
 
 def _first(attributes: Mapping[str, AttributeValue], keys: Iterable[str]) -> str:

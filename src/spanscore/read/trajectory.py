@@ -61,8 +61,9 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
         run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
     }
     seen = _completeness(trace, tree)
+    is_run = tree.recognised and (any(calls.values()) or not _is_talk(tree))
     failures = reader.failures - failed_before
-    unread = None if tree.recognised else _unknown(tree)
+    unread = None if is_run else _unknown(tree)
     if failures:
         unread = _failed(failures)
     return tuple(
@@ -80,10 +81,21 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
             if counts
             else None,
             # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
-            recognised=tree.recognised or bool(failures),
+            recognised=is_run or bool(failures),
             unread=unread,
         )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
+    )
+
+
+def _is_talk(tree: SpanTree) -> bool:
+    """Tell whether there is nothing but what models said, in records that belong to no span.
+
+    Some emitters log it outside of the traces that tell what was done: without a call it is no run of an agent.
+    """
+    models = set(tree.models)
+    return all(
+        span.is_log and span.parent_span_id == NO_SPAN and index in models for index, span in enumerate(tree.spans)
     )
 
 

@@ -19,7 +19,7 @@ from spanscore.emitters.otlp.forward import Forward
 from spanscore.engine import Engine, Owner
 from spanscore.errors import ConfigError
 from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Behind, Intake
+from spanscore.intake.intake import Behind, Counted, Intake
 from spanscore.intake.requests import Busy
 from spanscore.kafka.settings import KafkaReceiver
 from spanscore.metrics.telemetry import Telemetry
@@ -99,13 +99,13 @@ class Service:
             durability = self._durability = Durability(config, self._live, self._admission, open_directory)
             show_storage(telemetry, lambda: durability.storage)
         spans_onward = onward if config.sends_spans else None
-        refused = self.engine.tallies.refused
+        counted = Counted(refused=self.engine.tallies.refused, unread=self.engine.tallies.unread)
         self._intakes: list[Intake] = []
 
         def new_intake(behind: Behind) -> Intake:
             made = Intake(
                 behind,
-                refused,
+                counted,
                 wanted=wiring.wanted(config),
                 spans_onward=spans_onward,
                 others_onward=onward,
