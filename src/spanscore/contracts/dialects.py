@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,9 @@ class Reading:
     response_id: str | None = None
     content_elsewhere: bool = False
     """The span refers to messages, arguments or results that are kept outside the telemetry."""
+    of_span: Attributes = field(default_factory=dict)
+    """What the span that this log record was written in had as attributes, before they were moved into the record. The
+    span is read as if it still had them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

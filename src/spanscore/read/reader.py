@@ -137,6 +137,7 @@ def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
         conversation_id=_first(reading.conversation_id for reading in readings),
         response_id=_first(reading.response_id for reading in readings),
         content_elsewhere=any(reading.content_elsewhere for reading in readings),
+        of_span={key: value for reading in reversed(readings) for key, value in reading.of_span.items()},
     )
 
 

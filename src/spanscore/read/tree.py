@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from spanscore.contracts import CallReading, Reading
-from spanscore.model import Span
+from spanscore.model import AttributeValue, Span
 from spanscore.read.reader import DialectReader
 
 NONE: Final = -1
@@ -26,7 +26,6 @@ class SpanTree:
     """The spans of a trace with what the dialects read, and who stands below whom."""
 
     def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
-        self.spans = spans
         self.reader = reader
         by_id: dict[bytes, int] = {}
         for index, span in enumerate(spans):
@@ -35,8 +34,11 @@ class SpanTree:
                 by_id[span.span_id] = index
         # Some exporters send a span while it runs and again when it ended: its last version counts.
         latest = frozenset(by_id.values())
+        logged = {index: reader.read(spans[index]) for index in sorted(latest) if spans[index].is_log}
+        spans = self.spans = _restored(spans, by_id, logged)
         self.readings = [
-            (reader.read(span) if index in latest else None) or NO_READING for index, span in enumerate(spans)
+            (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
+            for index, span in enumerate(spans)
         ]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
         starts = [span.start_ns for span in spans]
@@ -179,6 +181,24 @@ class SpanTree:
         members = [run_of[agent] if agent != NONE else self.root for agent in self.nearest(agents)]
         tops = set(run_of.values())
         return [index for index in self.order if index in tops], members
+
+
+def _restored(
+    spans: Sequence[Span], by_id: Mapping[bytes, int], logged: Mapping[int, Reading | None]
+) -> Sequence[Span]:
+    """Return the spans with the attributes that were moved into log records; what a span has itself, it keeps."""
+    moved: dict[int, dict[str, AttributeValue]] = {}
+    for index, reading in logged.items():
+        above = by_id.get(spans[index].parent_span_id)
+        if reading is not None and reading.of_span and above is not None:
+            for key, value in reading.of_span.items():
+                moved.setdefault(above, {}).setdefault(key, value)
+    if not moved:
+        return spans
+    return [
+        span._replace(attributes={**moved[index], **span.attributes}) if index in moved else span
+        for index, span in enumerate(spans)
+    ]
 
 
 def topmost(owner: Mapping[int, int]) -> dict[int, int]:

@@ -11,6 +11,8 @@ from typing import Any, Final, NoReturn
 from spanscore.compare.matching import json_key
 from spanscore.contracts import Dialect, Evaluator, Markers, ModelReading, Reading
 from spanscore.model import (
+    LOG_RECORD,
+    NO_SPAN,
     AttributeValue,
     Completeness,
     Failed,
@@ -198,6 +200,8 @@ def _marked(markers: Markers) -> Iterator[Span]:
         yield plain._replace(scope=scope, status_code=StatusCode.ERROR)
     for prefix in markers.span_names:
         yield plain._replace(name=prefix)
+    for prefix in markers.log_names:
+        yield plain._replace(name=prefix, kind=LOG_RECORD, parent_span_id=NO_SPAN)
 
 
 def _hostile_values() -> Iterator[AttributeValue]:
