@@ -33,8 +33,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from spanscore.storage import records
@@ -44,6 +46,8 @@ DEADLINE_S: Final = 120.0
 _DURABILITIES: Final = ("crash", "power")
 _CLIENTS: Final = 4
 _SENT_TWICE: Final = 0.1
+_IN_LOGS: Final = 0.4
+ROOT_ID: Final = b"\0" * 7 + b"\1"
 _KILLED_AT_START: Final = 0.15
 _LONGEST_LIFE_S: Final = 0.25
 _CONFIGURATION: Final = """
@@ -184,22 +188,22 @@ class Clients:
             with self._lock:
                 number = next(self._numbers)
             calls = [chance.randint(1, 8) for _ in range(chance.randint(1, 3))]
-            for request, spans in trace(number, calls):
-                again = self._send(connection, request)
+            for path, request, spans in trace(number, calls, chance):
+                again = self._send(connection, path, request)
                 if chance.random() < _SENT_TWICE:
-                    again += 1 + self._send(connection, request)
+                    again += 1 + self._send(connection, path, request)
                 with self._lock:
                     self.acknowledged += spans
                     self.sent_again += again
             self.expected[number.to_bytes(16, "big").hex()] = sum(calls)
         connection.close()
 
-    def _send(self, connection: http.client.HTTPConnection, request: bytes) -> int:
+    def _send(self, connection: http.client.HTTPConnection, path: str, request: bytes) -> int:
         """Send a request until it is acknowledged, and return how often it was not."""
         for attempt in itertools.count():
             self._going.wait(DEADLINE_S)
             try:
-                connection.request("POST", "/v1/traces", request, {"Content-Type": "application/x-protobuf"})
+                connection.request("POST", path, request, {"Content-Type": "application/x-protobuf"})
                 with connection.getresponse() as answer:
                     answer.read()
                 if answer.status == http.HTTPStatus.OK:
@@ -210,20 +214,41 @@ class Clients:
         raise AssertionError
 
 
-def trace(number: int, calls: Sequence[int]) -> list[tuple[bytes, int]]:
-    """Return the requests of one trace, each with its number of spans: tool calls in several of them, the root last."""
+def trace(number: int, calls: Sequence[int], chance: random.Random) -> list[tuple[str, bytes, int]]:
+    """Return the requests of one trace, each with its path and number of spans: tool calls in several, the root last.
+
+    Some of the calls stand in logs, of which each has a record that nobody reads, too.
+    """
     numbers = itertools.count(2)
-    requests = [[_span(number, next(numbers), b"\0" * 7 + b"\1") for _ in range(count)] for count in calls]
-    requests[-1].append(_span(number, 1, b""))
     return [
-        (
-            ExportTraceServiceRequest(
-                resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])]
-            ).SerializeToString(),
-            len(spans),
-        )
-        for spans in requests
+        _logs(number, [next(numbers) for _ in range(count)])
+        if place < len(calls) - 1 and chance.random() < _IN_LOGS
+        else _spans(number, [next(numbers) for _ in range(count)], is_last=place == len(calls) - 1)
+        for place, count in enumerate(calls)
     ]
+
+
+def _spans(number: int, calls: Sequence[int], *, is_last: bool) -> tuple[str, bytes, int]:
+    spans = [_span(number, call, ROOT_ID) for call in calls] + ([_span(number, 1, b"")] if is_last else [])
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
+    return "/v1/traces", request.SerializeToString(), len(spans)
+
+
+def _logs(number: int, calls: Sequence[int]) -> tuple[str, bytes, int]:
+    records = [_record(number, call) for call in calls] + [LogRecord(time_unix_nano=1, event_name="other")]
+    request = ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])])
+    return "/v1/logs", request.SerializeToString(), len(calls)
+
+
+def _record(trace_number: int, number: int) -> LogRecord:
+    attributes = {"function_name": f"tool_{number}"}
+    return LogRecord(
+        trace_id=trace_number.to_bytes(16, "big"),
+        span_id=ROOT_ID,
+        event_name="gemini_cli.tool_call",
+        time_unix_nano=number,
+        attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()],
+    )
 
 
 def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1, show: bool = False) -> Outcome:
@@ -303,7 +328,7 @@ def _tear(state: Path, chance: random.Random) -> bool:
     header = records.scan(newest.read_bytes()).header
     if header is None:
         return False
-    body = trace(2**64, [3])[0][0]
+    _, body, _ = _spans(2**64, [2, 3, 4], is_last=True)
     record = records.record_header(header.run, records.Entry(records.Kind.PROTOBUF, 2**62, 0, 0), body) + body
     with newest.open("ab") as file:
         file.write(record[: chance.randrange(1, len(record))])

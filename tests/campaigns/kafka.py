@@ -161,7 +161,7 @@ class Senders:
         calls = [chance.randint(1, 4) for _ in range(chance.randint(2, 4))]
         key = f"{number:032x}".encode()
         at = now
-        for request, _ in trace(number, calls):
+        for _, request, _ in trace(number, calls, chance):
             at += chance.uniform(0, _LONGEST_GAP_S)
             heapq.heappush(waiting, (at, len(waiting) + number * 100, key, request))
             if chance.random() < _SENT_TWICE:
