@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 
 from bench import scoring, workload
 from bench.goals import Row, Run, judged
 from bench.measure import Samples, collect_rarely, interleaved, ratio, typical
 from spanscore.otlp.from_json import decode_json
+from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.wiring import wanted
 
+_RECORDS = 8_192
 _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS
 
 
@@ -30,6 +36,43 @@ def rows(run: Run) -> Iterator[Row]:
         yield judged(number, share, figure=f"{1e6 / cost:,.0f} spans/s ({cost:.2f} µs)", yardstick=raw)
     yield _for_comparison("decode only", "decoded", samples, spans, raw)
     yield _for_comparison("OTLP/JSON, decode and group", "JSON grouped", samples, spans, raw)
+    yield from _of_logs(rounds=3 if run.quick else 9)
+
+
+def _of_logs(rounds: int) -> Iterator[Row]:
+    """Measure records of which none is read, which are most, and such as all are; against parsing them in full."""
+    names = wanted(scoring.loaded(_CONFIG)).log_names
+    bodies = {name: _logs(name) for name in ("http.request", "gemini_cli.tool_call")}
+    samples = interleaved(
+        {
+            "raw parse": lambda: ExportLogsServiceRequest.FromString(bodies["gemini_cli.tool_call"]),
+            "unread": lambda: decode_logs(bodies["http.request"], names),
+            "read": lambda: decode_logs(bodies["gemini_cli.tool_call"], names),
+        },
+        rounds,
+    )
+    raw = f"raw parse {typical(samples, 'raw parse', _RECORDS):.2f} µs a record"
+    for what, name in (("logs, none of them read", "unread"), ("logs, all of them read", "read")):
+        row = _for_comparison(what, name, samples, _RECORDS, raw)
+        yield replace(row, figure=f"{typical(samples, name, _RECORDS):.2f} µs a record")
+
+
+def _logs(name: str) -> bytes:
+    """Return a request with records of one event, each with what Gemini CLI writes of a call."""
+    told = {"function_name": "get_order", "function_args": '{"order": 4711}', "session.id": "s", "prompt_id": "p"}
+    pairs = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in told.items()]
+    records = [
+        LogRecord(
+            event_name=name,
+            time_unix_nano=number,
+            trace_id=number.to_bytes(16, "big"),
+            attributes=pairs,
+            body=AnyValue(string_value="Tool call: get_order. Success: true. Duration: 12ms."),
+        )
+        for number in range(1, _RECORDS + 1)
+    ]
+    scope = ScopeLogs(log_records=records)
+    return ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[scope])]).SerializeToString()
 
 
 def measured(traces: int, rounds: int) -> Samples:
