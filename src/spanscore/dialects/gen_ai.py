@@ -88,7 +88,7 @@ class GenAi:
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
-            content_elsewhere=any(content.text(attributes.get(key)) for key in _ELSEWHERE),
+            content_elsewhere=not _ELSEWHERE.isdisjoint(attributes),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

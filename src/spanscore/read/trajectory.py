@@ -73,19 +73,17 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
             calls=found,
             response_id=responses.get(run),
             completeness=seen.of(found),
-            invocations=tuple(
-                Invocation(tree.agents[each], count)
-                for each, count in counts.items()
-                if unit is Unit.TRACE or each == run
-            )
-            if counts
-            else None,
+            invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
             # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
             recognised=is_run or bool(failures),
             unread=unread,
         )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
     )
+
+
+def _invocations(tree: SpanTree, counts: Mapping[int, int], only: int | None) -> tuple[Invocation, ...]:
+    return tuple(Invocation(tree.agents[run], count) for run, count in counts.items() if only in {None, run})
 
 
 def _is_talk(tree: SpanTree) -> bool:

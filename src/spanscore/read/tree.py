@@ -34,8 +34,8 @@ class SpanTree:
                 by_id[span.span_id] = index
         # Some exporters send a span while it runs and again when it ended: its last version counts.
         latest = frozenset(by_id.values())
-        logged = {index: reader.read(spans[index]) for index in sorted(latest) if spans[index].is_log}
-        spans = self.spans = _restored(spans, by_id, logged)
+        logged = {index: reader.read(span) for index, span in enumerate(spans) if span.is_log and index in latest}
+        spans = self.spans = _restored(spans, by_id, logged) if logged else spans
         self.readings = [
             (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
             for index, span in enumerate(spans)
@@ -171,6 +171,8 @@ class SpanTree:
         where no agent has one.
         """
         agents = self._named or self.agents
+        if agents.keys() == {self.root}:
+            return [self.root], [self.root] * len(self.spans)
         outer = self.nearest(agents, barrier=self.calls)
         run_of = topmost(
             {
