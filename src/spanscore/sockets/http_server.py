@@ -104,6 +104,8 @@ class HttpServer(ABC):
         servers, self._servers = self._servers, []
         for listening in (opened for server in servers for opened in server.sockets):
             self._loop.remove_reader(listening.fileno())
+            with suppress(OSError):  # not every system can
+                listening.shutdown(socket.SHUT_RDWR)
         # A connection that was accepted in this step is made in the next one, for which asyncio needs its server open.
         await asyncio.sleep(0)
         for server in servers:
