@@ -56,7 +56,7 @@ class Target:
     """Inputs to start from."""
     tokens: Sequence[bytes] = ()
     """What means something in such inputs."""
-    slow_s: float = 0.1
+    slow_s: float = 0.5
     """Longer than this, in processor time, no input may take."""
 
 
