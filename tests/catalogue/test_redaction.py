@@ -63,7 +63,10 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
     ],
     "tool_call_trajectory": [{"max_failed": 0, "max_consecutive_same_tool": 0}],
     "tool_correctness": [{"expected_tools": ["other"]}],
-    "tool_policy": [{"required": ["other"], "forbidden": ["search"], "max_calls": 0}],
+    "tool_policy": [
+        {"required": ["other"], "forbidden": ["search"], "max_calls": 0, "score_by": by, "gates": {"forbidden": ["*"]}}
+        for by in ("rules", "calls")
+    ],
     "trajectory_match": [
         {"reference": [{"name": "search", "arguments": WANTED}], "mode": mode, "arguments": arguments}
         for mode in ("exact", "in_order", "any_order", "superset")

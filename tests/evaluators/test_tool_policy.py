@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from evaluators.runs import CUT_OFF, around_its_value, called, details_of, value_of
+from spanscore.compare.rules import Rules
 from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -99,11 +100,92 @@ class TestRules:
                 "abab",
                 [("max_calls_per_tool: a: 1", [2]), ("max_calls_per_tool: ?: 3", [3])],
             ),
+            ({"forbidden_sequences": (("a", "b"),)}, "acbabab", [("forbidden_sequences: a, b", [4, 6])]),
+            ({"forbidden_sequences": (("a", "?", "a"),)}, "aaaba", [("forbidden_sequences: a, ?, a", [2, 4])]),
+            ({"forbidden_sequences": (("a", "a"),)}, "aba", []),
+            ({"must_follow": (("a", "b"),)}, "abba", [("must_follow: a, b", [3])]),
+            ({"must_follow": (("a", "b"),)}, "aab", []),
+            ({"must_follow": (("a", "b"),)}, "b", []),
+            ({"must_follow": (("a", "a"),)}, "aa", [("must_follow: a, a", [1])]),
+            ({"never_after": (("a", "?"),)}, "bab", [("never_after: a, ?", [2])]),
+            ({"never_after": (("a", "a"),)}, "aba", [("never_after: a, a", [2])]),
+            ({"never_after": (("a", "b"),)}, "ba", []),
         ],
     )
     def test_each_rule(self, rules: dict[str, Any], names: str, expected: list[Any]) -> None:
         """Each rule counts the calls that break it."""
         assert expected == broken(rules, *names)
+
+    @pytest.mark.parametrize(
+        ("run", "limits", "expected"),
+        [
+            ("a! a", {"a": 0}, [("max_retries_per_tool: a: 0", [1])]),
+            ("a! b a! a", {"a": 1}, [("max_retries_per_tool: a: 1", [3])]),
+            ("a! b! a b", {"*": 1}, []),
+            ("a! b! a b", {"*": 0}, [("max_retries_per_tool: *: 0", [2, 3])]),
+            ("a a a!", {"a": 0}, []),
+        ],
+    )
+    def test_retries(self, run: str, limits: dict[str, int], expected: list[Any]) -> None:
+        """A retry is the next call of a tool after one that failed; each tool of a glob is counted by itself."""
+        calls = tuple(ToolCall(name=name[0], error="timeout" if name[1:] else None) for name in run.split())
+        for ignore_failed in (False, True):
+            policy = ToolPolicy(max_retries_per_tool=limits, ignore_failed=ignore_failed)
+            rows = details_of(policy.evaluate(Trajectory(calls=calls)))["broken"]
+            assert expected == [(each["rule"], each["calls"]) for each in rows]
+
+    def test_failed_calls_may_be_left_out(self) -> None:
+        """What stands before and behind them is then one right after the other."""
+        calls = (ToolCall(name="a"), ToolCall(name="b", error="timeout"), ToolCall(name="c"))
+        rules: dict[str, Any] = {"required": ("b",), "forbidden_sequences": (("a", "c"),), "max_calls": 2}
+
+        def broken_of(**more: Any) -> list[tuple[str, list[int]]]:
+            rows = details_of(ToolPolicy(**rules, **more).evaluate(Trajectory(calls=calls)))["broken"]
+            return [(each["rule"], each["calls"]) for each in rows]
+
+        assert [("max_calls: 2", [2])] == broken_of()
+        assert [("required: b", []), ("forbidden_sequences: a, c", [2])] == broken_of(ignore_failed=True)
+
+    def test_only_what_the_trace_declares(self) -> None:
+        """A trace that declares nothing says nothing of what may be called."""
+        policy = ToolPolicy(declared_tools_only=True, tool_names="canonical", max_calls=3)
+        declared = {"search": {}, "IssueRefund": {}}
+
+        assert Skipped("the trace does not declare the tools that there are") == policy.evaluate(called("search"))
+        assert 1.0 == value_of(policy.evaluate(called("search", "issue_refund", tool_definitions=declared)))
+        outcome = policy.evaluate(called("search", "pay", tool_definitions=declared))
+        assert isinstance(outcome, Score)
+        assert "1 of 2 rules were kept; broken: 'declared_tools_only' by pay (call 2)." == outcome.explanation
+
+    def test_gates(self) -> None:
+        """A broken gate cannot be made up for; one that is kept is a rule like the others."""
+        policy = ToolPolicy(required=("a", "b", "c"), gates=Rules(forbidden=("delete_*",)))
+
+        assert 0.75 == value_of(policy.evaluate(called("a", "b")))
+        outcome = policy.evaluate(called("a", "b", "c", "delete_order"))
+        assert isinstance(outcome, Score)
+        assert (0.0, False) == (outcome.value, outcome.passed)
+        assert (
+            "3 of 4 rules were kept, but a gate was broken; "
+            "broken: 'gates.forbidden: delete_*' by delete_order (call 4)."
+        ) == outcome.explanation
+        assert ["a", "b", "c", "delete_*"] == list(policy.named_tools())
+
+    @pytest.mark.parametrize(
+        ("names", "value"), [("abxb", 0.75), ("xx", 0.0), ("aab", 1.0), ("bbb", 1.0), ("bbbbbb", 5 / 6)]
+    )
+    def test_share_of_calls(self, names: str, value: float) -> None:
+        """Each call counts once, however many rules it breaks; a tool that is missing breaks none."""
+        rules: dict[str, Any] = {"required": ("a",), "forbidden": ("x", "?x", "x"), "max_calls_per_tool": {"b": 5}}
+
+        assert value == value_of(ToolPolicy(**rules, score_by="calls").evaluate(called(*names)))
+
+    def test_share_of_no_calls(self) -> None:
+        """All or nothing."""
+        policy = ToolPolicy(required=("a",), score_by="calls")
+
+        assert 0.0 == value_of(policy.evaluate(called()))
+        assert 1.0 == value_of(ToolPolicy(forbidden=("a",), score_by="calls").evaluate(called()))
 
     def test_many_that_are_broken(self) -> None:
         """A sentence names the first rules, the call that broke each first, and how many more there are."""
@@ -156,6 +238,9 @@ class TestContract:
         """It evaluates whatever comes."""
         check_evaluator(ToolPolicy(**RULES))
         check_evaluator(ToolPolicy(**RULES, tool_names="canonical"))
+        more: dict[str, Any] = {"must_follow": (("a", "b"),), "never_after": (("a", "b"),), "ignore_failed": True}
+        check_evaluator(ToolPolicy(**more, gates=Rules(**RULES), score_by="calls", max_retries_per_tool={"*": 1}))
+        check_evaluator(ToolPolicy(declared_tools_only=True, forbidden_sequences=(("*", "book"),)))
 
     def test_truncated(self) -> None:
         """A required tool that is missing from a truncated trace does not count against the agent; a breach does."""
@@ -165,6 +250,8 @@ class TestContract:
         assert Skipped(reason) == policy.evaluate(called("b", completeness=CUT_OFF))
         assert Skipped(reason) == policy.evaluate(called("c", completeness=CUT_OFF))
         assert 0.5 == value_of(policy.evaluate(called("a", "b", completeness=CUT_OFF)))
+        followed = ToolPolicy(must_follow=(("open", "close"),))
+        assert Skipped(reason) == followed.evaluate(called("open", completeness=CUT_OFF))
 
     @pytest.mark.parametrize(
         ("rules", "reason"),
@@ -172,6 +259,9 @@ class TestContract:
             ({}, "at least one rule is needed"),
             ({"max_calls": -1}, "max_calls: must be a whole number of at least 0, not -1"),
             ({"max_calls_per_tool": {"a": True}}, r"max_calls_per_tool\.a: must be a whole number"),
+            ({"max_retries_per_tool": {"a": -1}}, r"max_retries_per_tool\.a: must be a whole number"),
+            ({"forbidden_sequences": (("a",),)}, "forbidden_sequences: a sequence must have at least 2 tools"),
+            ({"gates": Rules()}, "at least one rule is needed"),
         ],
     )
     def test_refuses_what_means_nothing(self, rules: dict[str, Any], reason: str) -> None:

@@ -2,167 +2,125 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
-from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
-
-from annotated_types import Ge
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.expected import cut_off
-from spanscore.compare.globs import glob_matcher, is_glob
-from spanscore.compare.matching import positions
-from spanscore.compare.names import NameParameters, Normalise, called_names, short
-from spanscore.model import Outcome, ToolCall, Trajectory
+from spanscore.compare.names import NameParameters, short
+from spanscore.compare.rules import Rule, Rules, Run
+from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 
 _SHOWN: Final = 5
+_RULES: Final = (
+    "required, allowed, forbidden, forbidden_sequences, must_precede, must_follow, never_after, max_calls, "
+    "max_calls_per_tool, max_retries_per_tool or declared_tools_only"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolPolicy(NameParameters):
+class ToolPolicy(NameParameters, Rules):
     """Checks rules about which tools may, must and must not be called.
 
-    The value is the number of rules kept, divided by the number of rules. A rule is each entry of `required`,
-    `forbidden`, `must_precede` and `max_calls_per_tool`, the whole list `allowed`, and `max_calls`. Tools are named or
-    given as a glob: `*` stands for any characters, `?` for one; a glob is compared with normalised names as it is.
-    Failed calls count. Skipped where the trace was truncated and a required tool is missing.
+    The value is the number of rules kept, divided by the number of rules; 0 where a rule under `gates` is broken. A
+    rule is each entry of a list or a mapping, the whole list `allowed`, `max_calls`, and `declared_tools_only`. Tools
+    are named or given as a glob: `*` stands for any characters, `?` for one; a glob is compared with normalised names
+    as it is. Failed calls count, unless `ignore_failed`. Skipped where the trace was truncated and a required tool, or
+    one that must follow, is missing; and where only declared tools may be called and the trace declares none.
     """
 
     expectation: ClassVar[str | None] = None
 
-    required: tuple[str, ...] = ()
-    """Each of these tools is called."""
-    allowed: tuple[str, ...] | None = None
-    """No other tools are called; with an empty list, none at all."""
-    forbidden: tuple[str, ...] = ()
-    """None of these tools is called: `[delete_*]`."""
-    must_precede: tuple[tuple[str, str], ...] = ()
-    """Pairs `[first, then]`: every call of the second tool comes after a call of the first."""
-    max_calls: Annotated[int, Ge(0)] | None = None
-    """There are at most so many calls."""
-    max_calls_per_tool: Mapping[str, Annotated[int, Ge(0)]] = field(default_factory=dict)
-    """There are at most so many calls of a tool; of all tools together that a glob matches."""
-    _rules: tuple[_Rule, ...] = field(init=False, repr=False, compare=False)
+    gates: Rules | None = None
+    """Rules that cannot be made up for by keeping others: where one of them is broken, the value is 0."""
+    ignore_failed: bool = False
+    """Leave failed calls out, except where retries are counted."""
+    score_by: Literal["rules", "calls"] = "rules"
+    """The value is the share of rules that were kept, or the share of calls that broke no rule. A tool that is required
+    and missing breaks no call: make it a gate."""
+    _rules: tuple[_Checked, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         NameParameters.__post_init__(self)
-        rules = tuple(self._all_rules(partial(_matcher, self._normalise)))
+        rules = [_Checked(rule, is_gate=False) for rule in self.each(self._normalise)]
+        if self.gates is not None:
+            gates = self.gates.each(self._normalise)
+            rules += [_Checked(rule._replace(text=f"gates.{rule.text}"), is_gate=True) for rule in gates]
         if not rules:
-            message = "at least one rule is needed: required, allowed, forbidden, must_precede, max_calls or "
-            message += "max_calls_per_tool"
+            message = f"at least one rule is needed, here or under gates: {_RULES}"
             raise ValueError(message)
-        object.__setattr__(self, "_rules", rules)
+        object.__setattr__(self, "_rules", tuple(rules))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check each rule."""
-        called = positions(called_names(trajectory, self._normalise))
-        broken = [(rule, calls) for rule in self._rules if (calls := rule.broken_by(called)) is not None]
-        if skipped := cut_off(trajectory, sum(rule.is_requirement for rule, _ in broken)):
+        if any(each.rule.needs_declarations for each in self._rules) and not trajectory.tool_definitions:
+            return Skipped("the trace does not declare the tools that there are")
+        run = Run.of(trajectory, self._normalise, ignore_failed=self.ignore_failed)
+        broken = [
+            _Broken(rule.text, calls, is_gate, rule.is_requirement)
+            for rule, is_gate in self._rules
+            if (calls := rule.broken_by(run)) is not None
+        ]
+        if skipped := cut_off(trajectory, sum(each.is_requirement for each in broken)):
             return skipped
         kept, total = len(self._rules) - len(broken), len(self._rules)
-        value = kept / total
-        explanation = f"{kept} of {total} rules were kept"
+        value, explanation = kept / total, f"{kept} of {total} rules were kept"
+        if self.score_by == "calls":
+            value, explanation = _by_calls(run, broken)
+        if any(each.is_gate for each in broken):
+            value, explanation = 0.0, f"{explanation}, but a gate was broken"
         explanation += f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
         details = {
             "rules": {"kept": kept, "total": total},
-            "broken": [_broken(rule.text, calls, trajectory.calls) for rule, calls in broken],
+            "broken": [each.as_json(trajectory.calls) for each in broken],
         }
-        told = [_deviation(rule.text, calls, trajectory.calls) for rule, calls in broken]
+        told = [each.deviation(trajectory.calls) for each in broken]
         return scored(value, value >= self.threshold, explanation, details, told=told)
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
-        yield from (*self.required, *self.forbidden, *self.max_calls_per_tool)
-        for pair in self.must_precede:
-            yield from pair
-
-    def _all_rules(self, matcher: Callable[[str], _Matches]) -> Iterator[_Rule]:
-        for tool in self.required:
-            yield _Rule(f"required: {tool}", partial(_absent, matcher(tool)), is_requirement=True)
-        if self.allowed is not None:
-            allowed = [matcher(tool) for tool in self.allowed]
-            yield _Rule(f"allowed: {', '.join(self.allowed) or 'none'}", partial(_other, allowed))
-        for tool in self.forbidden:
-            yield _Rule(f"forbidden: {tool}", partial(_beyond, matcher(tool), 0))
-        for first, then in self.must_precede:
-            yield _Rule(f"must_precede: {first}, {then}", partial(_too_early, matcher(first), matcher(then)))
-        if self.max_calls is not None:
-            _limit("max_calls", self.max_calls)
-            yield _Rule(f"max_calls: {self.max_calls}", partial(_beyond, lambda _: True, self.max_calls))
-        for tool, limit in self.max_calls_per_tool.items():
-            _limit(f"max_calls_per_tool.{tool}", limit)
-            yield _Rule(f"max_calls_per_tool: {tool}: {limit}", partial(_beyond, matcher(tool), limit))
+        yield from Rules.named_tools(self)
+        if self.gates is not None:
+            yield from self.gates.named_tools()
 
 
-_Matches: TypeAlias = Callable[[str], bool]
+class _Checked(NamedTuple):
+    rule: Rule
+    is_gate: bool
 
 
-_Called: TypeAlias = Mapping[str, Sequence[int]]
-"""Where each tool was called, by normalised name."""
+class _Broken(NamedTuple):
+    rule: str
+    calls: Sequence[int]
+    is_gate: bool
+    is_requirement: bool
+
+    def words(self, calls: Sequence[ToolCall]) -> str:
+        by = f" by {short(calls[self.calls[0]].name)} (call {self.calls[0] + 1})" if self.calls else ""
+        more = f" and {len(self.calls) - 1} more" if len(self.calls) > 1 else ""
+        return f"{short(self.rule)!r}{by}{more}"
+
+    def deviation(self, calls: Sequence[ToolCall]) -> Deviation:
+        if self.calls:
+            return Deviation.at("rule", self.calls[0], calls, expected=self.rule)
+        return Deviation(kind="rule", tool=self.rule.partition(": ")[2], expected=self.rule)
+
+    def as_json(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
+        shown = self.calls[:LIMIT]
+        spans = [span_id.hex() for index in shown if (span_id := calls[index].span_id) is not None]
+        return {"rule": self.rule, "calls": list(shown), "span_ids": spans}
 
 
-class _Rule(NamedTuple):
-    text: str
-    broken_by: Callable[[_Called], list[int] | None]
-    """Returns the positions of the calls that break the rule; None when it is kept."""
-    is_requirement: bool = False
-    """Only a call that is not there can break it."""
+def _by_calls(run: Run, broken: Sequence[_Broken]) -> tuple[float, str]:
+    """Return the share of calls that broke no rule, in words, too; without calls all or nothing."""
+    total, breaking = len(run.order), len({index for each in broken for index in each.calls}.intersection(run.order))
+    value = (total - breaking) / total if total else float(not broken)
+    return value, f"{total - breaking} of {total} calls broke no rule"
 
 
-def _matcher(normalise: Normalise, tool: str) -> _Matches:
-    return glob_matcher(tool) if is_glob(tool) else normalise(tool).__eq__
-
-
-def _limit(parameter: str, limit: int) -> None:
-    if type(limit) is not int or limit < 0:
-        message = f"{parameter}: must be a whole number of at least 0, not {limit!r}"
-        raise ValueError(message)
-
-
-def _where(matches: _Matches, called: _Called) -> list[int]:
-    found = [places for name, places in called.items() if matches(name)]
-    return sorted(chain.from_iterable(found)) if found else []
-
-
-def _absent(matches: _Matches, called: _Called) -> list[int] | None:
-    return None if any(map(matches, called)) else []
-
-
-def _other(allowed: Sequence[_Matches], called: _Called) -> list[int] | None:
-    return _where(lambda name: not any(matches(name) for matches in allowed), called) or None
-
-
-def _beyond(matches: _Matches, limit: int, called: _Called) -> list[int] | None:
-    return _where(matches, called)[limit:] or None
-
-
-def _too_early(first: _Matches, then: _Matches, called: _Called) -> list[int] | None:
-    later = _where(then, called)
-    earliest = min(_where(first, called), default=math.inf) if later else 0
-    return [index for index in later if index <= earliest] or None
-
-
-def _told(broken: Sequence[tuple[_Rule, Sequence[int]]], calls: Sequence[ToolCall]) -> str:
+def _told(broken: Sequence[_Broken], calls: Sequence[ToolCall]) -> str:
     """Name the first rules that were broken, each with the call that broke it first."""
-    words = []
-    for rule, indexes in broken[:_SHOWN]:
-        by = f" by {short(calls[indexes[0]].name)} (call {indexes[0] + 1})" if indexes else ""
-        more = f" and {len(indexes) - 1} more" if len(indexes) > 1 else ""
-        words.append(f"{short(rule.text)!r}{by}{more}")
+    words = [each.words(calls) for each in broken[:_SHOWN]]
     return ", ".join(words) + (f" and {len(broken) - _SHOWN} more rules" if len(broken) > _SHOWN else "")
-
-
-def _deviation(rule: str, indexes: Sequence[int], calls: Sequence[ToolCall]) -> Deviation:
-    if indexes:
-        return Deviation.at("rule", indexes[0], calls, expected=rule)
-    return Deviation(kind="rule", tool=rule.partition(": ")[2], expected=rule)
-
-
-def _broken(rule: str, indexes: Sequence[int], calls: Sequence[ToolCall]) -> dict[str, object]:
-    shown = indexes[:LIMIT]
-    spans = [span_id.hex() for index in shown if (span_id := calls[index].span_id) is not None]
-    return {"rule": rule, "calls": list(shown), "span_ids": spans}
