@@ -34,13 +34,19 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
+class Described(str):
+    """What is expected where it is no value: in words, which are told as they are."""
+
+    __slots__ = ()
+
+
 class Difference(NamedTuple):
     """A path at which two values differ."""
 
     path: tuple[str | int, ...]
     """Keys of objects and indexes of lists, from the top; empty where the values differ as a whole."""
     expected: Any
-    """`ABSENT` where nothing is expected."""
+    """`ABSENT` where nothing is expected, `Described` where it is no single value."""
     actual: Any
     """`ABSENT` where nothing is there."""
     known_path: tuple[str | int, ...] | None = None
@@ -97,6 +103,8 @@ def json_text(value: Any) -> str:
     """Return a value as JSON; `UNSHOWABLE` where a caller in Python passed what is none."""
     if value is ABSENT:
         return "nothing"
+    if isinstance(value, Described):
+        return str(value)
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (RecursionError, ValueError, TypeError):

@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-import re2  # type: ignore[import-untyped]  # has no type information
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import extend, validator_for
@@ -24,6 +23,7 @@ from referencing.jsonschema import DRAFT202012
 
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.matching import json_key
+from spanscore.compare.patterns import compiled, is_found
 from spanscore.model import JSON
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
@@ -158,7 +158,7 @@ def _refuse_unusable(schema: Any, parts: Iterable[dict[str, Any]]) -> None:
         keywords.update(part)
         for pattern in [part.get("pattern"), *_names(part, "patternProperties")]:
             if isinstance(pattern, str):
-                _pattern(pattern)
+                compiled(pattern)
         for keyword in _REFERENCES & part.keys():
             _refuse_unresolvable(schema, part[keyword])
     if keywords & _UNEVALUATED and keywords & {"patternProperties", *_REFERENCES}:
@@ -198,18 +198,6 @@ def _refuse_unresolvable(schema: Any, reference: Any) -> None:
         raise ValueError(message) from error
 
 
-@lru_cache(maxsize=512)
-def _pattern(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
-        message = f"the pattern {pattern!r} is not one of RE2: {reason}"
-        raise ValueError(message) from error
-
-
 @lru_cache(maxsize=16)
 def _bounded(draft: Any) -> Any:
     """Return a draft's validator with our own keywords in place of the unsafe ones, and all of them counted."""
@@ -242,7 +230,7 @@ def _counted(keyword: _Keyword) -> _Keyword:
 
 
 def _match(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    if validator.is_type(instance, "string") and not _is_found(pattern, instance):
+    if validator.is_type(instance, "string") and not is_found(pattern, instance):
         yield ValidationError("does not match")
 
 
@@ -251,7 +239,7 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: A
         return
     for pattern, schema in patterns.items():
         for name, value in instance.items():
-            if _is_found(pattern, name):
+            if is_found(pattern, name):
                 yield from validator.descend(value, schema, path=name, schema_path=pattern)
 
 
@@ -260,7 +248,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
         return
     patterns = schema.get("patternProperties", {})
     for name, value in instance.items():
-        if name in schema.get("properties", {}) or any(_is_found(pattern, name) for pattern in patterns):
+        if name in schema.get("properties", {}) or any(is_found(pattern, name) for pattern in patterns):
             continue
         if allowed is False:
             yield ValidationError("not allowed", path=[name], instance=value)
@@ -271,12 +259,6 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
 def _unique_items(validator: Any, unique: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     if unique and validator.is_type(instance, "array") and len(set(map(json_key, instance))) < len(instance):
         yield ValidationError("repeated items")
-
-
-def _is_found(pattern: str, text: str) -> bool:
-    if not text.isascii():  # RE2 reads UTF-8, which half of a surrogate pair is not
-        text = text.encode(errors="replace").decode()
-    return _pattern(pattern).search(text) is not None
 
 
 def _depth(value: Any) -> int:

@@ -1,0 +1,92 @@
+"""`$from`: a value that the result of an earlier call has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from spanscore.compare.arguments import Path, value_at
+from spanscore.compare.differences import ABSENT, shown
+from spanscore.compare.globs import glob_matcher, is_glob
+from spanscore.compare.matchers_base import Index, Matcher, Run, Seen
+from spanscore.compare.matching import json_key
+from spanscore.model import NOT_RECORDED
+
+_DEEPEST: Final = 64
+"""Values nested deeper in a result are not looked at without a `path`."""
+_ESCAPE: Final = re.compile("~(?![01])")
+
+
+class FromEarlier(Matcher):
+    """A value that the result of an earlier call has: at a path, or without one anywhere in it.
+
+    Args:
+        tool: the name of the tool as it is compared, or a glob.
+        pointer: the path as a JSON Pointer; None for anywhere.
+    """
+
+    needs_earlier = True
+
+    def __init__(self, tool: str, pointer: str | None) -> None:
+        self._tool: Final = tool
+        self._pointer: Final = pointer
+        self._steps: Final = None if pointer is None else _steps(pointer)
+        self.is_source: Final = glob_matcher(tool)
+        """Whether results of a tool are looked at."""
+
+    @property
+    def words(self) -> str:
+        """What is expected."""
+        of = "any earlier result" if self._tool == "*" else f"an earlier result of {self._tool}"
+        return f"a value of {of}{f' at {self._pointer}' if self._pointer else ''}"
+
+    def matches(self, actual: Any, seen: Seen) -> bool:
+        """Return whether an earlier result has the value."""
+        seen.run.spend()
+        if actual is NOT_RECORDED:
+            return False
+        first = seen.run.index((self._tool, self._pointer), self._index).get(json_key(actual))
+        return first is not None and first < seen.before
+
+    def _index(self, run: Run) -> Index:
+        """Look at each result once, whatever the number of calls that are compared with it."""
+        found: Index = {}
+        for call, (tool, result) in enumerate(run.results):
+            run.spend()
+            if result is NOT_RECORDED or not self.is_source(tool):
+                continue
+            if self._steps is None:
+                for value in _values(result, run):
+                    found.setdefault(json_key(value), call)
+            elif (value := value_at(result, self._steps)) is not ABSENT:
+                found.setdefault(json_key(value), call)
+        return found
+
+
+def from_earlier(tool: Any, options: Mapping[str, Any], normalise: Callable[[str], str]) -> FromEarlier:
+    """`$from`: names of tools are compared as everywhere, globs with the names that come out of that."""
+    if not isinstance(tool, str) or not tool:
+        message = f"must be the name of a tool, a glob, or '*' for any, not {shown(tool)}"
+        raise ValueError(message)
+    pointer = options.get("path")
+    is_pointer = isinstance(pointer, str) and (not pointer or pointer.startswith("/")) and not _ESCAPE.search(pointer)
+    if "path" in options and not is_pointer:
+        message = f"'path' must be a JSON Pointer such as '/items/0/id', not {shown(pointer)}"
+        raise ValueError(message)
+    return FromEarlier(tool if is_glob(tool) else normalise(tool), pointer)
+
+
+def _steps(pointer: str) -> Path:
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+
+
+def _values(result: Any, run: Run) -> Iterator[Any]:
+    pending = [(result, 0)]
+    while pending:
+        value, depth = pending.pop()
+        run.spend()
+        yield value
+        if depth < _DEEPEST and isinstance(value, (dict, list)):
+            inner = value.values() if isinstance(value, dict) else value
+            pending += ((item, depth + 1) for item in inner)
