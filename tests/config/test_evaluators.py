@@ -186,7 +186,7 @@ def test_without_the_key_health_is_checked(read: Read, text: str) -> None:
             (
                 "c.yaml:1:17 evaluators.a: at least one rule is needed, here or under gates: required, allowed, "
                 "forbidden, forbidden_sequences, must_precede, must_follow, never_after, max_calls, "
-                "max_calls_per_tool, max_retries_per_tool or declared_tools_only"
+                "max_calls_per_tool, max_retries_per_tool, declared_tools_only, forbidden_calls or when"
             ),
         ),
         (

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs import CUT_OFF, around_its_value, called, details_of, value_of
+from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
+from spanscore.compare.call_rules import CallPattern, Then, When
 from spanscore.compare.rules import Rules
 from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import Score, Skipped, ToolCall, Trajectory
@@ -157,6 +158,57 @@ class TestRules:
         assert isinstance(outcome, Score)
         assert "1 of 2 rules were kept; broken: 'declared_tools_only' by pay (call 2)." == outcome.explanation
 
+    def test_calls_that_must_not_be_made(self) -> None:
+        """Arguments are compared key by key, with others beside them; a call without a rule for its arguments too."""
+        large = {"call": "issue_*", "args": {"amount": {"$range": [100, None]}}}
+        policy = ToolPolicy(forbidden_calls=(CallPattern(**large), CallPattern(call="wipe")))
+        run = made(("issue_refund", {"amount": 99}), ("issue_refund", {"amount": 100, "order": 1}), ("wipe", {}))
+
+        rows = details_of(policy.evaluate(run))["broken"]
+        assert [("forbidden_calls[0]: issue_*", [1]), ("forbidden_calls[1]: wipe", [2])] == [
+            (each["rule"], each["calls"]) for each in rows
+        ]
+        assert ["issue_*", "wipe"] == list(policy.named_tools())
+        unknown = called("issue_refund", completeness=NO_ARGUMENTS)
+        assert Skipped("arguments of 1 call of 'issue_refund' were not recorded") == policy.evaluate(unknown)
+        assert 1.0 == value_of(policy.evaluate(called("other", completeness=NO_ARGUMENTS)))
+
+    @pytest.mark.parametrize(
+        ("names", "then", "expected"),
+        [
+            ("ba", {"must_precede": "b"}, []),
+            ("aba", {"must_precede": "b"}, [0]),
+            ("aba", {"must_precede": ("b", "?")}, [0]),
+            ("aab", {"must_follow": "b"}, []),
+            ("aba", {"must_follow": "b"}, [2]),
+            ("bac", {"forbidden": ("b", "c")}, [0, 2]),
+            ("bc", {"must_precede": "x", "must_follow": "x", "forbidden": "b"}, []),
+        ],
+    )
+    def test_conditions(self, names: str, then: dict[str, Any], expected: list[int]) -> None:
+        """What holds where a call is made; without such a call anything does."""
+        policy = ToolPolicy(when=(When(call="a", then=Then(**then)),))
+
+        rows = details_of(policy.evaluate(called(*names)))["broken"]
+        assert expected == (rows[0]["calls"] if rows else [])
+
+    def test_a_condition_on_arguments(self) -> None:
+        """Only the call with such arguments has to be approved, by a value that an earlier result has."""
+        large = {"amount": {"$range": [100, None]}, "order": {"$from": "lookup", "path": "/id"}}
+        policy = ToolPolicy(when=(When(call="pay", args=large, then=Then(must_precede="approve")),))
+        found = ToolCall(name="lookup", arguments={}, result={"id": 7})
+
+        def value_for(**arguments: Any) -> float:
+            calls = (found, ToolCall(name="pay", arguments=arguments))
+            return value_of(policy.evaluate(Trajectory(calls=calls)))
+
+        assert (0.0, 1.0, 1.0) == (
+            value_for(amount=100, order=7),
+            value_for(amount=99, order=7),
+            value_for(amount=100, order=8),
+        )
+        assert ["pay", "approve"] == list(policy.named_tools())
+
     def test_gates(self) -> None:
         """A broken gate cannot be made up for; one that is kept is a rule like the others."""
         policy = ToolPolicy(required=("a", "b", "c"), gates=Rules(forbidden=("delete_*",)))
@@ -240,6 +292,8 @@ class TestContract:
         check_evaluator(ToolPolicy(**RULES, tool_names="canonical"))
         more: dict[str, Any] = {"must_follow": (("a", "b"),), "never_after": (("a", "b"),), "ignore_failed": True}
         check_evaluator(ToolPolicy(**more, gates=Rules(**RULES), score_by="calls", max_retries_per_tool={"*": 1}))
+        when = When(call="*", args={"$subset": {"city": "$any"}}, then=Then(must_precede="x", must_follow="y"))
+        check_evaluator(ToolPolicy(when=(when,), forbidden_calls=(CallPattern(call="b*", args={"$length": 2}),)))
         check_evaluator(ToolPolicy(declared_tools_only=True, forbidden_sequences=(("*", "book"),)))
 
     def test_truncated(self) -> None:
@@ -262,6 +316,11 @@ class TestContract:
             ({"max_retries_per_tool": {"a": -1}}, r"max_retries_per_tool\.a: must be a whole number"),
             ({"forbidden_sequences": (("a",),)}, "forbidden_sequences: a sequence must have at least 2 tools"),
             ({"gates": Rules()}, "at least one rule is needed"),
+            (
+                {"forbidden_calls": (CallPattern(call="a", args={"x": {"$nearr": 1}}),)},
+                r"^forbidden_calls\[0\]\.args\.x\.\$",
+            ),
+            ({"when": (When(call="a", then=Then()),)}, r"^when\[0\]\.then: at least one tool is needed"),
         ],
     )
     def test_refuses_what_means_nothing(self, rules: dict[str, Any], reason: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, pairwise
@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge, MinLen
 
-from spanscore.compare.globs import glob_matcher, is_glob
+from spanscore.compare.call_rules import CallPattern, CompiledCall, Condition, When
 from spanscore.compare.matching import positions
-from spanscore.compare.names import Normalise, called_names
-from spanscore.model import Trajectory
+from spanscore.compare.names import Normalise
+from spanscore.compare.run import Matches, Run, named
 
 Limit: TypeAlias = Annotated[int, Ge(0)]
 
@@ -50,6 +50,11 @@ class Rules:
     that failed, whatever stands between."""
     declared_tools_only: bool = False
     """Only tools are called that the trace itself declares."""
+    forbidden_calls: tuple[CallPattern, ...] = ()
+    """Calls that are not made: `[{call: issue_refund, args: {amount: {$range: [100, null]}}}]`."""
+    when: tuple[When, ...] = ()
+    """What holds where a certain call is made: `[{call: issue_refund, args: {amount: {$range: [100, null]}}, then:
+    {must_precede: approve_refund}}]`."""
 
     def each(self, normalise: Normalise) -> Iterator[Rule]:
         """Yield the rules.
@@ -57,7 +62,24 @@ class Rules:
         Raises:
             ValueError: one of them means nothing.
         """
-        matcher = partial(_matcher, normalise)
+        matcher = partial(named, normalise)
+        yield from self._names(matcher)
+        yield from self._order(matcher)
+        yield from self._limits(matcher)
+        if self.declared_tools_only:
+            yield Rule("declared_tools_only", _undeclared, needs_declarations=True)
+        yield from self._arguments(normalise)
+
+    def named_tools(self) -> Iterator[str]:
+        """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
+        yield from (*self.required, *self.forbidden, *self.max_calls_per_tool, *self.max_retries_per_tool)
+        pairs: Sequence[Sequence[str]] = (*self.must_precede, *self.must_follow, *self.never_after)
+        yield from chain.from_iterable((*pairs, *self.forbidden_sequences))
+        yield from (pattern.call for pattern in (*self.forbidden_calls, *self.when))
+        for when in self.when:
+            yield from when.then.tools()
+
+    def _names(self, matcher: Callable[[str], Matches]) -> Iterator[Rule]:
         for tool in self.required:
             yield Rule(f"required: {tool}", partial(_absent, matcher(tool)), is_requirement=True)
         if self.allowed is not None:
@@ -65,6 +87,8 @@ class Rules:
             yield Rule(f"allowed: {', '.join(self.allowed) or 'none'}", partial(_other, allowed))
         for tool in self.forbidden:
             yield Rule(f"forbidden: {tool}", partial(_beyond, matcher(tool), 0))
+
+    def _order(self, matcher: Callable[[str], Matches]) -> Iterator[Rule]:
         for sequence in self.forbidden_sequences:
             if len(sequence) < _SHORTEST_SEQUENCE:
                 message = f"forbidden_sequences: a sequence must have at least 2 tools, not {list(sequence)!r}"
@@ -77,17 +101,8 @@ class Rules:
             yield Rule(f"must_follow: {first}, {then}", broken_by, is_requirement=True)
         for first, then in self.never_after:
             yield Rule(f"never_after: {first}, {then}", partial(_too_late, matcher(first), matcher(then)))
-        yield from self._limits(matcher)
-        if self.declared_tools_only:
-            yield Rule("declared_tools_only", _undeclared, needs_declarations=True)
 
-    def named_tools(self) -> Iterator[str]:
-        """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
-        yield from (*self.required, *self.forbidden, *self.max_calls_per_tool, *self.max_retries_per_tool)
-        pairs: Sequence[Sequence[str]] = (*self.must_precede, *self.must_follow, *self.never_after)
-        yield from chain.from_iterable((*pairs, *self.forbidden_sequences))
-
-    def _limits(self, matcher: Callable[[str], _Matches]) -> Iterator[Rule]:
+    def _limits(self, matcher: Callable[[str], Matches]) -> Iterator[Rule]:
         if self.max_calls is not None:
             _check_limit("max_calls", self.max_calls)
             yield Rule(f"max_calls: {self.max_calls}", partial(_beyond, lambda _: True, self.max_calls))
@@ -98,32 +113,18 @@ class Rules:
             _check_limit(f"max_retries_per_tool.{tool}", limit)
             yield Rule(f"max_retries_per_tool: {tool}: {limit}", partial(_retried, matcher(tool), limit))
 
-
-class Run(NamedTuple):
-    """The calls that rules look at, by their indexes in the trajectory."""
-
-    order: Sequence[int]
-    """The calls that count, in order."""
-    names: Sequence[str]
-    """The normalised name of every call, also of those that do not count."""
-    called: Mapping[str, Sequence[int]]
-    """Where each tool was called, by normalised name."""
-    failed: Collection[int]
-    declared: Callable[[], Collection[str]]
-    """Returns the normalised names of the tools that the trace declares, which takes long to find out."""
-
-    @classmethod
-    def of(cls, trajectory: Trajectory, normalise: Normalise, *, ignore_failed: bool = False) -> Run:
-        """Return what rules look at of a trajectory; with `ignore_failed` only retries still count failed calls."""
-        names = called_names(trajectory, normalise)
-        failed = frozenset(index for index, call in enumerate(trajectory.calls) if call.error is not None)
-        called = positions(names)
-        order: Sequence[int] = range(len(names))
-        if ignore_failed and failed:
-            order = [index for index in order if index not in failed]
-            kept = {name: [index for index in places if index not in failed] for name, places in called.items()}
-            called = {name: places for name, places in kept.items() if places}
-        return cls(order, names, called, failed, lambda: frozenset(map(normalise, trajectory.tool_definitions)))
+    def _arguments(self, normalise: Normalise) -> Iterator[Rule]:
+        for number, pattern in enumerate(self.forbidden_calls):
+            call = CompiledCall(pattern, normalise, f"forbidden_calls[{number}]")
+            yield Rule(f"forbidden_calls[{number}]: {pattern.call}", partial(_made, call), compares=_compared(call))
+        for number, when in enumerate(self.when):
+            condition = Condition(when, normalise, f"when[{number}]")
+            yield Rule(
+                f"when[{number}]: {when.call}",
+                condition.broken_by,
+                is_requirement=condition.is_requirement,
+                compares=_compared(condition.call),
+            )
 
 
 class Rule(NamedTuple):
@@ -136,13 +137,8 @@ class Rule(NamedTuple):
     """Only a call that is not there can break it."""
     needs_declarations: bool = False
     """It asks which tools the trace declares."""
-
-
-_Matches: TypeAlias = Callable[[str], bool]
-
-
-def _matcher(normalise: Normalise, tool: str) -> _Matches:
-    return glob_matcher(tool) if is_glob(tool) else normalise(tool).__eq__
+    compares: Matches | None = None
+    """Says of a tool whether the arguments of its calls are compared; None where no tool's are."""
 
 
 def _check_limit(parameter: str, limit: Any) -> None:
@@ -151,24 +147,19 @@ def _check_limit(parameter: str, limit: Any) -> None:
         raise ValueError(message)
 
 
-def _where(matches: _Matches, run: Run) -> list[int]:
-    found = [places for name, places in run.called.items() if matches(name)]
-    return sorted(chain.from_iterable(found)) if found else []
-
-
-def _absent(matches: _Matches, run: Run) -> list[int] | None:
+def _absent(matches: Matches, run: Run) -> list[int] | None:
     return None if any(map(matches, run.called)) else []
 
 
-def _other(allowed: Sequence[_Matches], run: Run) -> list[int] | None:
-    return _where(lambda name: not any(matches(name) for matches in allowed), run) or None
+def _other(allowed: Sequence[Matches], run: Run) -> list[int] | None:
+    return run.where(lambda name: not any(matches(name) for matches in allowed)) or None
 
 
-def _beyond(matches: _Matches, limit: int, run: Run) -> list[int] | None:
-    return _where(matches, run)[limit:] or None
+def _beyond(matches: Matches, limit: int, run: Run) -> list[int] | None:
+    return run.where(matches)[limit:] or None
 
 
-def _in_a_row(sequence: Sequence[_Matches], run: Run) -> list[int] | None:
+def _in_a_row(sequence: Sequence[Matches], run: Run) -> list[int] | None:
     """Return the calls that complete the sequence."""
     fits = [{name for name in run.called if matches(name)} for matches in sequence]
     starts = range(len(run.order) - len(fits) + 1)
@@ -180,25 +171,25 @@ def _in_a_row(sequence: Sequence[_Matches], run: Run) -> list[int] | None:
     return list(found) or None
 
 
-def _too_early(first: _Matches, then: _Matches, run: Run) -> list[int] | None:
-    later = _where(then, run)
-    earliest = min(_where(first, run), default=math.inf) if later else 0
+def _too_early(first: Matches, then: Matches, run: Run) -> list[int] | None:
+    later = run.where(then)
+    earliest = min(run.where(first), default=math.inf) if later else 0
     return [index for index in later if index <= earliest] or None
 
 
-def _not_followed(first: _Matches, then: _Matches, run: Run) -> list[int] | None:
-    earlier = _where(first, run)
-    latest = max(_where(then, run), default=-1) if earlier else 0
+def _not_followed(first: Matches, then: Matches, run: Run) -> list[int] | None:
+    earlier = run.where(first)
+    latest = max(run.where(then), default=-1) if earlier else 0
     return [index for index in earlier if index >= latest] or None
 
 
-def _too_late(first: _Matches, then: _Matches, run: Run) -> list[int] | None:
-    later = _where(then, run)
-    earliest = min(_where(first, run), default=math.inf) if later else 0
+def _too_late(first: Matches, then: Matches, run: Run) -> list[int] | None:
+    later = run.where(then)
+    earliest = min(run.where(first), default=math.inf) if later else 0
     return [index for index in later if index > earliest] or None
 
 
-def _retried(matches: _Matches, limit: int, run: Run) -> list[int] | None:
+def _retried(matches: Matches, limit: int, run: Run) -> list[int] | None:
     found: list[int] = []
     for name, places in positions(run.names).items():
         if matches(name):
@@ -208,4 +199,12 @@ def _retried(matches: _Matches, limit: int, run: Run) -> list[int] | None:
 
 def _undeclared(run: Run) -> list[int] | None:
     declared = run.declared()
-    return _where(lambda name: name not in declared, run) or None
+    return run.where(lambda name: name not in declared) or None
+
+
+def _made(call: CompiledCall, run: Run) -> list[int] | None:
+    return call.made(run) or None
+
+
+def _compared(call: CompiledCall) -> Matches | None:
+    return call.is_named if call.needs_arguments else None

@@ -8,15 +8,17 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
-from spanscore.compare.expected import cut_off
+from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.expected import cut_off, unrecorded_arguments
 from spanscore.compare.names import NameParameters, short
-from spanscore.compare.rules import Rule, Rules, Run
+from spanscore.compare.rules import Rule, Rules
+from spanscore.compare.run import Run
 from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 
 _SHOWN: Final = 5
 _RULES: Final = (
     "required, allowed, forbidden, forbidden_sequences, must_precede, must_follow, never_after, max_calls, "
-    "max_calls_per_tool, max_retries_per_tool or declared_tools_only"
+    "max_calls_per_tool, max_retries_per_tool, declared_tools_only, forbidden_calls or when"
 )
 
 
@@ -25,10 +27,11 @@ class ToolPolicy(NameParameters, Rules):
     """Checks rules about which tools may, must and must not be called.
 
     The value is the number of rules kept, divided by the number of rules; 0 where a rule under `gates` is broken. A
-    rule is each entry of a list or a mapping, the whole list `allowed`, `max_calls`, and `declared_tools_only`. Tools
+    rule is each entry of a list or a mapping, the whole list `allowed`, `max_calls` and `declared_tools_only`. Tools
     are named or given as a glob: `*` stands for any characters, `?` for one; a glob is compared with normalised names
     as it is. Failed calls count, unless `ignore_failed`. Skipped where the trace was truncated and a required tool, or
-    one that must follow, is missing; and where only declared tools may be called and the trace declares none.
+    one that must follow, is missing; where only declared tools may be called and the trace declares none; and where the
+    arguments of a call that rules compare were not recorded.
     """
 
     expectation: ClassVar[str | None] = None
@@ -58,11 +61,18 @@ class ToolPolicy(NameParameters, Rules):
         if any(each.rule.needs_declarations for each in self._rules) and not trajectory.tool_definitions:
             return Skipped("the trace does not declare the tools that there are")
         run = Run.of(trajectory, self._normalise, ignore_failed=self.ignore_failed)
-        broken = [
-            _Broken(rule.text, calls, is_gate, rule.is_requirement)
-            for rule, is_gate in self._rules
-            if (calls := rule.broken_by(run)) is not None
-        ]
+        compared = [each.rule.compares for each in self._rules if each.rule.compares is not None]
+        tools = frozenset(name for name in run.called if any(matches(name) for matches in compared))
+        if skipped := unrecorded_arguments(trajectory, self._normalise, tools):
+            return skipped
+        try:
+            broken = [
+                _Broken(rule.text, calls, is_gate, rule.is_requirement)
+                for rule, is_gate in self._rules
+                if (calls := rule.broken_by(run)) is not None
+            ]
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
         if skipped := cut_off(trajectory, sum(each.is_requirement for each in broken)):
             return skipped
         kept, total = len(self._rules) - len(broken), len(self._rules)
