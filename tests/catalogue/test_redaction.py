@@ -38,6 +38,8 @@ SCHEMA = {
     },
 }
 
+MATCHERS = {"city": {"$one_of": [f"wanted-{CANARY}", {"$glob": f"*{CANARY}?"}]}, "deep": {"$schema": {"type": "null"}}}
+
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "tool_arguments_schema": [{"schemas": {"search": SCHEMA, "book": {"not": {}}}}, {}],
     "tool_call_accuracy": [
@@ -47,7 +49,8 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "tool_call_args": [
         {"tool_calls": [{"name": name, "args": WANTED} for name in ("search", "book")], "subset": subset}
         for subset in (True, False)
-    ],
+    ]
+    + [{"tool_calls": [{"name": "search", "args": MATCHERS}]}],
     "tool_call_count": [{"tool_calls_count": {"search": 9}}],
     "tool_call_f1": [
         {"reference_tool_calls": [{"name": "search", "arguments": WANTED}], "mode": mode}
@@ -60,7 +63,8 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
             "strict": strict,
         }
         for strict in (True, False)
-    ],
+    ]
+    + [{"tool_outputs": [{"name": "search", "output": {"$not": {"$contains": CANARY}}}]}],
     "tool_call_trajectory": [{"max_failed": 0, "max_consecutive_same_tool": 0}],
     "tool_correctness": [{"expected_tools": ["other"]}],
     "tool_policy": [

@@ -177,7 +177,7 @@ def test_an_alignment_gives_one_deviation_a_call() -> None:
         Aligned(0, 1, "order"),
         Aligned(None, 1, "extra"),
     ]
-    found = of_alignment(aligned, ["a", "b"], CALLS, lambda place, call: [Difference((place, CALLS.index(call)), 1, 2)])
+    found = of_alignment(aligned, ["a", "b"], CALLS, lambda place, call: [Difference((place, call), 1, 2)])
 
     assert ["missing", "arguments", "wrong_tool", "order", "unexpected"] == [each.kind for each in found]
     assert ((Difference((0, 1), 1, 2),), SPAN_ID) == (found[1].differences, found[1].span_id)

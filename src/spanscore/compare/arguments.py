@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from spanscore.compare.differences import ABSENT, Difference, differences
 from spanscore.compare.effort import Effort
+from spanscore.compare.matchers import Matcher, matcher, read
+from spanscore.compare.matchers_structures import Keys
 from spanscore.compare.matching import containing, json_key, member_keys
-from spanscore.model import Recorded
+from spanscore.compare.names import Normalise
+from spanscore.compare.paths import Path, value_at, without
+from spanscore.model import NOT_RECORDED, Recorded
 
 ArgumentMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 """`exact`: equal as a whole; `ignore`: not compared; `subset`, `superset`: the actual call's top-level arguments are
 some of the reference's, or the reference's are some of the actual ones."""
-
-Path: TypeAlias = tuple[str, ...]
-"""Keys of objects, or indexes of lists, from the top."""
-
-_MAX_STEPS: Final = 64
-_MAX_INDEX_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +55,34 @@ class Comparison:
             return member_keys(arguments)
         found = (value_at(arguments, path) for path in self.only)
         return tuple([value if value is ABSENT else json_key(value) for value in found])
+
+    def matcher(self, expected: Any, path: str, normalise: Normalise) -> tuple[Any, Matcher | None]:
+        """Return expected arguments with their matcher, for what `compared` returns; None where they are plain.
+
+        Raises:
+            ValueError: a matcher is wrong. The message begins with its path.
+        """
+        value, whole = read(expected, path, normalise=normalise)
+        if whole is None or not self.looks_at_arguments:
+            return value, None
+        if self.only is not None and not isinstance(whole, Keys):
+            message = f"{path}: one matcher for all arguments cannot be compared at some paths only"
+            raise ValueError(message)
+        counts = {"missing": self.mode != "subset", "extra": self.mode != "superset"} if self.only is None else {}
+        return value, matcher(self.compared(expected), path, normalise=normalise, **counts)
+
+    def compared(self, arguments: Any) -> Any:
+        """Return what matchers look at: with `only`, what stands at each of the paths, by the path."""
+        left = without({} if arguments is NOT_RECORDED else arguments, self.ignored)
+        if self.only is None:
+            return left
+        found = {".".join(path): value_at(left, path) for path in self.only}
+        return {path: value for path, value in found.items() if value is not ABSENT}
+
+    def at_its_path(self, difference: Difference) -> Difference:
+        """Return a difference in what `compared` returned of the paths at its place in the arguments."""
+        first, *rest = difference.path
+        return difference._replace(path=(*str(first).split("."), *rest))
 
     def fits(self, actual: Hashable, reference: Hashable) -> bool:
         """Return whether an actual call's key fits the reference's."""
@@ -96,54 +122,5 @@ class Comparison:
         return partners
 
 
-def parsed_path(text: str) -> Path:
-    """Return the steps of a dotted path.
-
-    Raises:
-        ValueError: a step is empty, or there are too many.
-    """
-    steps = tuple(text.split("."))
-    if not all(steps) or len(steps) > _MAX_STEPS:
-        message = f"{text!r} must be keys joined by dots, such as 'filter.dates.0', and at most {_MAX_STEPS} of them"
-        raise ValueError(message)
-    return steps
-
-
 def _sets(keys: Iterable[Hashable]) -> list[frozenset[Hashable]]:
     return [key for key in keys if isinstance(key, frozenset)]
-
-
-def value_at(value: Any, path: Path) -> Any:
-    """Return what stands at a path, or a mark of absence."""
-    for step in path:
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and (index := _index(value, step)) is not None:
-            value = value[index]
-        else:
-            return ABSENT
-    return value
-
-
-def without(value: Any, paths: Sequence[Path]) -> Any:
-    """Return a copy without what stands at the paths; an item of a list becomes null, so that the others stay put."""
-    for path in paths:
-        value = _without(value, path)
-    return value
-
-
-def _without(value: Any, path: Path) -> Any:
-    """Copy only what lies on the path. Recurses no deeper than the path is long."""
-    step, rest = path[0], path[1:]
-    if isinstance(value, dict) and step in value:
-        if rest:
-            return {**value, step: _without(value[step], rest)}
-        return {key: item for key, item in value.items() if key != step}
-    if isinstance(value, list) and (index := _index(value, step)) is not None:
-        return [*value[:index], _without(value[index], rest) if rest else None, *value[index + 1 :]]
-    return value
-
-
-def _index(items: list[Any], step: str) -> int | None:
-    is_index = step.isascii() and step.isdecimal() and len(step) <= _MAX_INDEX_DIGITS
-    return int(step) if is_index and int(step) < len(items) else None

@@ -103,8 +103,8 @@ class Deviation:
             yield f"{len(self.differences) - _PATHS_TOLD} more paths"
 
 
-Differ: TypeAlias = Callable[[int, ToolCall], Sequence[Difference]]
-"""Returns where the arguments of an expected call, by its place, and of an actual one differ."""
+Differ: TypeAlias = Callable[[int, int], Sequence[Difference]]
+"""Returns where the arguments of an expected call and of an actual one, each by its place, differ."""
 
 
 def of_alignment(
@@ -122,7 +122,7 @@ def of_alignment(
         elif place is not None and status == "wrong":
             found.append(Deviation.at("wrong_tool", call, calls, expected=expected[place]))
         elif place is not None:
-            paths = tuple(differ(place, calls[call])) if len(found) < DETAILED else ()
+            paths = tuple(differ(place, call)) if len(found) < DETAILED else ()
             found.append(Deviation.at("arguments", call, calls, differences=paths))
     return found
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 MAX_COMPARISONS: Final = 250_000
 """No evaluation compares the arguments of more pairs of calls."""
+
+
+MAX_WORK: Final = 20_000
+"""No check of one value by a JSON Schema may apply more keywords."""
 
 
 class TooMuchWorkError(Exception):
@@ -28,3 +33,12 @@ class Effort:
         if self._left < 0:
             message = f"matching the arguments takes more than {MAX_COMPARISONS} comparisons: the calls are too alike"
             raise TooMuchWorkError(message)
+
+
+@dataclass(slots=True)
+class Work:
+    """How much work is left for a number of checks by JSON Schemas."""
+
+    left: int = MAX_WORK
+    nested: int = 0
+    """How many keywords are being checked, one within the other."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -22,6 +21,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from spanscore.compare.differences import ABSENT, Difference
+from spanscore.compare.effort import MAX_WORK, Work
 from spanscore.compare.matching import json_key
 from spanscore.compare.patterns import compiled, is_found
 from spanscore.model import JSON
@@ -32,8 +32,6 @@ MAX_PARTS: Final = 5_000
 """No schema may have more parts."""
 MAX_DEPTH: Final = 64
 """Neither a schema nor a value may be nested deeper."""
-MAX_WORK: Final = 20_000
-"""No check of one value may apply more keywords."""
 
 _MAX_NESTED: Final = 2 * MAX_DEPTH + 8
 """Keywords within keywords: enough for a recursive schema at the deepest value, and far from the end of the stack,
@@ -44,15 +42,6 @@ _REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _work: ContextVar[Work] = ContextVar("work")
-
-
-@dataclass(slots=True)
-class Work:
-    """How much work is left for a number of checks."""
-
-    left: int = MAX_WORK
-    nested: int = 0
-    """How many keywords are being checked, one within the other."""
 
 
 class UncheckableError(Exception):

@@ -14,13 +14,12 @@ from spanscore.compare.matchers_base import Matcher, Mismatch, Run, Seen
 from spanscore.compare.matchers_dates import date
 from spanscore.compare.matchers_earlier import FromEarlier, from_earlier
 from spanscore.compare.matchers_logic import Absent, AllOf, AnyValue, Not, OneOf, Optional
-from spanscore.compare.matchers_schema import ValidBy
 from spanscore.compare.matchers_structures import Contains, Exact, Items, Keys, Unordered
 from spanscore.compare.matchers_values import glob, ignore_case, in_range, near, of_length, of_type, regex
 from spanscore.compare.names import Normalise, exact
 from spanscore.wording.nearest import suggestion
 
-__all__ = ["MAX_DEPTH", "MAX_PARTS", "Matcher", "Mismatch", "Run", "Seen", "has_matcher", "matcher", "sources"]
+__all__ = ["MAX_DEPTH", "MAX_PARTS", "Matcher", "Mismatch", "Run", "Seen", "has_matcher", "matcher", "read", "sources"]
 
 MAX_PARTS: Final = 5_000
 """No expected value may be made of more matchers; plain values without a matcher in them count as one."""
@@ -44,6 +43,25 @@ def matcher(
         ValueError: a matcher is wrong. The message begins with its path.
     """
     return _Compiler(normalise).value(expected, _At(path), _How(missing=missing, extra=extra))
+
+
+def read(
+    expected: Any, path: str, *, normalise: Normalise = exact, missing: bool = True, extra: bool = True
+) -> tuple[Any, Matcher | None]:
+    """Return an expected value with its matcher, as `matcher` compiles it: None where it is plain.
+
+    A value is also plain where `$literal` is all that stands in it; then it is returned without that.
+    """
+    if not has_matcher(expected):
+        return expected, None
+    whole = matcher(expected, path, normalise=normalise)
+    if isinstance(whole, Exact):
+        return whole.value, None
+    if all(isinstance(part, (Exact, Items)) or (isinstance(part, Keys) and part.is_whole) for part in whole.leaves()):
+        return _plain(whole), None
+    if missing and extra:
+        return expected, whole
+    return expected, matcher(expected, path, normalise=normalise, missing=missing, extra=extra)
 
 
 def has_matcher(expected: Any) -> bool:
@@ -163,6 +181,8 @@ class _Compiler:
             case "$from":
                 return from_earlier(argument, options, self._normalise)
             case "$schema":
+                from spanscore.compare.matchers_schema import ValidBy  # noqa: PLC0415 - jsonschema is slow to load
+
                 return ValidBy(argument)
         return _SIMPLE[kind](argument)
 
@@ -176,6 +196,12 @@ class _Compiler:
 
 def _dollars(value: Mapping[str, Any]) -> list[str]:
     return [key for key in value if str(key).startswith("$")]
+
+
+def _plain(matcher: Matcher) -> Any:
+    if isinstance(matcher, Keys):
+        return {key: _plain(part) for key, part in matcher.keys.items()}
+    return matcher.value if isinstance(matcher, Exact) else [_plain(part) for part in matcher.parts]
 
 
 def _wrong(at: _At, why: str) -> ValueError:

@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from spanscore.compare.differences import MOST, Described, Difference
-from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.json_schema import Work
+from spanscore.compare.effort import TooMuchWorkError, Work
 from spanscore.model import Recorded
 
 MAX_STEPS: Final = 1_000_000
@@ -80,8 +79,8 @@ class Matcher(ABC):
     Methods raise TooMuchWorkError where finding out goes beyond the limits of `Run`.
     """
 
-    needs_earlier: bool = False
-    """Whether it looks at results of earlier calls."""
+    looks_back: ClassVar[bool] = False
+    """Whether it looks at results of earlier calls itself."""
     fits_missing: bool = False
     """Whether it matches a key that is not in a mapping."""
     minds_missing: bool = False
@@ -92,6 +91,11 @@ class Matcher(ABC):
     """The matchers that it is made of."""
     is_exact: ClassVar[bool] = False
     """Whether it is a plain value."""
+
+    @property
+    def needs_earlier(self) -> bool:
+        """Whether it, or a part of it, looks at results of earlier calls."""
+        return any(part.looks_back for part in self.leaves())
 
     @property
     @abstractmethod

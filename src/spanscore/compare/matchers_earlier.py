@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.compare.arguments import Path, value_at
 from spanscore.compare.differences import ABSENT, shown
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.matchers_base import Index, Matcher, Run, Seen
 from spanscore.compare.matching import json_key
+from spanscore.compare.paths import Path, value_at
 from spanscore.model import NOT_RECORDED
 
 _DEEPEST: Final = 64
@@ -26,7 +26,7 @@ class FromEarlier(Matcher):
         pointer: the path as a JSON Pointer; None for anywhere.
     """
 
-    needs_earlier = True
+    looks_back = True
 
     def __init__(self, tool: str, pointer: str | None) -> None:
         self._tool: Final = tool

@@ -60,6 +60,11 @@ class Keys(Matcher):
         self._extra: Final = extra
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all keys count."""
+        return self._missing and self._extra
+
+    @property
     def words(self) -> str:
         """What is expected."""
         text = "{" + ", ".join(f"{shown(key)}: {part.words}" for key, part in self.keys.items()) + "}"
@@ -79,6 +84,12 @@ class Keys(Matcher):
         if key in actual:
             return self.keys[key].matches(actual[key], seen)
         return not self._missing or self.keys[key].fits_missing
+
+    def share(self, actual: Any, seen: Seen) -> float:
+        """Return the share of the expected keys that match, there or not."""
+        if not self.keys or not isinstance(actual, dict):
+            return float(self.matches(actual, seen))
+        return sum(self.fits(key, actual, seen) for key in self.keys) / len(self.keys)
 
     def mismatches(self, actual: Any, seen: Seen, path: Path = ()) -> Iterator[Mismatch]:
         """Yield where a mapping does not match: first in the order of the keys that are expected."""

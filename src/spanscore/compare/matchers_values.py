@@ -10,7 +10,6 @@ from typing import Any, Final
 from spanscore.compare.differences import json_text, shown
 from spanscore.compare.globs import glob_matcher
 from spanscore.compare.matchers_base import Matcher, Test
-from spanscore.compare.patterns import compiled, is_whole
 from spanscore.wording.nearest import suggestion
 
 _PAIR: Final = 2
@@ -41,6 +40,8 @@ def glob(pattern: Any) -> Matcher:
 
 def regex(pattern: Any) -> Matcher:
     """`$regex`: the whole string, by a pattern of RE2."""
+    from spanscore.compare.patterns import compiled, is_whole  # noqa: PLC0415 - few expectations need RE2
+
     text = _text(pattern)
     compiled(text)
     words = f"text matching {text if len(text) < _PERCENT else shown(text)}"

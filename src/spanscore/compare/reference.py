@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from spanscore.compare.matchers import Matcher, Seen, read
 from spanscore.compare.matching import Doubt, Pairs, doubts, json_key, positions
-from spanscore.model import Recorded, ToolCall
+from spanscore.compare.names import Normalise, exact
+from spanscore.model import NOT_RECORDED, Recorded, ToolCall
 
 UNKNOWN: Final = -1
 """The number of a call that was not expected."""
@@ -23,6 +25,27 @@ class Wanted(NamedTuple):
     key: Hashable
     doubts: tuple[Doubt, ...] | None
     """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
+    matcher: Matcher | None = None
+    """What the arguments have to match, where they are not plain; then nothing else here may be compared."""
+
+    @classmethod
+    def read(
+        cls, name: str, expected: Recorded, path: str, normalise: Normalise = exact, *, extra: bool = True
+    ) -> Wanted:
+        """Get arguments ready in which matchers may stand.
+
+        Args:
+            name: of the tool.
+            expected: the arguments.
+            path: where they stand, for messages.
+            normalise: how names of tools are compared.
+            extra: whether further arguments than those expected count for the matcher.
+
+        Raises:
+            ValueError: a matcher is wrong. The message begins with its path.
+        """
+        arguments, matcher = read(expected, path, normalise=normalise, extra=extra)
+        return cls.of(name, arguments)._replace(matcher=matcher)
 
     @classmethod
     def of(cls, name: str, arguments: Recorded) -> Wanted:
@@ -34,6 +57,12 @@ class Wanted(NamedTuple):
         if self.doubts is None:
             return self.key == json_key(arguments)
         return bool(self.arguments == arguments) and all(doubt.is_settled(arguments) for doubt in self.doubts)
+
+    def fits(self, arguments: Recorded, seen: Seen) -> bool:
+        """Return whether these arguments match, or are equal where they are plain."""
+        if self.matcher is None:
+            return self.has_arguments(arguments)
+        return self.matcher.matches({} if arguments is NOT_RECORDED else arguments, seen)
 
 
 class Reference:

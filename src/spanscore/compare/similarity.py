@@ -18,6 +18,13 @@ _WITHOUT_ARGUMENTS: Final = 0.5
 """The similarity of arguments to a reference that has none."""
 
 
+def similarity_of(members: Members, reference: Members) -> float:
+    """Return the similarity of arguments to a reference: the share of its members that are there."""
+    if not reference:
+        return _WITHOUT_ARGUMENTS if members else 1.0
+    return len(reference & members) / len(reference)
+
+
 class SimilarArguments:
     """The reference arguments of one tool, made ready to be taken by the calls of a run, one after the other.
 

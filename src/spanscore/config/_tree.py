@@ -13,7 +13,7 @@ Path: TypeAlias = "tuple[str | int, ...]"
 
 _INDEX: Final = re.compile(r"\[([0-9]{1,9})\]")
 _LONGEST_KEY: Final = 100
-_BARE_KEY: Final = re.compile(r"[\w-]+")
+_BARE_KEY: Final = re.compile(r"\$?[\w-]+")
 
 
 class Place(NamedTuple):

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Final
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation, scored
 from spanscore.compare.differences import Difference
+from spanscore.compare.effort import Work
 from spanscore.compare.expected import unrecorded_arguments
-from spanscore.compare.json_schema import Schema, UncheckableError, Work, problem_text
+from spanscore.compare.json_schema import Schema, UncheckableError, problem_text
 from spanscore.compare.names import NameParameters, called_names, listed
 from spanscore.model import JSON, NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 

@@ -11,13 +11,16 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from annotated_types import Ge
 
 from spanscore.compare import alignment
+from spanscore.compare.bipartite import maximum_matching
+from spanscore.compare.by_matchers import differing, fitting, run_of, unrecorded_sources
 from spanscore.compare.deviations import Deviation, of_alignment, scored
-from spanscore.compare.differences import Difference, differences
+from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
-from spanscore.compare.matching import json_key
+from spanscore.compare.matchers import Run
+from spanscore.compare.matching import Pairs, json_key
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import Reference, Wanted
-from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 
 _TOO_MANY_COUNTS: Final = 2
 
@@ -27,7 +30,8 @@ class ExpectedInput(ExpectedCall):
     """A call that is expected, if need be with this input."""
 
     input: Any = field(default_factory=not_recorded)
-    """The arguments. Without it, mode exact takes any; mode flexible takes only a call without arguments as exact."""
+    """The arguments; matchers may stand in them. Without it, mode exact takes any; mode flexible takes only a call
+    without arguments as exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,10 @@ class ToolCallAccuracy(NameParameters):
             message = f"mode: must be exact or flexible, not {self.mode!r}"
             raise ValueError(message)
         NameParameters.__post_init__(self)
-        expected = tuple(Wanted.of(self._normalise(call.name), call.input) for call in self.expected)
+        expected = tuple(
+            Wanted.read(self._normalise(call.name), call.input, f"expected[{place}].input", self._normalise)
+            for place, call in enumerate(self.expected)
+        )
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_reference", Reference(expected, lambda _, arguments: json_key(arguments)))
 
@@ -91,11 +98,20 @@ class ToolCallAccuracy(NameParameters):
         """Compare the calls with the expected ones."""
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools_compared()):
             return skipped
+        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._expected)):
+            return skipped
+        try:
+            return self._score(trajectory)
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
+
+    def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
+        run = run_of(trajectory, names)
         if self.mode == "exact":
-            counted = _by_position(self._expected, trajectory.calls, names)
+            counted = _by_position(self._expected, trajectory.calls, names, run)
         else:
-            counted = _in_any_order(self._expected, self._reference, trajectory.calls, names)
+            counted = _in_any_order(self._expected, names, self._pairs(trajectory.calls, names, run))
         if skipped := cut_off(trajectory, counted.missing):
             return skipped
         value, explanation = self._value(counted, len(self._expected), len(names))
@@ -112,11 +128,22 @@ class ToolCallAccuracy(NameParameters):
             aligned = alignment.minding(counted.align(), extra=self.mode == "exact" or self.weights.extra_penalty > 0)
             expected = [call.name for call in self._expected]
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
+            differ = differing(self._expected, trajectory.calls, run)
+            deviations = of_alignment(aligned, expected, trajectory.calls, differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
-    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        return differences(self._expected[place].arguments, call.arguments)
+    def _pairs(self, calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> Pairs:
+        """Pair calls with expected ones of the same input, as many as possible."""
+        if all(call.matcher is None for call in self._expected):
+            return self._reference.pairs(self._reference.recognised(names, calls))
+        made, wanted, partners = fitting(
+            names,
+            calls,
+            self._expected,
+            key=lambda _, arguments: json_key(arguments),
+            matches=lambda call, index: call.fits(calls[index].arguments, run.before(index)),
+        )
+        return maximum_matching(made, wanted, partners)
 
     def _tools_compared(self) -> frozenset[str]:
         flexible = self.mode == "flexible"
@@ -154,10 +181,10 @@ class _Counted(NamedTuple):
     align: Callable[[], list[alignment.Aligned]]
 
 
-def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str]) -> _Counted:
+def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> _Counted:
     def fits(index: int) -> bool:
         call = expected[index]
-        return call.arguments is NOT_RECORDED or call.has_arguments(calls[index].arguments)
+        return call.arguments is NOT_RECORDED or call.fits(calls[index].arguments, run.before(index))
 
     shared = min(len(expected), len(calls))
     same_name = [index for index in range(shared) if expected[index].name == names[index]]
@@ -175,10 +202,7 @@ def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: S
     )
 
 
-def _in_any_order(
-    expected: Sequence[Wanted], reference: Reference, calls: Sequence[ToolCall], names: Sequence[str]
-) -> _Counted:
-    pairs = reference.pairs(reference.recognised(names, calls))
+def _in_any_order(expected: Sequence[Wanted], names: Sequence[str], pairs: Pairs) -> _Counted:
     made, wanted = {index for index, _ in pairs}, {place for _, place in pairs}
     missing = Counter([call.name for place, call in enumerate(expected) if place not in wanted])
     by_name: list[str] = []

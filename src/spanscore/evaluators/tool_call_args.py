@@ -9,10 +9,12 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.by_matchers import Untaken, passed, run_of, unrecorded_sources
 from spanscore.compare.deviations import DETAILED, Deviation, scored
-from spanscore.compare.differences import differences
+from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
+from spanscore.compare.matchers import Matcher, Run, read
 from spanscore.compare.matching import Doubt, doubts, member_keys, positions
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
@@ -26,7 +28,7 @@ class ExpectedArgs(ExpectedCall):
     """A call that is expected with these arguments."""
 
     args: Mapping[str, Any]
-    """The arguments, by name."""
+    """The arguments by name, or a matcher of them all; a value may be a matcher: `{amount: {$near: 40, within: 1}}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,21 +59,35 @@ class ToolCallArgs(NameParameters):
             message = "tool_calls: at least one call is needed, such as {name: search, args: {city: Paris}}"
             raise ValueError(message)
         NameParameters.__post_init__(self)
-        calls = [(self._normalise(call.name), call.args) for call in self.tool_calls]
+        calls = [
+            (
+                self._normalise(call.name),
+                *read(call.args, f"tool_calls[{place}].args", normalise=self._normalise, extra=not self.subset),
+            )
+            for place, call in enumerate(self.tool_calls)
+        ]
+        for place, (_, arguments, _) in enumerate(calls):
+            if not isinstance(arguments, Mapping):
+                message = f"tool_calls[{place}].args: must be a mapping, or a matcher, not {arguments!r}"
+                raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with parameters
         expected = tuple(_wanted(calls, subset=self.subset))
-        compared = frozenset(call.tool for call in expected if call.members or not self.subset)
+        compared = frozenset(call.tool for call in expected if call.members or call.matcher or not self.subset)
         object.__setattr__(self, "_expected", expected)
-        object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, subset=self.subset)))
+        object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, expected, subset=self.subset)))
         object.__setattr__(self, "_compared", compared)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Find a call for each expected one."""
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._compared):
             return skipped
+        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._expected)):
+            return skipped
         names = called_names(trajectory, self._normalise)
-        unused = _Unused(trajectory.calls, names, self._expected)
+        run = run_of(trajectory, names)
+        unused = _Unused(trajectory.calls, names, self._expected, run)
         try:
             found = [unused.take(call) for call in self._expected]
+            deviations = tuple(self._deviations(trajectory, names, found, run))
         except TooMuchWorkError as error:
             return Skipped(str(error))
         hits = len(found) - found.count(None)
@@ -89,11 +105,10 @@ class ToolCallArgs(NameParameters):
                 for (label, text), index in zip(self._labels, found, strict=True)
             }
         }
-        deviations = tuple(self._deviations(trajectory, names, found))
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _deviations(
-        self, trajectory: Trajectory, names: Sequence[str], found: Sequence[int | None]
+        self, trajectory: Trajectory, names: Sequence[str], found: Sequence[int | None], run: Run
     ) -> Iterator[Deviation]:
         """Yield what is wrong with each call not found: how the nearest one left of its tool differs, if any is."""
         taken = frozenset(found)
@@ -105,10 +120,7 @@ class ToolCallArgs(NameParameters):
                 yield Deviation(kind="missing", tool=wanted.tool)
                 continue
             looked_at = left[: _LOOKED_AT if number < DETAILED else 1]
-            near = {
-                call: differences(wanted.arguments, trajectory.calls[call].arguments, extra=not self.subset)
-                for call in looked_at
-            }
+            near = {call: wanted.differences(trajectory.calls[call], call, run) for call in looked_at}
             nearest = min(near, key=lambda call: len(near[call]))
             left.remove(nearest)
             yield Deviation.at("arguments", nearest, trajectory.calls, differences=tuple(near[nearest]))
@@ -125,6 +137,13 @@ class _Wanted(NamedTuple):
     doubts: tuple[Doubt, ...] | None
     """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
     subset: bool
+    matcher: Matcher | None
+    """What the arguments have to match, where they are not plain; then only the tool is looked at besides."""
+
+    def differences(self, call: ToolCall, index: int, run: Run) -> list[Difference]:
+        if self.matcher is not None:
+            return self.matcher.differences(passed(call), run.before(index))
+        return differences(self.arguments, call.arguments, extra=not self.subset)
 
     def fits(self, arguments: Recorded) -> bool:
         if self.doubts is None:
@@ -143,33 +162,35 @@ class _Wanted(NamedTuple):
         return self.members <= members if self.subset else self.members == members
 
 
-def _labels(calls: Sequence[ExpectedArgs], *, subset: bool) -> Iterator[tuple[str, str]]:
+def _labels(calls: Sequence[ExpectedArgs], expected: Sequence[_Wanted], *, subset: bool) -> Iterator[tuple[str, str]]:
     """Name the arguments but not their values: scores go where arguments may not."""
-    for label, call in zip(numbered(call.name for call in calls), calls, strict=True):
-        yield label, ", ".join(sorted(map(str, call.args))) or ("anything" if subset else "no arguments")
+    for label, wanted in zip(numbered(call.name for call in calls), expected, strict=True):
+        yield label, ", ".join(sorted(map(str, wanted.arguments))) or ("anything" if subset else "no arguments")
 
 
-def _wanted(calls: Sequence[tuple[str, Mapping[str, Any]]], *, subset: bool) -> Iterator[_Wanted]:
-    members = [member_keys(dict(arguments)) for _, arguments in calls]
-    frequency = Counter((tool, member) for (tool, _), held in zip(calls, members, strict=True) for member in held)
-    for (tool, arguments), held in zip(calls, members, strict=True):
+def _wanted(calls: Sequence[tuple[str, Any, Matcher | None]], *, subset: bool) -> Iterator[_Wanted]:
+    members = [member_keys(dict(arguments) if matcher is None else {}) for _, arguments, matcher in calls]
+    frequency = Counter((tool, member) for (tool, *_), held in zip(calls, members, strict=True) for member in held)
+    for (tool, arguments, matcher), held in zip(calls, members, strict=True):
         rarest = min(held, key=lambda member: frequency[tool, member], default=None)
         where = doubts(dict(arguments))
-        yield _Wanted(tool, dict(arguments), held, rarest if subset else held, where, subset)
+        yield _Wanted(tool, dict(arguments), held, rarest if subset else held, where, subset, matcher)
 
 
 class _Unused:
     """The calls of a run that no expected call has taken yet."""
 
-    def __init__(self, calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted]) -> None:
+    def __init__(self, calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted], run: Run) -> None:
         self._calls = calls
-        self._marks = {call.mark for call in wanted}
+        self._run = run
+        self._marks = {call.mark for call in wanted if call.matcher is None}
         self._by_tool = positions(names)
         self._first = dict.fromkeys(self._by_tool, 0)
         self._marked: dict[str, Mapping[Hashable, list[int]]] = {}
         self._members: dict[int, frozenset[Hashable]] = {}
         self._searches: dict[tuple[str, frozenset[Hashable]], Iterator[int]] = {}
         self._taken: set[int] = set()
+        self._untaken = Untaken(names, self._taken)
         self._effort = Effort()
 
     def take(self, wanted: _Wanted) -> int | None:
@@ -177,10 +198,18 @@ class _Unused:
         first = self._first_of(wanted.tool)
         if first is None:
             return None
-        index = first if wanted.fits(self._calls[first].arguments) else next(self._search(wanted), None)
+        index = self._matching(wanted.tool, wanted.matcher) if wanted.matcher else self._equal(wanted, first)
         if index is not None:
             self._taken.add(index)
         return index
+
+    def _matching(self, tool: str, matcher: Matcher) -> int | None:
+        return self._untaken.take(
+            tool, lambda index: matcher.matches(passed(self._calls[index]), self._run.before(index))
+        )
+
+    def _equal(self, wanted: _Wanted, first: int) -> int | None:
+        return first if wanted.fits(self._calls[first].arguments) else next(self._search(wanted), None)
 
     def _first_of(self, tool: str) -> int | None:
         indexes = self._by_tool.get(tool, [])

@@ -9,14 +9,16 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from annotated_types import Ge, Le
 
 from spanscore.compare import alignment
+from spanscore.compare.by_matchers import differing, passed, run_of, unrecorded_sources
 from spanscore.compare.deviations import Deviation, of_alignment, scored
-from spanscore.compare.differences import Difference, differences
-from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
+from spanscore.compare.matchers import Run, Seen
+from spanscore.compare.matchers_structures import Keys
 from spanscore.compare.matching import member_keys, positions
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
-from spanscore.compare.similarity import Members, SimilarArguments
+from spanscore.compare.similarity import Members, SimilarArguments, similarity_of
 from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 
 _RATINGS: Final = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"), (0.0, "poor"))
@@ -43,6 +45,7 @@ class ToolCallF1(NameParameters):
     """Whether arguments must be equal or similar."""
     argument_match_threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     """Mode flexible: how similar arguments must be."""
+    _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
     _members: tuple[Members, ...] = field(init=False, repr=False, compare=False)
     _places: Mapping[str, list[int]] = field(init=False, repr=False, compare=False)
@@ -56,7 +59,17 @@ class ToolCallF1(NameParameters):
             message = f"argument_match_threshold: must be from 0 to 1, not {self.argument_match_threshold!r}"
             raise ValueError(message)
         NameParameters.__post_init__(self)
-        reference = tuple(Wanted.of(self._normalise(call.name), call.arguments) for call in self.reference_tool_calls)
+        is_strict = self.mode == "strict"
+        reference = tuple(
+            Wanted.read(
+                self._normalise(call.name),
+                call.arguments,
+                f"reference_tool_calls[{place}].arguments",
+                self._normalise,
+                extra=is_strict,
+            )
+            for place, call in enumerate(self.reference_tool_calls)
+        )
         object.__setattr__(self, "_reference", Reference(reference, lambda _, arguments: member_keys(arguments)))
         members = tuple(member_keys(call.arguments) for call in reference)
         places = positions(call.name for call in reference)
@@ -64,6 +77,7 @@ class ToolCallF1(NameParameters):
             name: SimilarArguments([members[place] for place in found], self.argument_match_threshold)
             for name, found in places.items()
         }
+        object.__setattr__(self, "_wanted", reference)
         object.__setattr__(self, "_members", members)
         object.__setattr__(self, "_places", places)
         object.__setattr__(self, "_tools", tools)
@@ -75,12 +89,20 @@ class ToolCallF1(NameParameters):
             return Skipped("the reference has no tool calls")
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools):
             return skipped
-        names = called_names(trajectory, self._normalise)
-        find = self._equal if self.mode == "strict" else self._similar
+        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._wanted)):
+            return skipped
         try:
-            matches = find(names, trajectory.calls)
+            return self._score(trajectory, total)
         except TooMuchWorkError as error:
             return Skipped(str(error))
+
+    def _score(self, trajectory: Trajectory, total: int) -> Outcome:
+        names = called_names(trajectory, self._normalise)
+        run = run_of(trajectory, names)
+        if any(call.matcher for call in self._wanted):
+            matches = self._fitting(names, trajectory.calls, run)
+        else:
+            matches = (self._equal if self.mode == "strict" else self._similar)(names, trajectory.calls)
         if skipped := cut_off(trajectory, total - len(matches)):
             return skipped
         value = 2 * len(matches) / (len(names) + total)
@@ -101,12 +123,10 @@ class ToolCallF1(NameParameters):
             pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
             aligned = alignment.in_any_order(expected, names, pairs)
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
+            # In mode flexible further arguments do not matter.
+            differ = differing(self._wanted, trajectory.calls, run, extra=self.mode == "strict")
+            deviations = of_alignment(aligned, expected, trajectory.calls, differ)
         return scored(value, value >= self.threshold, explanation, details, deviations)
-
-    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        # In mode flexible further arguments do not matter.
-        return differences(self.reference_tool_calls[place].arguments, call.arguments, extra=self.mode == "strict")
 
     def _equal(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
         pairs = self._reference.pairs(self._reference.recognised(names, calls))
@@ -121,6 +141,33 @@ class ToolCallF1(NameParameters):
                 if taken := untaken[name].take(members):
                     matches.append(_Match(index, self._places[name][taken[0]], name, taken[1]))
         return matches
+
+    def _fitting(self, names: Sequence[str], calls: Sequence[ToolCall], run: Run) -> list[_Match]:
+        """Match the calls where the reference has matchers, comparing each with each that is left of its tool."""
+        left = {name: list(places) for name, places in self._places.items()}
+        effort = Effort()
+        matches = []
+        for index, (name, call) in enumerate(zip(names, calls, strict=True)):
+            best, highest = None, 0.0
+            for place in left.get(name, ()):
+                effort.spend(1)
+                similarity = self._similarity(place, call, run.before(index))
+                if similarity > highest:
+                    best, highest = place, similarity
+                if highest == 1:
+                    break
+            if best is not None and highest >= (1 if self.mode == "strict" else self.argument_match_threshold):
+                left[name].remove(best)
+                matches.append(_Match(index, best, name, highest))
+        return matches
+
+    def _similarity(self, place: int, call: ToolCall, seen: Seen) -> float:
+        wanted = self._wanted[place]
+        if self.mode == "strict" or (wanted.matcher is not None and not isinstance(wanted.matcher, Keys)):
+            return float(wanted.fits(call.arguments, seen))
+        if isinstance(wanted.matcher, Keys):
+            return wanted.matcher.share(passed(call), seen)
+        return similarity_of(member_keys(call.arguments), self._members[place])
 
 
 class _Match(NamedTuple):

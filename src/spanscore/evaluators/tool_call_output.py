@@ -9,12 +9,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.by_matchers import Untaken, run_of, unrecorded_sources
 from spanscore.compare.deviations import DETAILED, Deviation, scored
-from spanscore.compare.differences import ABSENT, Difference, differences
+from spanscore.compare.differences import ABSENT, Described, Difference, differences
+from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_results
+from spanscore.compare.matchers import Matcher, Run, read
 from spanscore.compare.matching import json_key, positions
 from spanscore.compare.names import NameParameters, called_names
-from spanscore.model import NOT_RECORDED, Outcome, Recorded, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,7 @@ class ExpectedOutput(ExpectedCall):
     """A call that is expected to have this result."""
 
     output: Any
-    """The result, any JSON value."""
+    """The result, any JSON value; it may be a matcher, or hold some: `{$glob: "* hotels"}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,8 @@ class ToolCallOutput(NameParameters):
     """Checks that tools returned the expected results.
 
     Each expected output in turn takes the first call of its tool that has this result and is not taken yet. A result
-    recorded as an object with a `content` is compared by that content when the expected output is a text. The value is
+    recorded as an object with a `content` is compared by that content when the expected output is a text, or a
+    matcher of texts. The value is
     the share of expected outputs that found a call. With `strict`, each takes the first call of its tool that is not
     taken yet, whatever its result, and the value is 1 when all are equal and else 0. Other calls do not matter; a
     failed call without a result equals nothing. Skipped where the result of a call to be compared was not recorded,
@@ -52,10 +56,7 @@ class ToolCallOutput(NameParameters):
             message = "tool_outputs: at least one output is needed, such as {name: search, output: '3 hotels'}"
             raise ValueError(message)
         NameParameters.__post_init__(self)
-        expected = tuple(
-            _Wanted(self._normalise(call.name), isinstance(call.output, str), json_key(call.output))
-            for call in self.tool_outputs
-        )
+        expected = tuple(self._wanted(place, call) for place, call in enumerate(self.tool_outputs))
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(numbered(call.name for call in self.tool_outputs)))
         object.__setattr__(self, "_tools", frozenset(wanted.tool for wanted in expected))
@@ -64,10 +65,16 @@ class ToolCallOutput(NameParameters):
         """Find a call for each expected output."""
         if skipped := unrecorded_results(trajectory, self._normalise, self._tools):
             return skipped
+        if skipped := unrecorded_sources(trajectory, self._normalise, (wanted.matcher for wanted in self._expected)):
+            return skipped
         names = called_names(trajectory, self._normalise)
-        calls = trajectory.calls
-        take = _first_call(calls, names) if self.strict else _first_equal(calls, names, self._expected)
-        found = list(map(take, self._expected))
+        calls, run = trajectory.calls, run_of(trajectory, names)
+        take = _first_call(calls, names, run) if self.strict else _first_equal(calls, names, self._expected, run)
+        try:
+            found = list(map(take, self._expected))
+            deviations = tuple(self._deviations(calls, names, found, run))
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
         hits = len(found) - found.count(None)
         if skipped := cut_off(trajectory, len(found) - hits):
             return skipped
@@ -80,11 +87,15 @@ class ToolCallOutput(NameParameters):
                 for label, index in zip(self._labels, found, strict=True)
             }
         }
-        deviations = tuple(self._deviations(calls, names, found))
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
+    def _wanted(self, place: int, call: ExpectedOutput) -> _Wanted:
+        output, matcher = read(call.output, f"tool_outputs[{place}].output", normalise=self._normalise)
+        is_text = isinstance(output, str) if matcher is None else matcher.is_text
+        return _Wanted(self._normalise(call.name), is_text, None if matcher else json_key(output), output, matcher)
+
     def _deviations(
-        self, calls: Sequence[ToolCall], names: Sequence[str], found: Sequence[int | None]
+        self, calls: Sequence[ToolCall], names: Sequence[str], found: Sequence[int | None], run: Run
     ) -> Iterator[Deviation]:
         """Yield what is wrong with each expected result: what the first call of its tool left over returned."""
         taken = frozenset(found)
@@ -96,50 +107,72 @@ class ToolCallOutput(NameParameters):
             if call is None:
                 yield Deviation(kind="missing", tool=tool)
                 continue
-            paths = tuple(self._differences(place, calls[call])) if number < DETAILED else ()
+            paths = tuple(_differences(self._expected[place], calls, call, run)) if number < DETAILED else ()
             yield Deviation.at("result", call, calls, differences=paths)
-
-    def _differences(self, place: int, call: ToolCall) -> list[Difference]:
-        expected = self.tool_outputs[place].output
-        if call.result is NOT_RECORDED:  # of a call that failed
-            return [Difference((), expected, ABSENT)]
-        return differences(expected, _text_of(call.result) if self._expected[place].is_text else call.result)
 
 
 class _Wanted(NamedTuple):
     tool: str
     is_text: bool
     key: Hashable
+    output: Any
+    """The value expected."""
+    matcher: Matcher | None
+    """What a result has to match, where the value is not plain."""
+
+    def fits(self, calls: Sequence[ToolCall], index: int, run: Run) -> bool:
+        call = calls[index]
+        if self.matcher is None:
+            return _key(call, is_text=self.is_text) == self.key
+        result = _text_of(call.result) if self.is_text else call.result
+        return result is not NOT_RECORDED and self.matcher.matches(result, run.before(index))
 
 
-def _first_call(calls: Sequence[ToolCall], names: Sequence[str]) -> Callable[[_Wanted], int | None]:
+def _differences(wanted: _Wanted, calls: Sequence[ToolCall], index: int, run: Run) -> list[Difference]:
+    result = calls[index].result
+    expected = wanted.output if wanted.matcher is None else Described(wanted.matcher.words)
+    if result is NOT_RECORDED:  # of a call that failed
+        return [Difference((), expected, ABSENT)]
+    result = _text_of(result) if wanted.is_text else result
+    if wanted.matcher is not None:
+        return wanted.matcher.differences(result, run.before(index))
+    return differences(expected, result)
+
+
+def _first_call(calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> Callable[[_Wanted], int | None]:
     """Take the first call of the tool that is not taken yet, and return it if its result is the one wanted."""
     waiting = {tool: iter(found) for tool, found in positions(names).items()}
 
     def take(call: _Wanted) -> int | None:
         index = next(waiting.get(call.tool, iter(())), None)
-        return index if index is not None and _key(calls[index], is_text=call.is_text) == call.key else None
+        return index if index is not None and call.fits(calls, index, run) else None
 
     return take
 
 
 def _first_equal(
-    calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted]
+    calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted], run: Run
 ) -> Callable[[_Wanted], int | None]:
     """Take the first call of the tool that has the result wanted and is not taken yet.
 
     An object with a content may wait in two places; taken from one of them, it is passed over in the other.
     """
-    kinds = {(call.tool, call.is_text) for call in wanted}
-    waiting: dict[_Wanted, list[int]] = defaultdict(list)
+    kinds = {(call.tool, call.is_text) for call in wanted if call.matcher is None}
+    waiting: dict[tuple[str, bool, Hashable], list[int]] = defaultdict(list)
     for index in range(len(calls) - 1, -1, -1):
         for is_text in (True, False):
             if (names[index], is_text) in kinds:
-                waiting[_Wanted(names[index], is_text, _key(calls[index], is_text=is_text))].append(index)
+                waiting[names[index], is_text, _key(calls[index], is_text=is_text)].append(index)
     taken: set[int] = set()
+    untaken = Untaken(names, taken)
 
     def take(call: _Wanted) -> int | None:
-        left = waiting.get(call, [])
+        if call.matcher is not None:
+            index = untaken.take(call.tool, lambda index: call.fits(calls, index, run))
+            if index is not None:
+                taken.add(index)
+            return index
+        left = waiting.get((call.tool, call.is_text, call.key), [])
         while left:
             index = left.pop()
             if index not in taken:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from spanscore.compare import alignment
-from spanscore.compare.arguments import ArgumentMode, Comparison, parsed_path
+from spanscore.compare.arguments import ArgumentMode, Comparison
 from spanscore.compare.bipartite import maximum_matching
+from spanscore.compare.by_matchers import fitting, run_of, unrecorded_sources
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
+from spanscore.compare.matchers import Run
 from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import NameParameters, called_names
+from spanscore.compare.paths import parsed_path
 from spanscore.compare.reference import Reference, Wanted
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
@@ -86,8 +89,12 @@ class TrajectoryMatch(NameParameters):
         comparisons = dict.fromkeys(names, self._comparison(self.arguments))
         for tool, how in self.argument_overrides.items():
             comparisons[self._normalise(tool)] = self._comparison(how, f"argument_overrides.{tool}")
-        wanted = tuple(Wanted.of(name, call.arguments) for name, call in zip(names, self.reference, strict=True))
-        object.__setattr__(self, "_wanted", wanted)
+        wanted = []
+        for place, (name, call) in enumerate(zip(names, self.reference, strict=True)):
+            path = f"reference[{place}].arguments"
+            arguments, matcher = comparisons[name].matcher(call.arguments, path, self._normalise)
+            wanted.append(Wanted.of(name, arguments)._replace(matcher=matcher))
+        object.__setattr__(self, "_wanted", tuple(wanted))
         object.__setattr__(self, "_comparisons", {name: comparisons[name] for name in names})
         object.__setattr__(self, "_reference", Reference(wanted, self._key))
 
@@ -98,12 +105,22 @@ class TrajectoryMatch(NameParameters):
         compared = {name for name, comparison in self._comparisons.items() if comparison.looks_at_arguments}
         if skipped := unrecorded_arguments(trajectory, self._normalise, compared):
             return skipped
-        names = called_names(trajectory, self._normalise)
-        wanted, made = len(self._wanted), len(names)
+        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._wanted)):
+            return skipped
         try:
-            pairs = None if self._reference.is_run(names, trajectory.calls) else self._pairs(names, trajectory.calls)
+            return self._score(trajectory)
         except TooMuchWorkError as error:
             return Skipped(str(error))
+
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        names = called_names(trajectory, self._normalise)
+        run = run_of(trajectory, names)
+        wanted, made = len(self._wanted), len(names)
+        pairs: Pairs | None = None
+        if any(call.matcher for call in self._wanted):
+            pairs = self._matching(names, trajectory.calls, run)
+        elif not self._reference.is_run(names, trajectory.calls):
+            pairs = self._pairs(names, trajectory.calls)
         hits = made if pairs is None else len(pairs)
         matters = self.mode != "subset" or self.scoring in ("f1", "recall")
         if skipped := cut_off(trajectory, wanted - hits if matters else 0):
@@ -124,7 +141,9 @@ class TrajectoryMatch(NameParameters):
             expected = [call.name for call in self._wanted]
             aligned = self._aligned(expected, names, pairs)
             details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(aligned, expected, trajectory.calls, self._differ)
+            deviations = of_alignment(
+                aligned, expected, trajectory.calls, lambda place, call: self._differ(place, call, trajectory, run)
+            )
         return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
@@ -149,6 +168,32 @@ class TrajectoryMatch(NameParameters):
             wanted = [self._symbol(call.name, call.arguments) for call in self._wanted]
             return common_subsequence(made, wanted, self._partners(contained, made, wanted))
         return self._contained(contained, names, calls)
+
+    def _matching(self, names: Sequence[str], calls: Sequence[ToolCall], run: Run) -> Pairs:
+        """Pair calls with those of the reference, of which some have matchers."""
+
+        def matches(wanted: Wanted, index: int) -> bool:
+            arguments = self._comparisons[wanted.name].compared(calls[index].arguments)
+            return wanted.fits(arguments, run.before(index))
+
+        def fits(index: int) -> bool:
+            wanted = self._wanted[index]
+            if wanted.matcher is None:
+                return self._fit(wanted, names[index], calls[index])
+            return wanted.name == names[index] and matches(wanted, index)
+
+        if self.mode == "exact":
+            return [(index, index) for index in range(min(len(self._wanted), len(names))) if fits(index)]
+        made, wanted, partners = fitting(
+            names,
+            calls,
+            self._wanted,
+            key=self._key,
+            matches=matches,
+            contained=self._contains if any(each.by_containment for each in self._comparisons.values()) else None,
+        )
+        pair = common_subsequence if self.mode == "in_order" else maximum_matching
+        return pair(made, wanted, partners)
 
     def _contained(self, contained: Sequence[str], names: Sequence[str], calls: Sequence[ToolCall]) -> Pairs:
         """Pair equal calls, and then of the others as many as possible.
@@ -176,6 +221,9 @@ class TrajectoryMatch(NameParameters):
         return not comparison.is_equality and comparison.fits(
             comparison.key(arguments), comparison.key(wanted.arguments)
         )
+
+    def _contains(self, name: str, actual: Hashable, reference: Hashable) -> bool:
+        return self._comparisons[name].fits(actual, reference)
 
     def _key(self, name: str, arguments: Recorded) -> Hashable:
         return self._comparisons[name].key(arguments)
@@ -220,9 +268,13 @@ class TrajectoryMatch(NameParameters):
             )
         return alignment.minding(aligned, missing=self.scoring != "precision", extra=self.scoring != "recall")
 
-    def _differ(self, place: int, call: ToolCall) -> list[Difference]:
-        wanted = self._wanted[place]
-        return self._comparisons[wanted.name].differences(wanted.arguments, call.arguments)
+    def _differ(self, place: int, call: int, trajectory: Trajectory, run: Run) -> list[Difference]:
+        wanted, arguments = self._wanted[place], trajectory.calls[call].arguments
+        comparison = self._comparisons[wanted.name]
+        if wanted.matcher is None:
+            return comparison.differences(wanted.arguments, arguments)
+        found = wanted.matcher.differences(comparison.compared(arguments), run.before(call))
+        return found if comparison.only is None else [comparison.at_its_path(each) for each in found]
 
 
 def _keys_by_tool(symbols: Sequence[_Symbol]) -> Mapping[str, list[Hashable]]:

@@ -1,0 +1,155 @@
+"""Finds the calls of a run that fit expected ones with matchers: one by one, as these have no keys to look up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from spanscore.compare.deviations import Differ
+from spanscore.compare.differences import Difference, differences
+from spanscore.compare.effort import Effort
+from spanscore.compare.expected import unrecorded_results
+from spanscore.compare.matchers import Matcher, Run, sources
+from spanscore.compare.matching import json_key, positions
+from spanscore.compare.names import Normalise
+from spanscore.compare.reference import Wanted
+from spanscore.model import NOT_RECORDED, Recorded, Skipped, ToolCall, Trajectory
+
+
+def run_of(trajectory: Trajectory, names: Sequence[str]) -> Run:
+    """Return what matchers may look at in a trajectory, whose calls have these names as they are compared."""
+    return Run([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
+
+
+def unrecorded_sources(
+    trajectory: Trajectory, normalise: Normalise, matchers: Iterable[Matcher | None]
+) -> Skipped | None:
+    """Return the reason to skip, if the spans lack a result in which `$from` looks for a value."""
+    found = sources(matcher for matcher in matchers if matcher is not None and matcher.needs_earlier)
+    return unrecorded_results(trajectory, normalise, _Sources(found)) if found else None
+
+
+class _Sources(Container[str]):
+    def __init__(self, found: Sequence[Callable[[str], bool]]) -> None:
+        self._found = found
+
+    def __contains__(self, tool: object) -> bool:
+        return any(isinstance(tool, str) and is_source(tool) for is_source in self._found)
+
+
+def passed(call: ToolCall) -> Any:
+    """Return what matchers compare of a call: no arguments are an empty object."""
+    return {} if call.arguments is NOT_RECORDED else call.arguments
+
+
+def differing(wanted: Sequence[Wanted], calls: Sequence[ToolCall], run: Run, *, extra: bool = True) -> Differ:
+    """Return what finds where calls made differ from those expected; `extra` is whether further arguments count."""
+
+    def differ(place: int, call: int) -> list[Difference]:
+        matcher = wanted[place].matcher
+        if matcher is not None:
+            return matcher.differences(passed(calls[call]), run.before(call))
+        return differences(wanted[place].arguments, calls[call].arguments, extra=extra)
+
+    return differ
+
+
+class Untaken:
+    """The calls of a run that no expected one has taken, where each takes the first of its tool that fits.
+
+    Args:
+        names: of the calls.
+        taken: calls that are taken otherwise.
+    """
+
+    def __init__(self, names: Sequence[str], taken: Container[int] = frozenset()) -> None:
+        self._left = positions(names)
+        self._taken = taken
+        self._effort = Effort()
+
+    def take(self, tool: str, fits: Callable[[int], bool]) -> int | None:
+        """Take the first call of a tool that fits, by its index.
+
+        Raises:
+            TooMuchWorkError: that takes too many comparisons.
+        """
+        left = self._left.get(tool, [])
+        place = 0
+        while place < len(left):
+            index = left[place]
+            if index in self._taken:
+                del left[place]
+                continue
+            self._effort.spend(1)
+            if fits(index):
+                del left[place]
+                return index
+            place += 1
+        return None
+
+
+class Fitting(NamedTuple):
+    """Symbols for the calls made and expected, and which fit, for `common_subsequence` and `maximum_matching`."""
+
+    made: list[Hashable]
+    wanted: list[Hashable]
+    partners: dict[Hashable, list[Hashable]]
+
+
+def fitting(  # noqa: PLR0913 - two sides, and how they are compared
+    names: Sequence[str],
+    calls: Sequence[ToolCall],
+    wanted: Sequence[Wanted],
+    *,
+    key: Callable[[str, Recorded], Hashable],
+    matches: Callable[[Wanted, int], bool],
+    contained: Callable[[str, Hashable, Hashable], bool] | None = None,
+) -> Fitting:
+    """Find out which calls fit which of those expected, of which some have matchers.
+
+    Args:
+        names: of the calls made.
+        calls: the calls made.
+        wanted: the calls expected.
+        key: what has to be equal of the arguments of a tool where they are plain.
+        matches: whether a call, by its index, matches one with a matcher.
+        contained: whether plain keys of a tool that differ may fit, too, and these do: made, expected.
+
+    Raises:
+        TooMuchWorkError: that takes too many comparisons.
+    """
+    effort = Effort()
+    plain: dict[str, dict[Hashable, None]] = defaultdict(dict)
+    places: dict[str, list[int]] = defaultdict(list)
+    symbols: list[Hashable] = []
+    for place, each in enumerate(wanted):
+        if each.matcher is None:
+            found = key(each.name, each.arguments)
+            plain[each.name][found] = None
+            symbols.append((each.name, found))
+        else:
+            places[each.name].append(place)
+            symbols.append(place)
+    # What looks at results before a call tells equal calls apart.
+    apart = any(each.matcher is not None and each.matcher.needs_earlier for each in wanted)
+    made: list[Hashable] = []
+    partners: dict[Hashable, list[Hashable]] = {}
+    for index, (name, call) in enumerate(zip(names, calls, strict=True)):
+        symbol: Hashable = index if apart else (name, json_key(call.arguments))
+        made.append(symbol)
+        if symbol in partners:
+            continue
+        others: list[Hashable] = []
+        partners[symbol] = others
+        if name in plain:
+            mine = key(name, call.arguments)
+            if mine in plain[name]:
+                others.append((name, mine))
+            if contained is not None:
+                effort.spend(len(plain[name]))
+                others += ((name, other) for other in plain[name] if other != mine and contained(name, mine, other))
+        if name in places:
+            effort.spend(len(places[name]))
+            others += (place for place in places[name] if matches(wanted[place], index))
+    return Fitting(made, symbols, partners)

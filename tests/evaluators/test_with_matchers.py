@@ -1,0 +1,191 @@
+"""Matchers stand for expected values in every evaluator that compares arguments or results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spanscore
+from spanscore.errors import ConfigError
+from spanscore.model import Outcome, Score, Skipped, Trajectory
+
+NEAR = {"$near": 40, "within": 0.01}
+LOOKUP = {"name": "lookup", "arguments": {}, "result": {"id": "4711"}}
+FROM = {"$from": "lookup", "path": "/id"}
+
+
+def outcome(kind: str, parameters: dict[str, Any], calls: list[dict[str, Any]]) -> Outcome:
+    """Evaluate one run."""
+    return spanscore.evaluator(kind, parameters).evaluate(Trajectory.from_calls(calls))
+
+
+def value(kind: str, parameters: dict[str, Any], calls: list[dict[str, Any]]) -> float:
+    """Return the value of one run that has a score."""
+    found = outcome(kind, parameters, calls)
+    assert isinstance(found, Score), found
+    return found.value
+
+
+def expecting(*arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Expect calls of `a` with these arguments, in each way there is."""
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("tool_call_args", {"tool_calls": [{"name": "a", "args": each} for each in arguments], "subset": subset})
+        for subset in (True, False)
+    ]
+    ways += [
+        ("tool_call_accuracy", {"expected": [{"name": "a", "input": each} for each in arguments], "mode": mode})
+        for mode in ("exact", "flexible")
+    ]
+    calls = [{"name": "a", "arguments": each} for each in arguments]
+    ways += [("tool_call_f1", {"reference_tool_calls": calls, "mode": mode}) for mode in ("strict", "flexible")]
+    ways += [
+        ("trajectory_match", {"reference": calls, "mode": mode, "scoring": "f1", "arguments": how})
+        for mode in ("exact", "in_order", "any_order", "unordered")
+        for how in ("exact", "subset", "superset")
+    ]
+    return ways
+
+
+@pytest.mark.parametrize(("kind", "parameters"), expecting({"amount": NEAR, "note": {"$optional": "x"}}))
+def test_a_matching_key_counts_as_equal(kind: str, parameters: dict[str, Any]) -> None:
+    """In all ways to compare arguments; a key that may be missing need not be there."""
+    assert 1 == value(kind, parameters, [{"name": "a", "arguments": {"amount": 40.01}}])
+    assert 1 == value(kind, parameters, [{"name": "a", "arguments": {"amount": 40, "note": "x"}}])
+    assert 1 > value(kind, parameters, [{"name": "a", "arguments": {"amount": 400}}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [way for way in expecting({"amount": NEAR}) if way[0] != "tool_call_f1" or way[1]["mode"] == "strict"],
+)
+def test_explanations_name_the_path(kind: str, parameters: dict[str, Any]) -> None:
+    """They tell what was expected and what came, but nothing of it where content may not go."""
+    found = outcome(kind, parameters, [{"name": "a", "arguments": {"amount": 400}}])
+
+    assert isinstance(found, Score)
+    assert "a.amount: expected 40 ± 0.01, got 400 (call 1)" in found.explanation
+    assert found.without_content is not None
+    assert "a.amount: another value (call 1)" in found.without_content
+
+
+@pytest.mark.parametrize(("kind", "parameters"), expecting({"$any": True}))
+def test_one_matcher_for_all_arguments(kind: str, parameters: dict[str, Any]) -> None:
+    """It may stand in place of the whole; a call without arguments has an empty object."""
+    assert 1 == value(kind, parameters, [{"name": "a", "arguments": {"x": [1]}}])
+    assert 1 == value(kind, parameters, [{"name": "a"}])
+
+
+@pytest.mark.parametrize(("kind", "parameters"), expecting({"order": FROM}))
+def test_results_of_earlier_calls(kind: str, parameters: dict[str, Any]) -> None:
+    """A value may have to come from an earlier result; where that was not recorded nothing is known."""
+    if parameters.get("mode") == "exact":
+        first: dict[str, Any] = {"name": "lookup", "arguments": {}}
+        key = {"tool_call_accuracy": "expected"}.get(kind, "reference")
+        entry = {"name": "lookup"} if kind == "tool_call_accuracy" else first
+        parameters = {**parameters, key: [entry, *parameters[key]]}
+    right = {"name": "a", "arguments": {"order": "4711"}}
+    low = value(kind, parameters, [LOOKUP, {**right, "arguments": {"order": "1"}}])
+
+    assert low < value(kind, parameters, [LOOKUP, right])
+    run = Trajectory.from_calls([{"name": "lookup", "arguments": {}}, right])
+    run = replace(run, completeness=run.completeness.of(run.calls))
+    found = spanscore.evaluator(kind, parameters).evaluate(run)
+    assert Skipped("results of 1 call of 'lookup' were not recorded") == found
+
+
+@pytest.mark.parametrize(("kind", "parameters"), expecting({"x": {"$litteral": 1}}))
+def test_mistakes_are_found_with_their_path(kind: str, parameters: dict[str, Any]) -> None:
+    """When the configuration is read, with the nearest name."""
+    with pytest.raises(ConfigError, match=r"\.x\.\$litteral: unknown matcher; did you mean '\$literal'\?"):
+        spanscore.evaluator(kind, parameters)
+
+
+PLAIN = st.dictionaries(st.sampled_from("xy"), st.sampled_from([0, 1, True, [1], {"z": 2}]), max_size=2)
+
+
+@given(st.lists(PLAIN, min_size=1, max_size=3), st.lists(PLAIN, max_size=4))
+def test_literals_score_as_what_they_are(expected: list[Any], made: list[Any]) -> None:
+    """`{$literal: X}` is X, in every evaluator."""
+    calls = [{"name": "a", "arguments": each} for each in made]
+    literal = expecting(*({"$literal": each} for each in expected))
+    for (kind, plain), (_, parameters) in zip(expecting(*expected), literal, strict=True):
+        assert value(kind, plain, calls) == value(kind, parameters, calls)
+
+
+@given(st.lists(PLAIN, min_size=1, max_size=3), st.lists(PLAIN, max_size=4))
+def test_matchers_score_as_the_values_they_match(expected: list[Any], made: list[Any]) -> None:
+    """Comparing one by one gives what comparing by keys gives: values in `$one_of` of one are values."""
+    calls = [{"name": "a", "arguments": each} for each in made]
+    matchers = [{key: {"$one_of": [item]} for key, item in each.items()} for each in expected]
+    for (kind, plain), (_, parameters) in zip(expecting(*expected), expecting(*matchers), strict=True):
+        assert value(kind, plain, calls) == value(kind, parameters, calls), (kind, plain)
+
+
+@pytest.mark.parametrize("mode", ["any_order", "unordered"])
+def test_as_many_as_possible_are_paired(mode: str) -> None:
+    """Whatever the order: the call that fits both is left to the one that nothing else fits."""
+    reference = [
+        {"name": "a", "arguments": {"x": {"$any": True}}},
+        {"name": "a", "arguments": {"x": {"$range": [1, 1]}}},
+    ]
+    for order in permutations([1, 2]):
+        calls = [{"name": "a", "arguments": {"x": each}} for each in order]
+        assert 1 == value("trajectory_match", {"reference": reference, "mode": mode}, calls)
+
+
+def test_only_some_paths_are_compared() -> None:
+    """Matchers stand at paths, too, and differences are told with the whole path."""
+    parameters = {
+        "reference": [{"name": "a", "arguments": {"x": {"y": NEAR, "z": 1}}}],
+        "argument_overrides": {"a": ["x.y"]},
+    }
+
+    assert 1 == value("trajectory_match", parameters, [{"name": "a", "arguments": {"x": {"y": 40, "z": 2}}}])
+    found = outcome("trajectory_match", parameters, [{"name": "a", "arguments": {"x": {"y": 41}}}])
+    assert isinstance(found, Score)
+    assert "a.x.y: expected 40 ± 0.01, got 41" in found.explanation
+    whole = {**parameters, "reference": [{"name": "a", "arguments": {"$any": True}}]}
+    with pytest.raises(ConfigError, match="cannot be compared at some paths only"):
+        spanscore.evaluator("trajectory_match", whole)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("output", "result", "expected"),
+    [
+        ({"$glob": "* hotels"}, "3 hotels", 1),
+        ({"$glob": "* hotels"}, {"content": "3 hotels"}, 1),
+        ({"$not": "x"}, {"content": "x"}, 0),
+        ({"$not": "x"}, {"content": "y"}, 1),
+        ({"$any": True}, None, 1),
+        ({"$subset": {"state": "open"}}, {"state": "open", "id": 1}, 1),
+        ({"items": {"$length": [1, None]}}, {"items": []}, 0),
+    ],
+)
+def test_results(output: Any, result: Any, expected: float, *, strict: bool) -> None:
+    """A matcher may stand for a result; one of texts is compared with the content of a result."""
+    parameters = {"tool_outputs": [{"name": "a", "output": output}], "strict": strict}
+
+    assert expected == value("tool_call_output", parameters, [{"name": "a", "arguments": {}, "result": result}])
+
+
+def test_a_failed_call_returned_nothing() -> None:
+    """Not even `$any` matches the result of a call that failed without one."""
+    for output in ({"$any": True}, {"$not": 1}, {"$subset": {}}):
+        parameters = {"tool_outputs": [{"name": "a", "output": output}]}
+        assert 0 == value("tool_call_output", parameters, [{"name": "a", "arguments": {}, "error": "timeout"}])
+
+
+def test_calls_that_are_too_many() -> None:
+    """Comparing ends at a limit, and then nothing is known."""
+    calls = [{"name": "a", "arguments": {"x": number}} for number in range(5_000)]
+    for kind, parameters in expecting(*({"x": {"$range": [-1 - number, -1]}} for number in range(60))):
+        if parameters.get("mode") != "exact":
+            found = outcome(kind, parameters, calls)
+            assert isinstance(found, Skipped), kind
+            assert "comparisons" in found.reason
