@@ -189,7 +189,7 @@ class _Compiler:
     def _all(self, items: Any, at: _At, how: _How = _EXACT, least: int = 0) -> list[Matcher]:
         if not isinstance(items, (list, tuple)) or len(items) < least:
             raise _wrong(
-                at, f"must be a list of{' at least one of' * bool(least)} values or matchers, not {shown(items)}"
+                at, f"must be a list of values or matchers{', at least one' * bool(least)}, not {shown(items)}"
             )
         return [self.value(item, at.item(index), how) for index, item in enumerate(items)]
 

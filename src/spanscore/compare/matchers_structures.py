@@ -174,6 +174,7 @@ class Contains(Matcher):
     def __init__(self, part: Matcher) -> None:
         self.parts = (part,)
         self._text: Final = part.value if isinstance(part, Exact) and isinstance(part.value, str) else None
+        self.is_text = self._text is not None
 
     @property
     def words(self) -> str:

@@ -1,0 +1,99 @@
+"""`$from` finds values in the results of earlier calls."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.matchers import Run, matcher, sources
+from spanscore.compare.matchers_base import MAX_STEPS
+from spanscore.model import NOT_RECORDED
+
+RESULTS: list[tuple[str, Any]] = [
+    ("lookup", {"id": "4711", "a/b": {"~": [1, {"deep": True}]}}),
+    ("search", "text"),
+    ("search", NOT_RECORDED),
+    ("lookup", {"id": "4712"}),
+]
+
+
+def matches(expected: Any, actual: Any, before: int = 4) -> bool:
+    """Compare what a call passed that has so many calls before it."""
+    return matcher(expected).matches(actual, Run(RESULTS).before(before))
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "found"),
+    [
+        ({"$from": "lookup", "path": "/id"}, "4711", True),
+        ({"$from": "lookup", "path": "/id"}, "4712", True),
+        ({"$from": "look*", "path": "/id"}, "4711", True),
+        ({"$from": "search", "path": "/id"}, "4711", False),
+        ({"$from": "search"}, "text", True),
+        ({"$from": "search"}, "tex", False),
+        ({"$from": "search", "path": ""}, "text", True),
+        ({"$from": "lookup", "path": "/a~1b/~0/1/deep"}, True, True),
+        ({"$from": "lookup", "path": "/a~1b/~0/1/deep"}, 1, False),
+        ({"$from": "*"}, 1.0, True),
+        ({"$from": "*"}, {"deep": True}, True),
+        ({"$from": "*"}, None, False),
+        ({"$from": "*", "path": "/no"}, "4711", False),
+    ],
+)
+def test_values_in_results(expected: Any, actual: Any, *, found: bool) -> None:
+    """At a path, or anywhere; equal as JSON; of a tool, a glob or any."""
+    assert found == matches(expected, actual)
+
+
+def test_only_earlier_ones() -> None:
+    """A result is seen by the calls behind it, not by its own."""
+    expected = {"$from": "lookup", "path": "/id"}
+
+    assert [False, True] == [matches(expected, "4711", before) for before in (0, 1)]
+    assert [False, True] == [matches(expected, "4712", before) for before in (3, 4)]
+
+
+def test_names_are_compared_as_everywhere() -> None:
+    """A plain name is normalised, and those who look for missing results are told of which tools."""
+    compiled = matcher({"a": [{"$from": "LOOKUP"}]}, normalise=str.lower)
+
+    assert compiled.needs_earlier
+    assert compiled.matches({"a": ["4711"]}, Run(RESULTS).before(1))
+    assert [[True, False]] == [[is_source("lookup"), is_source("LOOKUP")] for is_source in sources([compiled])]
+    assert not matcher({"a": {"$any": True}}).needs_earlier
+
+
+def test_results_are_looked_at_once() -> None:
+    """Ten thousand calls that look into ten thousand results take one look at each."""
+    run = Run([("lookup", {"id": number}) for number in range(10_000)])
+    compiled = matcher({"$from": "*"})
+
+    assert all(compiled.matches(number, run.before(number + 1)) for number in range(10_000))
+    assert not any(compiled.matches(number, run.before(number)) for number in range(10_000))
+
+
+def test_results_without_end() -> None:
+    """Looking ends at a limit."""
+    run = Run([("lookup", [0] * 10_000)] * (MAX_STEPS // 10_000 + 1))
+
+    with pytest.raises(TooMuchWorkError, match="more than 1000000 steps"):
+        matcher({"$from": "*"}).matches(1, run.before(1))
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"$from": ""}, "$from: must be the name of a tool, a glob, or '*' for any"),
+        ({"$from": 1}, "$from: must be the name of a tool, a glob, or '*' for any, not 1"),
+        ({"$from": "a", "path": "id"}, "$from: 'path' must be a JSON Pointer such as '/items/0/id', not \"id\""),
+        ({"$from": "a", "path": "/~2"}, "$from: 'path' must be a JSON Pointer"),
+        ({"$from": "a", "path": None}, "$from: 'path' must be a JSON Pointer"),
+    ],
+)
+def test_mistakes(expected: Any, message: str) -> None:
+    """What cannot be a tool or a path is refused."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        matcher(expected)
