@@ -49,6 +49,8 @@ class EvaluatorEntry:
     """Whether calls of this tool are left out before evaluating."""
     reads: frozenset[str] = frozenset()
     """The keys of the attributes that `resolve` and `matches` look at."""
+    needs_model_calls: bool = False
+    """Whether the evaluator looks at requests to models, or at the texts that those were sent."""
     match: Mapping[str, str] = field(default_factory=dict)
     """What `matches` looks for, as the configuration has it: globs by attribute."""
     time_limit_s: float | None = None
@@ -161,6 +163,7 @@ class Pipeline:
         self.tool_content: Final = tool_content
         self.unmeasured: Final = unmeasured
         self._passed_on: Final = passed_on
+        self._needs_model_calls: Final = any(entry.needs_model_calls for entry in self.entries)
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
         """Run the evaluators that run here, and have those begin that run elsewhere; on all trajectories, or some."""
@@ -171,7 +174,7 @@ class Pipeline:
                     trajectory,
                     [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
                 )
-                for trajectory in trajectories(trace, self.reader, self.unit)
+                for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
                 if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,

@@ -35,7 +35,11 @@ def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
 
 def wanted(config: Config) -> Wanted:
     """Return what anything looks at of what is received."""
-    attributes = wanted_attributes(config.dialects, (key for entry in config.evaluators for key in entry.reads))
+    attributes = wanted_attributes(
+        config.dialects,
+        (key for entry in config.evaluators for key in entry.reads),
+        model_calls=any(entry.needs_model_calls for entry in config.evaluators),
+    )
     return Wanted(attributes, log_names(config.dialects))
 
 

@@ -97,24 +97,30 @@ def built_in_wanted() -> WantedAttributes:
 
 
 @cache
+def built_in_wanted_with_model_calls() -> WantedAttributes:
+    """Return which attributes these dialects look at where an evaluator needs model calls."""
+    return wanted_attributes(built_in_dialects(), model_calls=True)
+
+
+@cache
 def built_in_log_names() -> tuple[str, ...]:
     """Return what the names of the log records begin with that built-in dialects read."""
     return log_names(built_in_dialects())
 
 
-def as_received(span: Span) -> Span:
+def as_received(span: Span, *, model_calls: bool = False) -> Span:
     """Return a span as it is received: below a root, without attributes that no dialect looks at; a log is whole."""
     if not span.parent_span_id or span.is_log:
         return span
-    wanted = built_in_wanted()
+    wanted = built_in_wanted_with_model_calls() if model_calls else built_in_wanted()
     return span._replace(attributes={key: value for key, value in span.attributes.items() if wanted[key] is not None})
 
 
-def read(*spans: Span, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
+def read(*spans: Span, unit: Unit = Unit.TRACE, model_calls: bool = False) -> tuple[Trajectory, ...]:
     """Return the trajectories of a trace of these spans, received in this order."""
-    kept = tuple(map(as_received, spans))
+    kept = tuple(as_received(span, model_calls=model_calls) for span in spans)
     trace = Trace(trace_id=TRACE_ID, spans=kept, close_reason=CloseReason.ROOT_ENDED)
-    return trajectories(trace, built_in_reader(), unit)
+    return trajectories(trace, built_in_reader(), unit, model_calls=model_calls)
 
 
 def calls(*spans: Span) -> list[ToolCall]:

@@ -15,6 +15,7 @@ from spanscore.config._models import given
 from spanscore.config._parameters import EvaluatorType, evaluator_type
 from spanscore.config._sections import EvaluatorKeys
 from spanscore.config._tree import Node, Path, Problem
+from spanscore.contracts import NeedsModelCalls
 from spanscore.errors import ConfigError
 from spanscore.isolation.process import pickled
 from spanscore.model import Attributes, Trajectory
@@ -65,6 +66,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         sample_ratio=keys.sample_ratio,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
         reads=frozenset({*keys.match, *filter(None, named)}),
+        needs_model_calls=isinstance(kind.evaluator, NeedsModelCalls) and kind.evaluator.needs_model_calls,
     )
 
 

@@ -18,9 +18,11 @@ from spanscore.contracts.dialects import CallReading as CallReading
 from spanscore.contracts.dialects import CallRequest as CallRequest
 from spanscore.contracts.dialects import Dialect as Dialect
 from spanscore.contracts.dialects import Markers as Markers
+from spanscore.contracts.dialects import ModelCallReading as ModelCallReading
 from spanscore.contracts.dialects import ModelReading as ModelReading
 from spanscore.contracts.dialects import Precedence as Precedence
 from spanscore.contracts.dialects import Reading as Reading
+from spanscore.contracts.dialects import TellsModelCalls as TellsModelCalls
 from spanscore.instruments.instrument import Instrument
 from spanscore.model import Outcome, Report, Trajectory
 
@@ -62,6 +64,17 @@ class Evaluator(Protocol):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Return exactly one outcome; the same for the same trajectory."""
+
+
+@runtime_checkable
+class NeedsModelCalls(Protocol):
+    """An evaluator that looks at `Trajectory.model_calls`, `user_text` or `system_text`, or at `ToolCall.turn`.
+
+    They are read, and the attributes that tell them kept, only where one that needs them is configured: without it,
+    they are empty.
+    """
+
+    needs_model_calls: ClassVar[bool]
 
 
 class Emitter(Protocol):

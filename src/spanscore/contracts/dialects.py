@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span
 
@@ -116,6 +116,23 @@ class ModelReading:
     """JSON Schema of the arguments, by tool name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallReading:
+    """What one span says about one request to a model besides tool calls. What it does not say stays at the default."""
+
+    model: str | None = None
+    """The model that answered, else the one that was asked."""
+    input_tokens: int | None = None
+    """Those read from and written to a cache included, where the instrumentation counts them so."""
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    user_text: tuple[str, ...] = ()
+    """The texts of the user's messages that the model was sent, in their order."""
+    system_text: tuple[str, ...] = ()
+    """The texts of the system's and the developer's instructions that the model was sent."""
+
+
 class Dialect(Protocol):
     """Knows how one instrumentation writes agents, model requests and tool calls into spans.
 
@@ -140,3 +157,19 @@ class Dialect(Protocol):
         Asked in every trace that has a model's span and either calls or an agent: the requests complete what the spans
         of calls leave out, and tell of those that were answered though nothing ran.
         """
+
+
+@runtime_checkable
+class TellsModelCalls(Protocol):
+    """A dialect that also knows what a request to a model took, and the texts that the model was sent.
+
+    Asked for the spans that are a request to a model (`Reading.is_model`), and only where an evaluator
+    `NeedsModelCalls`. Pure, and never raises, as the other methods.
+    """
+
+    reads_for_model_calls: frozenset[str]
+    """The keys of all span attributes that it looks at for this, as in `Dialect.reads`: where no evaluator needs them,
+    those that are not in `reads` too are left out where spans are received."""
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        """Return what the span says of the request, or None when it is not of this dialect."""

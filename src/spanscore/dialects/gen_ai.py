@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -52,8 +53,13 @@ READS: Final = frozenset(
 )
 """The attributes that the conventions define and a dialect may look at."""
 
+_INSTRUCTIONS: Final = "gen_ai.system_instructions"
+READS_FOR_MODEL_CALLS: Final = model_calls.READS | {INPUT, _INSTRUCTIONS}
+"""Those that tell what a request to a model took and what the model was sent."""
+
 _MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
 _ROLES: Final = {"gen_ai.choice": "assistant", "gen_ai.tool.message": "tool"}
+_TEXT_ROLES: Final = {"gen_ai.user.message": "user", "gen_ai.system.message": "system"}
 _EVENT_BODY: Final = "gen_ai.event.content"
 _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
 
@@ -72,6 +78,7 @@ class GenAi:
         log_names=(_CONTENT_EVENT, *_ROLES),
     )
     reads = READS
+    reads_for_model_calls = READS_FOR_MODEL_CALLS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -100,6 +107,16 @@ class GenAi:
             ),
         )
 
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        return model_call(span)
+
+
+def model_call(span: Span) -> ModelCallReading:
+    """Return the request of a span as the conventions have it: frameworks write them beside what is their own."""
+    sent = _message_list(span, INPUT, *_TEXT_ROLES)
+    instructions = content.decoded(_held(span, _INSTRUCTIONS))
+    return model_calls.reading(span.attributes, model_calls.texts(sent, instructions))
+
 
 def _call(span: Span) -> CallReading:
     name = content.text(span.attributes.get(TOOL_NAME)) or _name_in(span.name)
@@ -117,7 +134,7 @@ def _held(span: Span, key: str) -> AttributeValue:
     return next((event.attributes[key] for event in span.events if key in event.attributes), None)
 
 
-def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
+def _message_list(span: Span, attribute: str, *event_names: str) -> Recorded:
     """Return the messages of one side: the attribute, else all events that carry them, in their order."""
     value = content.decoded(span.attributes.get(attribute))
     if value is not NOT_RECORDED:
@@ -127,8 +144,8 @@ def _message_list(span: Span, attribute: str, event_name: str) -> Recorded:
         held = event.attributes
         if event.name == _CONTENT_EVENT and attribute in held:
             found.append(content.decoded(held[attribute]))
-        elif event.name == event_name:
-            found.append({"role": _ROLES[event_name], **_reparsed(held)})
+        elif event.name in event_names:
+            found.append({"role": (_ROLES | _TEXT_ROLES)[event.name], **_reparsed(held)})
     return [item for item in found if item is not NOT_RECORDED]
 
 

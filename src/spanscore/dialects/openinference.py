@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.model import JSON, NOT_RECORDED, Span
 
 KIND: Final = "openinference.span.kind"
@@ -30,6 +32,17 @@ READS: Final = frozenset(
 )
 """The attributes that the conventions define and a dialect may look at."""
 
+_TEXT: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(role|content|contents\.\d+\.message_content\.text)")
+_MODEL: Final = ("llm.model_name",)
+_TOKENS: Final = {
+    "sent": ("llm.token_count.prompt",),
+    "said": ("llm.token_count.completion",),
+    "cache_read": ("llm.token_count.prompt_details.cache_read",),
+    "cache_creation": ("llm.token_count.prompt_details.cache_write",),
+}
+READS_FOR_MODEL_CALLS: Final = frozenset({*_MODEL, f"{_INPUT_MESSAGES}*", *chain.from_iterable(_TOKENS.values())})
+"""Those that tell what a request to a model took and what the model was sent."""
+
 
 class Openinference:
     """The openinference-* instrumentors of Python and JavaScript, and UiPath's `@traced`.
@@ -41,6 +54,7 @@ class Openinference:
     precedence = Precedence.CONVENTION
     markers = Markers(attributes=frozenset({KIND}))
     reads = READS
+    reads_for_model_calls = READS_FOR_MODEL_CALLS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -70,6 +84,10 @@ class Openinference:
             answers=_flat_answers(span),
             tool_definitions=messages.definitions([schema for schema in schemas if isinstance(schema, dict)]),
         )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        texts = model_calls.numbered_texts(span.attributes, _INPUT_MESSAGES, _TEXT)
+        return model_calls.reading(span.attributes, texts, model=_MODEL, **_TOKENS)
 
 
 def call(span: Span) -> CallReading:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import gen_ai
 from spanscore.model import JSON, Span
 
 KIND: Final = "traceloop.span.kind"
@@ -32,6 +35,9 @@ READS: Final = frozenset(
 )
 """The attributes that the conventions define and a dialect may look at."""
 
+_PROMPT: Final = "gen_ai.prompt."
+_TEXT: Final = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
+
 
 class Openllmetry:
     """Traceloop's decorators and instrumentors, Python and JavaScript.
@@ -44,6 +50,7 @@ class Openllmetry:
         attributes=frozenset({KIND, _REQUEST_TYPE, _FIRST_ROLE}),
     )
     reads = READS
+    reads_for_model_calls = gen_ai.READS_FOR_MODEL_CALLS | {f"{_PROMPT}*"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -63,6 +70,12 @@ class Openllmetry:
             or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
             tool_definitions=_definitions(span),
         )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        # Later versions write the messages as the semantic conventions do.
+        user, system = model_calls.numbered_texts(span.attributes, _PROMPT, _TEXT)
+        reading = gen_ai.model_call(span)
+        return replace(reading, user_text=reading.user_text or user, system_text=reading.system_text or system)
 
 
 def _call(span: Span, name: str | None) -> CallReading:

@@ -55,6 +55,10 @@ class ToolCall:
     """What kind of tool the span calls it, such as `function`."""
     sequence: int | None = None
     """The number the instrumentation gave the call, where it numbers calls."""
+    turn: int | None = field(default=None, compare=False)
+    """The index of the model call that asked for it (`Trajectory.model_calls`); None where that is not known.
+
+    Known only where a configured evaluator needs model calls, and so no part of what the call is."""
 
     @property
     def error_without_content(self) -> str | None:
@@ -70,6 +74,24 @@ class ToolCall:
     def was_timed(self) -> bool:
         """Whether its execution was seen to the end: not where only a model's request tells of it, or it still runs."""
         return self.span_id is not None and self.end_ns != 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One request to a model as the spans tell it; None is what they do not tell."""
+
+    model: str | None = None
+    """The model that answered, else the one that was asked."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    """Of the input tokens, those that were read from the provider's cache."""
+    cache_creation_tokens: int | None = None
+    """Of the input tokens, those that were written to the provider's cache."""
+    start_ns: int | None = None
+    end_ns: int | None = None
+    """None also where it still ran."""
+    agent: str | None = None
 
 
 class Unit(enum.StrEnum):
@@ -140,6 +162,12 @@ class Trajectory:
     """What `match` and `expected_from` look at: resource attributes, then those of the root span, then `span.name`."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""
+    model_calls: tuple[ModelCall, ...] = ()
+    """The requests to models, by start. They and the texts below are read only where an evaluator needs them."""
+    user_text: tuple[str, ...] = ()
+    """What the user said to the models, as recorded, each text once."""
+    system_text: tuple[str, ...] = ()
+    """The instructions that the models were given, as recorded, each text once."""
     completeness: Completeness = Completeness()
     invocations: tuple[Invocation, ...] | None = None
     """The runs of agents in it, by start; None where none can be told apart."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from spanscore.contracts import CallReading, Dialect, ModelReading, Reading
+from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
 from spanscore.read.normalised import with_originals
 
@@ -64,6 +64,13 @@ class DialectReader:
             tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
         )
 
+    def read_model_call(self, span: Span) -> ModelCallReading:
+        """Return what the dialects say of a request to a model: of each field the first that is said."""
+        telling = [dialect for dialect in self._offered(span) if isinstance(dialect, TellsModelCalls)]
+        return joined_model_calls(
+            reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)
+        )
+
     def _offered(self, span: Span) -> tuple[Dialect, ...]:
         if span.kind == LOG_RECORD:
             return tuple(each for each in self._dialects if span.name.startswith(each.markers.log_names))
@@ -116,6 +123,22 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
         sequence=_first(call.sequence for call in calls),
         agent=_first(call.agent for call in calls),
         tool_type=_first(call.tool_type for call in calls),
+    )
+
+
+def joined_model_calls(readings: Iterable[ModelCallReading]) -> ModelCallReading:
+    """Return one request to a model from several readings of it: of each field the first that is said."""
+    readings = list(readings)
+    if len(readings) == 1:
+        return readings[0]
+    return ModelCallReading(
+        model=_first(reading.model for reading in readings),
+        input_tokens=_first(reading.input_tokens for reading in readings),
+        output_tokens=_first(reading.output_tokens for reading in readings),
+        cache_read_tokens=_first(reading.cache_read_tokens for reading in readings),
+        cache_creation_tokens=_first(reading.cache_creation_tokens for reading in readings),
+        user_text=next((reading.user_text for reading in readings if reading.user_text), ()),
+        system_text=next((reading.system_text for reading in readings if reading.system_text), ()),
     )
 
 

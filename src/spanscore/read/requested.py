@@ -37,6 +37,10 @@ class Requested:
             answer = self._answers.get(request.call_id, NOT_RECORDED) if request.call_id else NOT_RECORDED
             yield span, request, answer
 
+    def asked_by(self, ranks: Mapping[int, int | None]) -> dict[int, int]:
+        """Return the position of the model's span behind each executed call that joins a request, as `join` has it."""
+        return {index: self._requests[rank][0] for index, rank in ranks.items() if rank is not None}
+
     def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
         """Yield as `calls` does the requests that no executed call joins, and that were answered all the same.
 

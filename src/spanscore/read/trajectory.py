@@ -27,6 +27,7 @@ from spanscore.model import (
     Trajectory,
     Unit,
 )
+from spanscore.read.model_calls import ModelCalls
 from spanscore.read.reader import DialectReader, joined_calls
 from spanscore.read.requested import Requested
 from spanscore.read.same_calls import same_calls
@@ -42,10 +43,13 @@ class DialectFailedError(Exception):
     """What an evaluator asked for cannot be relied on: a dialect went wrong while it was read."""
 
 
-def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -> tuple[Trajectory, ...]:
+def trajectories(
+    trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE, *, model_calls: bool = False
+) -> tuple[Trajectory, ...]:
     """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
 
-    A trace in which no agent's run can be told apart is one trajectory in either case.
+    A trace in which no agent's run can be told apart is one trajectory in either case. With `model_calls` they also
+    hold the requests to models, the texts that those were sent, and the turns of the calls.
     """
     failed_before = reader.failures.copy()
     tree = SpanTree(trace.spans, reader)
@@ -53,7 +57,10 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
     runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
     counts = dict.fromkeys(invoked, 0)
-    for index, call in _executed(tree) or _requested(tree):
+    asked_by: dict[int, int] = {}
+    listed_calls = _executed(tree, asked_by) or _requested(tree)
+    models = ModelCalls(tree) if model_calls else None
+    for index, call in listed_calls if models is None else models.with_turns(listed_calls, asked_by, run_of):
         calls.setdefault(run_of[index], []).append(call)
         if invoked_of[index] in counts:
             counts[invoked_of[index]] += 1
@@ -68,7 +75,7 @@ def trajectories(trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE) -
         unread = _failed(failures)
     return tuple(
         replace(
-            _about(tree, run),
+            _about(tree, run) if models is None else _with_models(_about(tree, run), models, run, run_of),
             unit=unit,
             calls=found,
             response_id=responses.get(run),
@@ -131,6 +138,12 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
     )
 
 
+def _with_models(trajectory: Trajectory, models: ModelCalls, run: int, run_of: Sequence[int]) -> Trajectory:
+    user, system = models.texts(lambda index: run_of[index] == run)
+    calls = models.of(lambda index: run_of[index] == run)
+    return replace(trajectory, model_calls=calls, user_text=user, system_text=system)
+
+
 def _span_of(span: Span) -> bytes:
     """Return the id of a span; of a log record, that of the span in which it was written, if any."""
     if not span.is_log:
@@ -154,8 +167,11 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
     )
 
 
-def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
-    """Return the calls that have a span, in order, each with the index of its span."""
+def _executed(tree: SpanTree, asked_by: dict[int, int]) -> list[tuple[int, ToolCall]]:
+    """Return the calls that have a span, in order, each with the index of its span.
+
+    The model's span that lists a call is added to `asked_by`, where there is one.
+    """
     calls = {index: _merged(readings) for index, readings in same_calls(tree).items()}
     ranks: dict[int, int | None] = dict.fromkeys(calls)
     are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
@@ -167,6 +183,7 @@ def _executed(tree: SpanTree) -> list[tuple[int, ToolCall]]:
         joined = requested.join(list(calls.values()))
         ranks = {index: rank for index, (rank, _) in zip(calls, joined, strict=True)}
         calls = {index: reading for index, (_, reading) in zip(calls, joined, strict=True)}
+        asked_by.update(requested.asked_by(ranks))
         if not any(reading.not_a_call for reading in tree.readings):
             asked = [
                 (index, _asked(tree, index, request, answer), before)

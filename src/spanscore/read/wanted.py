@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from spanscore.contracts import Dialect
+from spanscore.contracts import Dialect, TellsModelCalls
 
 _MAX_KEYS: Final = 4_096
 
@@ -42,9 +42,19 @@ class Wanted(NamedTuple):
     """What the names of the log records begin with that are read."""
 
 
-def wanted_attributes(dialects: Iterable[Dialect], others: Iterable[str] = ()) -> WantedAttributes:
-    """Return what the dialects look at, and these other keys."""
+def wanted_attributes(
+    dialects: Iterable[Dialect], others: Iterable[str] = (), *, model_calls: bool = False
+) -> WantedAttributes:
+    """Return what the dialects look at, and these other keys; with `model_calls` also what tells of requests to models.
+
+    Prompts are long and are sent again with every request: who needs no model calls does not pay for them.
+    """
+    dialects = tuple(dialects)
     keys = {key for dialect in dialects for key in (*dialect.reads, *dialect.markers.attributes)}
+    if model_calls:
+        keys.update(
+            key for dialect in dialects if isinstance(dialect, TellsModelCalls) for key in dialect.reads_for_model_calls
+        )
     return WantedAttributes(keys.union(others))
 
 

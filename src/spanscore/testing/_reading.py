@@ -9,7 +9,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 from spanscore.compare.matching import json_key
-from spanscore.contracts import Dialect, Evaluator, Markers, ModelReading, Reading
+from spanscore.contracts import (
+    Dialect,
+    Evaluator,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Reading,
+    TellsModelCalls,
+)
 from spanscore.model import (
     LOG_RECORD,
     NO_SPAN,
@@ -82,17 +90,25 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
         fail(type(dialect).__name__, "needs at least one marker; without it no span is ever offered")
     for example in examples:
         asked: set[str] = set()
+        asked_for_model_calls: set[str] = set()
         _check_reading(dialect, example, asked)
+        _check_model_call(dialect, example, asked_for_model_calls)
         for _ in range(_ROUNDS):
-            known = frozenset(asked)
+            known = asked | asked_for_model_calls
             for key in sorted(known.union(example.attributes)):
                 for value in _hostile_values():
-                    _check_reading(dialect, example._replace(attributes={**example.attributes, key: value}), asked)
-            if asked == known:
+                    hostile = example._replace(attributes={**example.attributes, key: value})
+                    _check_reading(dialect, hostile, asked)
+                    _check_model_call(dialect, hostile, asked_for_model_calls)
+            if asked | asked_for_model_calls == known:
                 break
-        wanted = wanted_attributes([dialect])
-        if unsaid := sorted(key for key in asked if wanted[key] is None):
-            fail(type(dialect).__name__, f"looks at {unsaid[0]!r}, which is not in 'reads': a receiver leaves it out")
+        for said, keys in (("reads", asked), ("reads_for_model_calls", asked_for_model_calls)):
+            wanted = wanted_attributes([dialect], model_calls=said != "reads")
+            if unsaid := sorted(key for key in keys if wanted[key] is None):
+                fail(
+                    type(dialect).__name__,
+                    f"looks at {unsaid[0]!r}, which is not in {said!r}: a receiver leaves it out",
+                )
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:
@@ -157,19 +173,30 @@ def _check_score(where: str, score: Score) -> None:
 
 
 def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
-    for method, expected in ((dialect.read, Reading), (dialect.read_model, ModelReading)):
-        where = f"{type(dialect).__name__}.{method.__name__}({span!r:.500})"
-        watched = _Watched(span.attributes)
-        offered = span._replace(attributes=watched)
-        answer = called(where, method, offered)
-        if answer is not None and not isinstance(answer, expected):
-            fail(where, f"must return {expected.__name__} or None, not {answer!r}")
-        first = called(where, _comparable, answer)  # some of it may be found only now
-        asked |= watched.asked
-        if first != _comparable(called(where, method, offered)):
-            fail(where, "answers differently when asked again")
-        if dict(watched) != dict(span.attributes):
-            fail(where, "changes the span's attributes")
+    _check_method(dialect, dialect.read, Reading, span, asked)
+    _check_method(dialect, dialect.read_model, ModelReading, span, asked)
+
+
+def _check_model_call(dialect: Dialect, span: Span, asked: set[str]) -> None:
+    if isinstance(dialect, TellsModelCalls):
+        _check_method(dialect, dialect.read_model_call, ModelCallReading, span, asked)
+
+
+def _check_method(
+    dialect: Dialect, method: Callable[[Span], object], expected: type[object], span: Span, asked: set[str]
+) -> None:
+    where = f"{type(dialect).__name__}.{method.__name__}({span!r:.500})"
+    watched = _Watched(span.attributes)
+    offered = span._replace(attributes=watched)
+    answer = called(where, method, offered)
+    if answer is not None and not isinstance(answer, expected):
+        fail(where, f"must return {expected.__name__} or None, not {answer!r}")
+    first = called(where, _comparable, answer)  # some of it may be found only now
+    asked |= watched.asked
+    if first != _comparable(called(where, method, offered)):
+        fail(where, "answers differently when asked again")
+    if dict(watched) != dict(span.attributes):
+        fail(where, "changes the span's attributes")
 
 
 class _Watched(dict[str, AttributeValue]):

@@ -1,0 +1,187 @@
+"""The requests to models of a trace, each once, and which of them asked for which tool call."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from spanscore.contracts import ModelCallReading
+from spanscore.model import ModelCall, ToolCall
+from spanscore.read.reader import joined_model_calls
+from spanscore.read.tree import NONE, SpanTree
+
+_OPEN: Final = 16
+"""So many of the model spans under way are looked at for one that is the same request."""
+
+
+class ModelCalls:
+    """The requests to models of a trace, by start.
+
+    A framework's model span often wraps the client's own: the innermost is the request, and what it does not say is
+    that of the span around it, where that holds no other. A span around several is their sum, and no request. Nor are
+    two that of two instrumentations: the span that lies within the other's time, below the same call, is one with it.
+    """
+
+    def __init__(self, tree: SpanTree) -> None:
+        self._tree: Final = tree
+        calls = tree.calls.keys()
+        readings = {index: tree.reader.read_model_call(tree.spans[index]) for index in tree.models}
+        self._texts: Final = readings
+        spans = [index for index in tree.models if not tree.spans[index].is_log]
+        # A record of a message is no request; one that tells of a request is one where there are no spans of it.
+        counted = spans or [index for index in tree.models if readings[index].model or _tokens(readings[index])]
+        self._work_of: Final = tree.nearest(calls)
+        """The tool call in which a span works, if any."""
+        outer = tree.nearest(set(counted), barrier=calls)
+        owners = _innermost(counted, outer)
+        owners = _seen_twice(tree, owners, self._work_of)
+        self._owners: Final = owners
+        said: dict[int, list[ModelCallReading]] = {}
+        for index in sorted(owners, key=lambda index: index != owners[index]):
+            said.setdefault(owners[index], []).append(readings[index])
+        self.positions: Final = [index for index in tree.order if index in said]
+        """The position of the span of each request, by start."""
+        self._readings: Final = {index: joined_model_calls(said[index]) for index in said}
+        self._asking: Final[set[int]] = {
+            owners.get(index, index) for index in tree.models if tree.reader.read_model(tree.spans[index]).requests
+        }
+        self._under_way: Final = self._by_place(self.positions)
+
+    def of(self, members: Callable[[int], bool]) -> tuple[ModelCall, ...]:
+        """Return the requests whose span is a member."""
+        return tuple(self._model_call(index) for index in self.positions if members(index))
+
+    def texts(self, members: Callable[[int], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the texts of users and of systems that the members were sent, each once, in their order."""
+        user: dict[str, None] = {}
+        system: dict[str, None] = {}
+        for index in self._tree.models:
+            if members(index):
+                user.update(dict.fromkeys(self._texts[index].user_text))
+                system.update(dict.fromkeys(self._texts[index].system_text))
+        return tuple(user), tuple(system)
+
+    def with_turns(
+        self, calls: Iterable[tuple[int, ToolCall]], asked_by: Mapping[int, int], run_of: Sequence[int]
+    ) -> list[tuple[int, ToolCall]]:
+        """Return the calls, each with the index of the request that asked for it among those of its run."""
+        number: dict[int, int] = {}
+        seen: dict[int, int] = {}
+        for index in self.positions:
+            number[index] = seen.get(run_of[index], 0)
+            seen[run_of[index]] = number[index] + 1
+        turned = []
+        for index, call in calls:
+            asking = self._asked(index, call, asked_by)
+            is_known = asking is not None and asking in number and run_of[asking] == run_of[index]
+            turned.append((index, replace(call, turn=number[asking]) if is_known and asking is not None else call))
+        return turned
+
+    def _asked(self, index: int, call: ToolCall, asked_by: Mapping[int, int]) -> int | None:
+        """Return the request that lists the call, else the last one that ended before the call began.
+
+        The latter only where nothing speaks against it: it is one of the same agent, no other of them is under way, and
+        it lists no calls itself: those are others then.
+        """
+        listing = index if index in self._texts and index not in self._tree.calls else asked_by.get(index)
+        if listing is not None:
+            return self._owners.get(listing)
+        place = self._under_way.get(self._place(index))
+        if place is None:
+            return None
+        started = bisect_right(place.starts, call.start_ns)
+        if not started or place.ends[started - 1] > call.start_ns:
+            return None
+        found = place.latest[started - 1]
+        return None if found in self._asking else found
+
+    def _place(self, index: int) -> tuple[str | None, int]:
+        return self._tree.agent_of(index), self._work_of[index]
+
+    def _by_place(self, positions: Iterable[int]) -> dict[tuple[str | None, int], _Place]:
+        """Return the requests of each agent and of each call in which they work."""
+        grouped: dict[tuple[str | None, int], list[int]] = {}
+        for index in positions:
+            grouped.setdefault(self._place(index), []).append(index)
+        return {place: _Place.of(self._tree, found) for place, found in grouped.items()}
+
+    def _model_call(self, index: int) -> ModelCall:
+        span, reading = self._tree.spans[index], self._readings[index]
+        return ModelCall(
+            model=reading.model,
+            input_tokens=reading.input_tokens,
+            output_tokens=reading.output_tokens,
+            cache_read_tokens=reading.cache_read_tokens,
+            cache_creation_tokens=reading.cache_creation_tokens,
+            start_ns=None if span.is_log else span.start_ns or None,
+            end_ns=None if span.is_log else span.end_ns or None,
+            agent=self._tree.agent_of(index),
+        )
+
+
+class _Place(NamedTuple):
+    """The requests of one agent, by start."""
+
+    starts: list[int]
+    ends: list[float]
+    """The latest end of all up to each; infinite where one still ran."""
+    latest: list[int]
+    """The request that ended last of all up to each."""
+
+    @classmethod
+    def of(cls, tree: SpanTree, found: Sequence[int]) -> _Place:
+        place = cls([], [], [])
+        for index in found:
+            end_ns = tree.spans[index].end_ns or float("inf")
+            is_latest = not place.ends or end_ns >= place.ends[-1]
+            place.starts.append(tree.spans[index].start_ns)
+            place.ends.append(end_ns if is_latest else place.ends[-1])
+            place.latest.append(index if is_latest else place.latest[-1])
+        return place
+
+
+def _tokens(reading: ModelCallReading) -> bool:
+    return reading.input_tokens is not None or reading.output_tokens is not None
+
+
+def _innermost(counted: Sequence[int], outer: Sequence[int]) -> dict[int, int]:
+    """Return for each model span that is a request, or around exactly one, that request's span."""
+    inner: dict[int, list[int]] = {}
+    for index in counted:
+        if outer[index] not in {NONE, index}:
+            inner.setdefault(outer[index], []).append(index)
+    owners: dict[int, int] = {}
+    for index in counted:
+        found, passed = index, {index}
+        while len(inner.get(found, ())) == 1 and inner[found][0] not in passed:
+            found = inner[found][0]
+            passed.add(found)
+        if found not in inner:
+            owners.update(dict.fromkeys(passed, found))
+    return owners
+
+
+def _seen_twice(tree: SpanTree, owners: Mapping[int, int], work_of: Sequence[int]) -> dict[int, int]:
+    """Return the owners, with requests that two instrumentations saw as one: that whose span is the shorter."""
+    requests = set(owners.values())
+    if len({tree.spans[index].scope for index in requests}) < len(("one", "another")):
+        return dict(owners)
+    same: dict[int, int] = {}
+    under_way: list[int] = []
+    for index in sorted(requests, key=lambda index: (tree.spans[index].start_ns, -tree.spans[index].end_ns, index)):
+        span = tree.spans[index]
+        under_way = [each for each in under_way[-_OPEN:] if tree.spans[each].end_ns > span.start_ns]
+        around = next((each for each in under_way if _is_around(tree, each, index, work_of)), None)
+        if around is not None:
+            same[around] = index
+            under_way.remove(around)
+        else:
+            under_way.append(index)
+    return {index: same.get(owner, owner) for index, owner in owners.items()}
+
+
+def _is_around(tree: SpanTree, outer: int, inner: int, work_of: Sequence[int]) -> bool:
+    one, other = tree.spans[outer], tree.spans[inner]
+    return one.scope != other.scope and one.end_ns >= other.end_ns and work_of[outer] == work_of[inner]
