@@ -120,6 +120,8 @@ class ModelReading:
 class ModelCallReading:
     """What one span says about one request to a model besides tool calls. What it does not say stays at the default."""
 
+    is_request: bool | None = None
+    """False where the span is none of its own, but a part of one, or around several; overrules every other dialect."""
     model: str | None = None
     """The model that answered, else the one that was asked."""
     input_tokens: int | None = None

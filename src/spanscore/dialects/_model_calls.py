@@ -66,7 +66,9 @@ def texts(messages: Recorded, instructions: Recorded = None) -> Sides:
     tools are no text of the user, though some providers send them in the user's messages.
     """
     user: list[str] = []
-    system = [*_parts(instructions)]
+    system = (
+        [*_said(instructions), *_parts(instructions)] if isinstance(instructions, dict) else [*_parts(instructions)]
+    )
     pending: list[Any] = [messages]
     for _ in range(MAX_NODES):
         if not pending:

@@ -108,7 +108,8 @@ class GenAi:
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
-        return model_call(span)
+        is_model = span.is_log or content.text(span.attributes.get(OPERATION)) in _MODEL_OPERATIONS
+        return model_call(span) if is_model else None
 
 
 def model_call(span: Span) -> ModelCallReading:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.model import Recorded, Span
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
@@ -32,6 +33,7 @@ class Genkit:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_SUBTYPE}))
     reads = content.READS | {_SUBTYPE, _NAME, _FLOW, _INPUT, _OUTPUT, _STATE}
+    reads_for_model_calls = frozenset({_INPUT, _OUTPUT})
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -51,6 +53,20 @@ class Genkit:
             requests=messages.requests(content.field(answer, "message")),
             answers=messages.answers(content.field(given, "messages")),
             tool_definitions=messages.definitions(content.field(given, "tools")),
+        )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if span.attributes.get(_SUBTYPE) != "model":
+            return None
+        given = content.decoded(span.attributes.get(_INPUT))
+        used = content.field(content.decoded(span.attributes.get(_OUTPUT)), "usage")
+        user, system = model_calls.texts(content.field(given, "messages"))
+        return ModelCallReading(
+            model=content.text(span.attributes.get(_NAME)),
+            input_tokens=model_calls.count(content.field(used, "inputTokens")),
+            output_tokens=model_calls.count(content.field(used, "outputTokens")),
+            user_text=user,
+            system_text=system,
         )
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESPONSE: Final = "gcp.vertex.agent.tool_response"
 _LLM_RESPONSE: Final = "gcp.vertex.agent.llm_response"
+_LLM_REQUEST: Final = "gcp.vertex.agent.llm_request"
 _SESSION: Final = "gcp.vertex.agent.session_id"
 _TOOL_TYPE: Final = "gen_ai.tool.type"
 _JAVA_ID: Final = "gen_ai.tool_call.id"
@@ -41,6 +44,7 @@ class GoogleAdk:
         scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),
     )
     reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID, _TOOL_TYPE}
+    reads_for_model_calls = model_calls.READS | {_LLM_REQUEST}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -61,6 +65,16 @@ class GoogleAdk:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return messages.reading(span.attributes.get(_LLM_RESPONSE))
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        sent = content.decoded(span.attributes.get(_LLM_REQUEST))
+        config = content.field(sent, "config")
+        instructions = [content.field(config, key) for key in ("system_instruction", "systemInstruction")]
+        told = next((each for each in instructions if each is not NOT_RECORDED), None)
+        reading = model_calls.reading(span.attributes, model_calls.texts(content.field(sent, "contents"), told))
+        # Under OpenInference the run of an agent says that it is a request.
+        is_run = span.name.startswith("invoke_agent ")
+        return replace(reading, is_request=False if is_run else None)
 
 
 def _call(span: Span) -> CallReading:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
-from spanscore.model import Span
+from spanscore.dialects import _model_calls as model_calls
+from spanscore.model import NOT_RECORDED, Span
 
 _TOOL_NAME: Final = "haystack.tool.name"
 _ERROR: Final = "haystack.tool.error"
@@ -29,6 +30,7 @@ class Haystack:
     reads = content.READS.union(
         {_COMPONENT, _ERROR, _OUTPUT, f"{_LLM}.output", "haystack.agent.tools", "haystack.agent.step.tool.input"}
     )
+    reads_for_model_calls = frozenset({f"{_LLM}.input"})
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -45,6 +47,22 @@ class Haystack:
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
         return messages.reading(attributes.get(f"{_LLM}.output"), tools=attributes.get("haystack.agent.tools"))
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if span.name != _LLM:
+            return None
+        user, system = model_calls.texts(
+            content.field(content.decoded(span.attributes.get(f"{_LLM}.input")), "messages")
+        )
+        replies = content.field(content.decoded(span.attributes.get(f"{_LLM}.output")), "replies")
+        about = content.field(replies[0], "meta") if isinstance(replies, list) and replies else NOT_RECORDED
+        return ModelCallReading(
+            model=content.text(content.field(about, "model")),
+            input_tokens=model_calls.count(content.field(about, "usage", "prompt_tokens")),
+            output_tokens=model_calls.count(content.field(about, "usage", "completion_tokens")),
+            user_text=user,
+            system_text=system,
+        )
 
 
 def _call(span: Span) -> CallReading:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
@@ -14,6 +15,8 @@ from spanscore.model import NOT_RECORDED, Recorded, Span
 _TYPE: Final = "langfuse.observation.type"
 _INPUT: Final = "langfuse.observation.input"
 _OUTPUT: Final = "langfuse.observation.output"
+_MODEL: Final = "langfuse.observation.model.name"
+_USAGE: Final = "langfuse.observation.usage_details"
 _IS_LANGCHAIN: Final = "langfuse.observation.metadata.is_langchain_root"
 _AGENT: Final = "lc_agent_name"
 _CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
@@ -28,6 +31,7 @@ class Langfuse:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = content.READS | {"langfuse.observation.*"}
+    reads_for_model_calls = frozenset({_INPUT, _MODEL, _USAGE})
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(_TYPE)
@@ -41,6 +45,20 @@ class Langfuse:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return messages.reading(span.attributes.get(_OUTPUT), span.attributes.get(_INPUT))
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        attributes = span.attributes
+        if attributes.get(_TYPE) != "generation":
+            return None
+        user, system = model_calls.texts(content.decoded(attributes.get(_INPUT)))
+        used = content.decoded(attributes.get(_USAGE))
+        return ModelCallReading(
+            model=content.text(attributes.get(_MODEL)),
+            input_tokens=model_calls.count(content.field(used, "input")),
+            output_tokens=model_calls.count(content.field(used, "output")),
+            user_text=user,
+            system_text=system,
+        )
 
 
 def _call(span: Span) -> CallReading:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, output_message
@@ -32,6 +33,7 @@ class Langsmith:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_KIND}))
     reads = gen_ai.READS | {_PROMPT, _COMPLETION, "langsmith.*", "ai.operationId"}
+    reads_for_model_calls = model_calls.READS | {_PROMPT}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -48,6 +50,11 @@ class Langsmith:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return messages.reading(span.attributes.get(_COMPLETION), span.attributes.get(_PROMPT))
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if span.attributes.get(_KIND) != "llm":
+            return None
+        return model_calls.reading(span.attributes, model_calls.texts(content.decoded(span.attributes.get(_PROMPT))))
 
 
 def _call(span: Span) -> CallReading:

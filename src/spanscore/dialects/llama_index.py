@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.model import Recorded, Span
@@ -30,6 +30,7 @@ class LlamaIndex:
         scopes=frozenset({"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex"}),
     )
     reads = openinference.READS | openllmetry.READS | {_TOOL_ARGUMENTS, *_TOOL_NAME}
+    reads_for_model_calls = frozenset[str]()
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -42,6 +43,10 @@ class LlamaIndex:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        is_part = span.name.endswith("._prepare_chat_with_tools")
+        return ModelCallReading(is_request=False) if is_part else None
 
 
 def _openinference(span: Span) -> CallReading:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.model import Span
 
 _SPAN_TYPE: Final = "logfire.span_type"
 _SCOPE: Final = "logfire.openai_agents"
+_SENT: Final = ("events", "request_data", "input")
 _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
@@ -25,6 +27,7 @@ class Logfire:
     reads = content.READS.union(
         {_SPAN_TYPE, "agent_name", "name", "group_id", "input", "output", "response", "response_data", "events"}
     )
+    reads_for_model_calls = model_calls.READS | {*_SENT}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -54,3 +57,12 @@ class Logfire:
         if isinstance(events, list):
             said.append([event for event in events if content.field(event, "event.name") == "gen_ai.choice"])
         return ModelReading(requests=messages.requests([part for part in said if isinstance(part, (list, dict))]))
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        attributes = span.attributes
+        if span.scope != _SCOPE or not span.name.startswith(_MODEL_SPANS):
+            return None
+        sent = [content.decoded(attributes.get(key)) for key in _SENT]
+        return model_calls.reading(
+            attributes, model_calls.texts([part for part in sent if isinstance(part, (list, dict))])
+        )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import Recorded, Span
 
 _TYPE: Final = "mastra.span.type"
+_SENT: Final = "mastra.model_step.input"
 _CALLS: Final = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
 _REFUSALS: Final = ("Tool input validation failed", "Tool output validation failed")
 _CONVERSATION: Final = ("threadId", "sessionId", "conversationId")
@@ -27,6 +29,7 @@ class Mastra:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = gen_ai.READS | openinference.READS | {_TYPE, "metadata", "mastra.metadata.*", "mastra.model_step.output"}
+    reads_for_model_calls = model_calls.READS | {_SENT}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -40,6 +43,15 @@ class Mastra:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return messages.reading(span.attributes.get("mastra.model_step.output"))
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if _TYPE not in span.attributes:
+            return None
+        # The chat span is around the steps of the loop, and the chunks are parts of a step's answer.
+        is_step = span.attributes[_TYPE] == "model_step"
+        sent = content.decoded(span.attributes.get(_SENT))
+        reading = model_calls.reading(span.attributes, model_calls.texts(sent))
+        return replace(reading, is_request=None if is_step else False)
 
 
 def _conversation(span: Span) -> str | None:

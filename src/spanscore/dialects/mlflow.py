@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
 _TYPE: Final = "mlflow.spanType"
 _AGENT: Final = "lc_agent_name"
+_MODEL: Final = "mlflow.llm.model"
+_USAGE: Final = "mlflow.chat.tokenUsage"
 _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
 
 
@@ -32,6 +35,7 @@ class Mlflow:
             "metadata",
         }
     )
+    reads_for_model_calls = frozenset({_MODEL, _USAGE, "mlflow.spanInputs"})
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -52,6 +56,20 @@ class Mlflow:
             attributes.get("mlflow.spanOutputs"),
             attributes.get("mlflow.spanInputs"),
             attributes.get("mlflow.chat.tools"),
+        )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        attributes = span.attributes
+        if content.unquoted(attributes.get(_TYPE)) not in _MODEL_TYPES:
+            return None
+        user, system = model_calls.texts(content.decoded(attributes.get("mlflow.spanInputs")))
+        used = content.decoded(attributes.get(_USAGE))
+        return ModelCallReading(
+            model=content.unquoted(attributes.get(_MODEL)),
+            input_tokens=model_calls.count(content.field(used, "input_tokens")),
+            output_tokens=model_calls.count(content.field(used, "output_tokens")),
+            user_text=user,
+            system_text=system,
         )
 
 

@@ -86,6 +86,8 @@ class Openinference:
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if span.attributes.get(KIND) != "LLM":
+            return None
         texts = model_calls.numbered_texts(span.attributes, _INPUT_MESSAGES, _TEXT)
         return model_calls.reading(span.attributes, texts, model=_MODEL, **_TOKENS)
 

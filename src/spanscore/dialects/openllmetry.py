@@ -58,7 +58,7 @@ class Openllmetry:
         name = content.text(attributes.get(ENTITY_NAME))
         return Reading(
             call=_call(span, name) if kind == "tool" else None,
-            is_model=content.text(attributes.get(_REQUEST_TYPE)) in _MODEL_TYPES or _FIRST_ROLE in attributes,
+            is_model=_is_model(span),
             is_agent=True if kind == "agent" else None,
             agent=name if kind == "agent" else None,
             conversation_id=content.first_text(attributes, _CONVERSATION),
@@ -72,10 +72,16 @@ class Openllmetry:
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if not _is_model(span):
+            return None
         # Later versions write the messages as the semantic conventions do.
         user, system = model_calls.numbered_texts(span.attributes, _PROMPT, _TEXT)
         reading = gen_ai.model_call(span)
         return replace(reading, user_text=reading.user_text or user, system_text=reading.system_text or system)
+
+
+def _is_model(span: Span) -> bool:
+    return content.text(span.attributes.get(_REQUEST_TYPE)) in _MODEL_TYPES or _FIRST_ROLE in span.attributes
 
 
 def _call(span: Span, name: str | None) -> CallReading:

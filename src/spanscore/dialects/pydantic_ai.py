@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
 from spanscore.model import Recorded, Span
 
@@ -24,6 +25,7 @@ class PydanticAi:
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
     reads = gen_ai.READS | {_EVENTS, "agent_name", "tool_arguments", "tool_response"}
+    reads_for_model_calls = model_calls.READS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -42,6 +44,12 @@ class PydanticAi:
             requests=messages.requests(_named(events, "gen_ai.choice")),
             answers=messages.answers(_named(events, "gen_ai.tool.message")),
         )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        if _EVENTS not in span.attributes:
+            return None
+        events = content.decoded(span.attributes.get(_EVENTS))
+        return model_calls.reading(span.attributes, model_calls.texts(events))
 
 
 def _call(span: Span) -> CallReading:

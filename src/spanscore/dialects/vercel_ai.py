@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import Span
 
@@ -19,6 +21,13 @@ _RESULT: Final = ("ai.toolCall.result", "ai.toolCall.output", gen_ai.RESULT)
 _CALL_ID: Final = ("ai.toolCall.id", gen_ai.CALL_ID)
 _REQUESTS: Final = ("ai.response.toolCalls", gen_ai.OUTPUT)
 _ANSWERS: Final = ("ai.prompt.messages", gen_ai.INPUT)
+_MODEL: Final = ("ai.response.model", "ai.model.id", *model_calls.MODEL)
+_TOKENS: Final = {
+    "sent": ("ai.usage.inputTokens", "ai.usage.promptTokens", *model_calls.INPUT_TOKENS),
+    "said": ("ai.usage.outputTokens", "ai.usage.completionTokens", *model_calls.OUTPUT_TOKENS),
+    "cache_read": ("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+    "cache_creation": ("ai.usage.inputTokenDetails.cacheWriteTokens",),
+}
 _CONVERSATION: Final = tuple(
     prefix + key
     for prefix in ("ai.telemetry.metadata.", "ai.settings.context.")
@@ -47,6 +56,7 @@ class VercelAi:
         _CONVERSATION,
         {"ai.telemetry.functionId", "ai.prompt.tools"},
     )
+    reads_for_model_calls = frozenset({*_MODEL, *_ANSWERS, *chain.from_iterable(_TOKENS.values())})
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -71,6 +81,13 @@ class VercelAi:
             answers=messages.answers(content.decoded(content.first_text(attributes, _ANSWERS))),
             tool_definitions=messages.definitions([tool for tool in listed if isinstance(tool, dict)]),
         )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        attributes = span.attributes
+        if not (content.text(attributes.get(_OPERATION)) or "").endswith(_MODEL_STEPS):
+            return None
+        sent = content.decoded(content.first_text(attributes, _ANSWERS))
+        return model_calls.reading(attributes, model_calls.texts(sent), model=_MODEL, **_TOKENS)
 
 
 def _call(span: Span) -> CallReading:

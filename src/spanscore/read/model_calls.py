@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -28,26 +29,28 @@ class ModelCalls:
         self._tree: Final = tree
         calls = tree.calls.keys()
         readings = {index: tree.reader.read_model_call(tree.spans[index]) for index in tree.models}
-        self._texts: Final = readings
-        spans = [index for index in tree.models if not tree.spans[index].is_log]
-        # A record of a message is no request; one that tells of a request is one where there are no spans of it.
-        counted = spans or [index for index in tree.models if readings[index].model or _tokens(readings[index])]
+        self._texts: Final = {index: reading for index, reading in readings.items() if reading is not None}
+        requests = {index for index, reading in self._texts.items() if reading.is_request is not False}
+        # A record of a message is no request; one that tells what it took is one, where there are no spans of it.
+        spans = {index for index in requests if not tree.spans[index].is_log}
+        counted = spans or {index for index in requests if _has_tokens(self._texts[index])}
         self._work_of: Final = tree.nearest(calls)
         """The tool call in which a span works, if any."""
-        outer = tree.nearest(set(counted), barrier=calls)
-        owners = _innermost(counted, outer)
+        self._model_above: Final = tree.nearest(set(tree.models), barrier=calls)
+        owners = _innermost(tree.models, counted, self._model_above)
         owners = _seen_twice(tree, owners, self._work_of)
         self._owners: Final = owners
+        """The request that each model's span is, is around, or is a part of."""
         said: dict[int, list[ModelCallReading]] = {}
-        for index in sorted(owners, key=lambda index: index != owners[index]):
-            said.setdefault(owners[index], []).append(readings[index])
+        for index in sorted(self._texts.keys() & owners.keys(), key=lambda index: index != owners[index]):
+            said.setdefault(owners[index], []).append(self._texts[index])
         self.positions: Final = [index for index in tree.order if index in said]
         """The position of the span of each request, by start."""
         self._readings: Final = {index: joined_model_calls(said[index]) for index in said}
-        self._asking: Final[set[int]] = {
-            owners.get(index, index) for index in tree.models if tree.reader.read_model(tree.spans[index]).requests
+        self._listing: Final[set[int]] = {
+            owners[index] for index in owners if tree.reader.read_model(tree.spans[index]).requests
         }
-        self._under_way: Final = self._by_place(self.positions)
+        self._by_place: Final = self._places()
 
     def of(self, members: Callable[[int], bool]) -> tuple[ModelCall, ...]:
         """Return the requests whose span is a member."""
@@ -58,7 +61,7 @@ class ModelCalls:
         user: dict[str, None] = {}
         system: dict[str, None] = {}
         for index in self._tree.models:
-            if members(index):
+            if index in self._texts and members(index):
                 user.update(dict.fromkeys(self._texts[index].user_text))
                 system.update(dict.fromkeys(self._texts[index].system_text))
         return tuple(user), tuple(system)
@@ -80,30 +83,41 @@ class ModelCalls:
         return turned
 
     def _asked(self, index: int, call: ToolCall, asked_by: Mapping[int, int]) -> int | None:
-        """Return the request that lists the call, else the last one that ended before the call began.
+        """Return the request that lists the call, or below whose span it was made, else the last that ended before it.
 
         The latter only where nothing speaks against it: it is one of the same agent, no other of them is under way, and
         it lists no calls itself: those are others then.
         """
-        listing = index if index in self._texts and index not in self._tree.calls else asked_by.get(index)
+        listing = asked_by.get(index) if index in self._tree.calls else index
+        if listing is not None and listing in self._owners:
+            return self._owners[listing]
         if listing is not None:
-            return self._owners.get(listing)
-        place = self._under_way.get(self._place(index))
-        if place is None:
-            return None
-        started = bisect_right(place.starts, call.start_ns)
-        if not started or place.ends[started - 1] > call.start_ns:
+            return self._within(listing)
+        if (above := self._model_above[index]) != NONE:
+            return self._owners.get(above)
+        place = self._by_place.get(self._place(index))
+        started = 0 if place is None else bisect_right(place.starts, call.start_ns)
+        if place is None or not started or place.ends[started - 1] > call.start_ns:
             return None
         found = place.latest[started - 1]
-        return None if found in self._asking else found
+        return None if found in self._listing else found
+
+    def _within(self, step: int) -> int | None:
+        """Return the last request in the time of a span that tells what a model answered, but is around no request."""
+        place, span = self._by_place.get(self._place(step)), self._tree.spans[step]
+        started = 0 if place is None else bisect_right(place.starts, span.end_ns)
+        if place is None or not started or place.ends[started - 1] > span.end_ns:
+            return None
+        found = place.latest[started - 1]
+        return found if self._tree.spans[found].start_ns >= span.start_ns else None
 
     def _place(self, index: int) -> tuple[str | None, int]:
         return self._tree.agent_of(index), self._work_of[index]
 
-    def _by_place(self, positions: Iterable[int]) -> dict[tuple[str | None, int], _Place]:
+    def _places(self) -> dict[tuple[str | None, int], _Place]:
         """Return the requests of each agent and of each call in which they work."""
         grouped: dict[tuple[str | None, int], list[int]] = {}
-        for index in positions:
+        for index in self.positions:
             grouped.setdefault(self._place(index), []).append(index)
         return {place: _Place.of(self._tree, found) for place, found in grouped.items()}
 
@@ -142,25 +156,40 @@ class _Place(NamedTuple):
         return place
 
 
-def _tokens(reading: ModelCallReading) -> bool:
+def _has_tokens(reading: ModelCallReading) -> bool:
     return reading.input_tokens is not None or reading.output_tokens is not None
 
 
-def _innermost(counted: Sequence[int], outer: Sequence[int]) -> dict[int, int]:
-    """Return for each model span that is a request, or around exactly one, that request's span."""
-    inner: dict[int, list[int]] = {}
-    for index in counted:
-        if outer[index] not in {NONE, index}:
-            inner.setdefault(outer[index], []).append(index)
+def _innermost(models: Sequence[int], counted: AbstractSet[int], above: Sequence[int]) -> dict[int, int]:
+    """Return the request for each model's span that is one, is around exactly one, or is a part of one."""
+    inner = _inner(counted, above)
     owners: dict[int, int] = {}
-    for index in counted:
+    for index in counted | inner.keys():
         found, passed = index, {index}
         while len(inner.get(found, ())) == 1 and inner[found][0] not in passed:
             found = inner[found][0]
             passed.add(found)
-        if found not in inner:
+        if found in counted and found not in inner:
             owners.update(dict.fromkeys(passed, found))
-    return owners
+    parts = [index for index in models if index not in counted | inner.keys() and above[index] in owners]
+    return owners | {index: owners[above[index]] for index in parts}
+
+
+def _inner(counted: Collection[int], above: Sequence[int]) -> dict[int, list[int]]:
+    """Return the model's spans right below each that is around requests."""
+    inner: dict[int, list[int]] = {}
+    seen = set(counted)
+    pending = list(counted)
+    while pending:
+        index = pending.pop()
+        outer = above[index]
+        if outer in {NONE, index}:
+            continue
+        inner.setdefault(outer, []).append(index)
+        if outer not in seen:
+            seen.add(outer)
+            pending.append(outer)
+    return inner
 
 
 def _seen_twice(tree: SpanTree, owners: Mapping[int, int], work_of: Sequence[int]) -> dict[int, int]:

@@ -64,12 +64,11 @@ class DialectReader:
             tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
         )
 
-    def read_model_call(self, span: Span) -> ModelCallReading:
-        """Return what the dialects say of a request to a model: of each field the first that is said."""
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        """Return what the dialects say of a request to a model, None when none of them says anything."""
         telling = [dialect for dialect in self._offered(span) if isinstance(dialect, TellsModelCalls)]
-        return joined_model_calls(
-            reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)
-        )
+        readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
+        return joined_model_calls(readings) if readings else None
 
     def _offered(self, span: Span) -> tuple[Dialect, ...]:
         if span.kind == LOG_RECORD:
@@ -132,6 +131,7 @@ def joined_model_calls(readings: Iterable[ModelCallReading]) -> ModelCallReading
     if len(readings) == 1:
         return readings[0]
     return ModelCallReading(
+        is_request=False if any(reading.is_request is False for reading in readings) else None,
         model=_first(reading.model for reading in readings),
         input_tokens=_first(reading.input_tokens for reading in readings),
         output_tokens=_first(reading.output_tokens for reading in readings),
