@@ -51,6 +51,8 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         for subset in (True, False)
     ]
     + [{"tool_calls": [{"name": "search", "args": MATCHERS}]}],
+    ],
+    "run_budget": [{"tool_calls": 0}],
     "tool_call_count": [{"tool_calls_count": {"search": 9}}],
     "tool_call_f1": [
         {"reference_tool_calls": [{"name": "search", "arguments": WANTED}], "mode": mode}

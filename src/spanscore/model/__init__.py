@@ -168,6 +168,10 @@ class Trajectory:
     """What the user said to the models, as recorded, each text once."""
     system_text: tuple[str, ...] = ()
     """The instructions that the models were given, as recorded, each text once."""
+    start_ns: int | None = None
+    """When the evaluated span started; None where there is none."""
+    end_ns: int | None = None
+    """When the evaluated span ended; None where that was not seen."""
     completeness: Completeness = Completeness()
     invocations: tuple[Invocation, ...] | None = None
     """The runs of agents in it, by start; None where none can be told apart."""

@@ -130,6 +130,8 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
         calls=(),
         trace_id=span.trace_id,
         root_span_id=_span_of(span),
+        start_ns=None if span.is_log else span.start_ns or None,
+        end_ns=None if span.is_log else span.end_ns or None,
         service=service if isinstance(service, str) else None,
         agent=agent,
         conversation_id=conversation_id,

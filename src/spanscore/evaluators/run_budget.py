@@ -1,0 +1,217 @@
+"""Whether a run kept within limits of calls, tokens, time and money."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
+
+from annotated_types import Ge
+
+from spanscore.compare.deviations import scored
+from spanscore.compare.globs import glob_matcher, is_glob
+from spanscore.compare.names import listed
+from spanscore.contracts import Parameters
+from spanscore.model import ModelCall, Outcome, Skipped, ToolCall, Trajectory
+
+Count: TypeAlias = Annotated[int, Ge(0)]
+Amount: TypeAlias = Annotated[float, Ge(0)]
+
+_LIMITS: Final = (
+    "model_calls",
+    "tool_calls",
+    "steps",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "duration_s",
+    "tool_duration_s",
+    "cost",
+)
+_PER: Final = 1_000_000
+_NOISE: Final = 1e-9
+"""Sums of fractions are off by as much, relative to the limit: 0.1 + 0.2 is within 0.3."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a million tokens of a model cost, in any currency."""
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    input: Amount
+    """Of input tokens."""
+    output: Amount
+    """Of output tokens."""
+    cache_read: Amount | None = None
+    """Of input tokens that are read from the cache; without it, they cost as others do."""
+    cache_creation: Amount | None = None
+    """Of input tokens that are written to the cache; without it, they cost as others do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBudget(Parameters):
+    """Checks that a run kept within limits of calls, tokens, time and money.
+
+    The value is 1 when the run is within all limits that are given, else 0. A limit itself is within. Failed calls
+    count. The details hold every number that could be measured, limited or not, and null for the others. Skipped where
+    the number for a limit was not recorded, in whole or for one of the calls, or the trace was truncated, unless a
+    limit is exceeded by what was recorded alone.
+    """
+
+    expectation: ClassVar[str | None] = None
+    needs_model_calls: ClassVar[bool] = True
+
+    model_calls: Count | None = None
+    """At most so many requests to models."""
+    tool_calls: Count | None = None
+    """At most so many tool calls."""
+    steps: Count | None = None
+    """At most so many requests to models and tool calls together."""
+    input_tokens: Count | None = None
+    """At most so many tokens are sent to models."""
+    output_tokens: Count | None = None
+    """At most so many tokens come from models."""
+    total_tokens: Count | None = None
+    """At most so many tokens in both directions."""
+    duration_s: Amount | None = None
+    """The evaluated span takes at most so many seconds."""
+    tool_duration_s: Amount | None = None
+    """Tool calls take at most so many seconds; those that run at the same time are added up."""
+    cost: Amount | None = None
+    """The tokens cost at most this, by `prices`."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """What a million tokens cost, by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's own
+    name goes before globs, of which the first that matches counts."""
+    _prices: tuple[tuple[Callable[[str], bool], Price], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, name) is None for name in _LIMITS):
+            message = f"at least one limit is needed: {', '.join(_LIMITS[:-1])} or {_LIMITS[-1]}"
+            raise ValueError(message)
+        if self.cost is not None and not self.prices:
+            message = "prices: needed for cost, such as {'gpt-4o*': {input: 2.5, output: 10}}"
+            raise ValueError(message)
+        for name in ("duration_s", "tool_duration_s", "cost"):
+            if (limit := getattr(self, name)) is not None and not math.isfinite(limit):
+                message = f"{name}: must be a finite number, not {limit!r}"
+                raise ValueError(message)
+        ordered = sorted(self.prices.items(), key=lambda each: is_glob(each[0]))
+        object.__setattr__(self, "_prices", tuple((glob_matcher(glob), price) for glob, price in ordered))
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Compare what the run took with the limits."""
+        measured = self._measured(trajectory)
+        limits = {name: limit for name in _LIMITS if (limit := getattr(self, name)) is not None}
+        exceeded = [name for name, limit in limits.items() if measured[name].least > limit * (1 + _NOISE)]
+        if not exceeded:
+            if missing := next((measured[name].missing for name in limits if measured[name].missing), None):
+                return Skipped(missing)
+            if trajectory.completeness.truncated:
+                return Skipped("the trace was cut off by a limit; what is missing may exceed the budget")
+        value = float(not exceeded)
+        kept = len(limits) - len(exceeded)
+        told = [f"{name} is {_shown(measured[name].least)}, at most {_shown(limits[name])}" for name in exceeded]
+        explanation = f"{kept} of {len(limits)} limits were kept{': ' if told else ''}{'; '.join(told)}."
+        details = {
+            "measured": {name: None if found.missing else found.least for name, found in measured.items()},
+            "limits": limits,
+            "exceeded": exceeded,
+        }
+        return scored(value, value >= self.threshold, explanation, details)
+
+    def _measured(self, trajectory: Trajectory) -> dict[str, _Measured]:
+        requests, calls = trajectory.model_calls, trajectory.calls
+        none = "" if requests else "no model calls were recorded"
+        sent = _tokens("input", [call.input_tokens for call in requests])
+        said = _tokens("output", [call.output_tokens for call in requests])
+        return {
+            "model_calls": _Measured(len(requests), none),
+            "tool_calls": _Measured(len(calls)),
+            "steps": _Measured(len(requests) + len(calls), none),
+            "input_tokens": sent,
+            "output_tokens": said,
+            "total_tokens": _Measured(sent.least + said.least, sent.missing or said.missing),
+            "duration_s": _duration(trajectory),
+            "tool_duration_s": _tool_duration(calls),
+            "cost": self._cost(requests),
+        }
+
+    def _cost(self, requests: Sequence[ModelCall]) -> _Measured:
+        if not self.prices:
+            return _Measured(0, "there are no prices")
+        unnamed = sum(call.model is None for call in requests)
+        prices = {model: self._price(model) for model in {call.model for call in requests} if model is not None}
+        unknown = sorted(model for model, price in prices.items() if price is None)
+        missing = next(_lacking_cost(requests, unnamed, unknown), "")
+        priced = [(call, prices.get(call.model or "")) for call in requests]
+        return _Measured(math.fsum(_cost_of(call, price) for call, price in priced if price is not None), missing)
+
+    def _price(self, model: str) -> Price | None:
+        return next((price for matches, price in self._prices if matches(model)), None)
+
+
+class _Measured(NamedTuple):
+    least: float
+    """The number, or what is recorded of it."""
+    missing: str = ""
+    """Why it may be more."""
+
+
+def _tokens(side: str, found: Sequence[int | None]) -> _Measured:
+    lacking = sum(tokens is None for tokens in found)
+    missing = "" if found else "no model calls were recorded"
+    if lacking:
+        missing = f"{side} tokens of {lacking} of {len(found)} model calls were not recorded"
+    return _Measured(sum(filter(None, found)), missing)
+
+
+def _duration(trajectory: Trajectory) -> _Measured:
+    start_ns, end_ns = trajectory.start_ns, trajectory.end_ns
+    if start_ns is None or end_ns is None or not trajectory.completeness.root_seen:
+        return _Measured(0, "the duration of the run was not recorded")
+    return _Measured(max(0, end_ns - start_ns) / 1e9)
+
+
+def _tool_duration(calls: Iterable[ToolCall]) -> _Measured:
+    calls = list(calls)
+    untimed = [call for call in calls if call.end_ns == 0 or (call.span_id is None and call.end_ns == call.start_ns)]
+    missing = ""
+    if untimed:
+        names = listed(dict.fromkeys(call.name for call in untimed))
+        missing = f"the durations of {len(untimed)} of {len(calls)} calls were not recorded: {names}"
+    return _Measured(math.fsum(max(0, call.end_ns - call.start_ns) / 1e9 for call in calls if call.end_ns), missing)
+
+
+def _lacking_cost(requests: Sequence[ModelCall], unnamed: int, unknown: Sequence[str]) -> Iterator[str]:
+    if not requests:
+        yield "no model calls were recorded"
+    if unnamed:
+        yield f"the models of {unnamed} of {len(requests)} model calls were not recorded"
+    if unknown:
+        yield f"there is no price for {listed(unknown)}"
+    yield from filter(
+        None,
+        (
+            _tokens("input", [call.input_tokens for call in requests]).missing,
+            _tokens("output", [call.output_tokens for call in requests]).missing,
+        ),
+    )
+
+
+def _cost_of(call: ModelCall, price: Price) -> float:
+    """Return the cost of a request. Input tokens include those of the cache, unless there are more of those."""
+    sent, read, written = call.input_tokens or 0, call.cache_read_tokens or 0, call.cache_creation_tokens or 0
+    plain = sent - read - written if read + written <= sent else sent
+    rates = (
+        (plain, price.input),
+        (read, price.input if price.cache_read is None else price.cache_read),
+        (written, price.input if price.cache_creation is None else price.cache_creation),
+        (call.output_tokens or 0, price.output),
+    )
+    return math.fsum(tokens * rate / _PER for tokens, rate in rates)
+
+
+def _shown(number: float) -> str:
+    return f"{number:.12g}"
