@@ -41,6 +41,16 @@ SCHEMA = {
 MATCHERS = {"city": {"$one_of": [f"wanted-{CANARY}", {"$glob": f"*{CANARY}?"}]}, "deep": {"$schema": {"type": "null"}}}
 
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "expected_trajectory": [
+        {
+            "steps": [
+                {"call": "search", "args": WANTED, "match": match},
+                {"any_order": [{"call": "book", "result": f"wanted-{CANARY}"}, {"call": "search", "error": True}]},
+            ],
+            "other_calls": "forbid",
+        }
+        for match in ("exact", "subset")
+    ],
     "tool_arguments_schema": [{"schemas": {"search": SCHEMA, "book": {"not": {}}}}, {}],
     "tool_call_accuracy": [
         {"expected": [{"name": "search", "input": WANTED}, {"name": "book", "input": WANTED}], "mode": mode}

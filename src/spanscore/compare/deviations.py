@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from spanscore.compare.alignment import LIMIT, Aligned
 from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
@@ -49,7 +49,7 @@ class Deviation:
     """The tool in whose place it was called, the rule that it breaks, or the number of calls expected."""
 
     @classmethod
-    def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Deviation:
+    def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Self:
         """Return the deviation of a call that was made."""
         return cls(kind=kind, tool=calls[call].name, call=call, span_id=calls[call].span_id, **rest)
 

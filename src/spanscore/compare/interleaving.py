@@ -1,0 +1,70 @@
+"""Which members of a group compete for calls, and which are the same."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+from spanscore.compare.steps import Leaf, Row, Step, leaves
+from spanscore.compare.tool_patterns import ToolPattern
+
+
+def combinations(members: Sequence[Step]) -> float:
+    """Return how many states there are of members that are rows of calls; of others there may be any number."""
+    rows = [member.steps if isinstance(member, Row) else (member,) for member in members]
+    if any(not isinstance(step, Leaf) for row in rows for step in row):
+        return math.inf
+    return math.prod(len(row) + 1 for row in rows)
+
+
+def chained(members: Sequence[Step]) -> list[Step]:
+    """Put calls that are alike one behind the other: which of them is made first is no difference."""
+    singles: list[list[Leaf]] = []
+    kinds: dict[tuple[str, str], list[list[Leaf]]] = defaultdict(list)
+    others: list[Step] = []
+    for member in members:
+        step = _alone(member)
+        if not isinstance(step, Leaf):
+            others.append(step)
+            continue
+        kind = kinds[step.tool.text, repr(step.args)]
+        like = next((each for each in kind if each[0].is_like(step)), None)
+        if like is None:
+            kind.append([step])
+            singles.append(kind[-1])
+        else:
+            like.append(step)
+    return [*(each[0] if len(each) == 1 else Row(tuple(each)) for each in singles), *others]
+
+
+def _alone(step: Step) -> Step:
+    while isinstance(step, Row) and len(step.steps) == 1:
+        step = step.steps[0]
+    return step
+
+
+def competing(members: Sequence[Step]) -> list[list[Step]]:
+    """Part members so that no call can be of two parts."""
+    parts: list[tuple[list[Step], list[Leaf]]] = []
+    for member in members:
+        own = list(leaves(member))
+        if not own:
+            continue
+        apart = []
+        joined: tuple[list[Step], list[Leaf]] = ([member], own)
+        for part in parts:
+            if any(_may_share(one, other) for one in own for other in part[1]):
+                joined = ([*part[0], *joined[0]], [*part[1], *joined[1]])
+            else:
+                apart.append(part)
+        parts = [*apart, joined]
+    return [part for part, _ in parts]
+
+
+def _may_share(one: Leaf, other: Leaf) -> bool:
+    return one.tool.may_share(other.tool) and _may_be_one(one.agents, other.agents)
+
+
+def _may_be_one(agents: Sequence[ToolPattern], others: Sequence[ToolPattern]) -> bool:
+    return all(one.may_share(other) for one in agents for other in others)

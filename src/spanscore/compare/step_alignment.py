@@ -1,0 +1,140 @@
+"""The calls of a run beside the steps of an expected trajectory: which call takes which step, and what deviates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spanscore.compare.alignment import Aligned
+from spanscore.compare.candidates import Pair
+from spanscore.compare.deviations import DETAILED, Deviation
+from spanscore.compare.names import short
+from spanscore.compare.step_conditions import Verdict
+from spanscore.compare.steps import Leaf
+from spanscore.model import ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDeviation(Deviation):
+    """A deviation from a step, or a call that takes none."""
+
+    step: str | None = None
+    """Where the step stands: `steps[1].any_order[0]`; None where no step expects the call."""
+
+    def words(self, *, content: bool) -> str:
+        """Say what is wrong; `content` is whether arguments and results may be told."""
+        if self.kind == "error" and self.expected == "failure":
+            where = "" if self.call is None else f" (call {self.call + 1})"
+            return f"{short(self.tool)}: expected to fail, did not{where}"
+        return Deviation.words(self, content=content)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the deviation for a program."""
+        row = {"step": self.step, "path": None, "expected": None, "actual": None, **Deviation.as_json(self)}
+        if self.kind in ("missing", "order"):
+            row["expected"] = self.tool
+        elif self.kind == "unexpected":
+            row["actual"] = self.tool
+        return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAlignment:
+    """Which call took which step.
+
+    Args:
+        pairs: the steps that are to be made, in order.
+        calls: all calls of the run.
+        unexpected: the indexes of the calls that may not be made without a step.
+        compared: the indexes of the calls that are looked at, in order.
+        verdict: what is wrong with a call that takes a step.
+        takers: by call, the steps that it may take by its name.
+    """
+
+    pairs: Sequence[Pair]
+    calls: Sequence[ToolCall]
+    compared: Sequence[int]
+    unexpected: frozenset[int]
+    verdict: Callable[[Leaf, int], Verdict]
+    takers: Mapping[int, Sequence[Leaf]]
+
+    @property
+    def missing(self) -> int:
+        """How many steps no call took."""
+        return sum(pair.call is None for pair in self.pairs)
+
+    @property
+    def count(self) -> int:
+        """How many deviations there are."""
+        taken = {pair.call for pair in self.pairs}
+        wrong = sum(
+            pair.call is not None and self.verdict(pair.leaf, pair.call).kind is not None for pair in self.pairs
+        )
+        return self.missing + wrong + len(self.unexpected.difference(taken))
+
+    def unrecorded(self) -> Iterator[tuple[int, str]]:
+        """Yield the calls that took a step of which was not recorded what has to be compared, and what that is."""
+        for leaf, call in self.pairs:
+            if call is not None and (lacking := self.verdict(leaf, call).unrecorded):
+                yield call, lacking
+
+    def rows(self) -> tuple[list[Aligned], list[str]]:
+        """Return the alignment, and the names of the steps that it refers to by their place in `pairs`."""
+        elsewhere = dict(self._elsewhere())
+        taken = {pair.call for pair in self.pairs}
+        left = [call for call in self.compared if call not in taken]
+        left.reverse()
+        rows: list[Aligned] = []
+
+        def pass_over(until: int | None) -> None:
+            while left and (until is None or left[-1] < until):
+                call = left.pop()
+                rows.append(Aligned(None, call, "extra" if call in self.unexpected else "ignored"))
+
+        for place, (leaf, call) in enumerate(self.pairs):
+            if call is None:
+                other = elsewhere.get(place)
+                rows.append(Aligned(place, other, "missing" if other is None else "order"))
+                continue
+            pass_over(call)
+            rows.append(Aligned(place, call, "arguments" if self.verdict(leaf, call).kind else "ok"))
+        pass_over(None)
+        return rows, [pair.leaf.tool.text for pair in self.pairs]
+
+    def deviations(self, rows: Sequence[Aligned]) -> Iterator[StepDeviation]:
+        """Yield the deviations that the alignment shows, in its order."""
+        for number, (place, call, status) in enumerate(row for row in rows if row.status not in ("ok", "ignored")):
+            if place is None:
+                if call is not None:
+                    yield StepDeviation.at("unexpected", call, self.calls)
+                continue
+            leaf = self.pairs[place].leaf
+            if call is None:
+                yield StepDeviation(kind="missing", tool=leaf.tool.text, step=leaf.path)
+            elif status == "order":
+                yield StepDeviation.at("order", call, self.calls, step=leaf.path)
+            else:
+                verdict = self.verdict(leaf, call)
+                kind = verdict.kind or "arguments"
+                failed = "failure" if kind == "error" and leaf.fails else None
+                told = verdict.differences if number < DETAILED else ()
+                yield StepDeviation.at(kind, call, self.calls, step=leaf.path, differences=told, expected=failed)
+
+    def _elsewhere(self) -> Iterator[tuple[int, int]]:
+        """Yield the steps without their call that was made, but at another place, and that call."""
+        taken = {pair.call for pair in self.pairs}
+        spare: dict[Leaf, list[int]] = defaultdict(list)
+        for call in reversed(self.compared):
+            if call not in taken:
+                for leaf in self.takers.get(call, ()):
+                    spare[leaf].append(call)
+        told: set[int] = set()
+        for place, (leaf, taker) in enumerate(self.pairs):
+            calls: list[int] = spare.get(leaf, []) if taker is None else []
+            while calls and calls[-1] in told:
+                calls.pop()
+            if calls:
+                told.add(calls[-1])
+                yield place, calls.pop()

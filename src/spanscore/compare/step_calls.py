@@ -1,0 +1,154 @@
+"""The calls of a run, ready to be aligned with steps: which each may take, and which are allowed without."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from spanscore.compare.candidates import DEVIATES, FITS, MAY_FIT, AlignedCall, Candidate
+from spanscore.compare.concurrency import has_times, overlapping, turn_of
+from spanscore.compare.least_deviations import least_deviations
+from spanscore.compare.names import short
+from spanscore.compare.step_alignment import StepAlignment
+from spanscore.compare.step_conditions import Conditions, Verdict
+from spanscore.compare.step_graph import UNIT, Graph
+from spanscore.compare.steps import Leaf, Pattern, Together, leaves
+from spanscore.compare.tool_patterns import ToolPattern
+from spanscore.model import Trajectory
+
+
+class StepCalls:
+    """The calls of a run beside a pattern.
+
+    Args:
+        pattern: the steps.
+        allows: whether a tool may be called that no step expects; of agents that the pattern names, it says so itself.
+        trajectory: the run.
+        names: of its calls, normalised.
+        ignore_failed: whether failed calls are left out.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        allows: Callable[[str], bool],
+        trajectory: Trajectory,
+        names: Sequence[str],
+        *,
+        ignore_failed: bool,
+    ) -> None:
+        self._pattern: Final = pattern
+        self._calls: Final = trajectory.calls
+        self._conditions: Final = Conditions(trajectory)
+        self._agents: Final = [call.agent or trajectory.agent for call in trajectory.calls]
+        self.compared: Final = [
+            index for index, call in enumerate(trajectory.calls) if not ignore_failed or call.error is None
+        ]
+        takers = _Takers(pattern, allows)
+        classes = {index: (names[index], self._agents[index]) for index in self.compared}
+        known = {each: takers.of(*each) for each in dict.fromkeys(classes.values())}
+        self._takers: Final = {index: known[each][0] for index, each in classes.items()}
+        self._candidates_of: Final[dict[tuple[int, bool], Sequence[Candidate]]] = {}
+        self._unexpected: Final = frozenset([index for index, each in classes.items() if not known[each][1]])
+
+    def unknown(self) -> str | None:
+        """Return why it cannot be known which calls belong to a step, if that is so."""
+        if self._pattern.blocks and self.compared and not any(self._agents[index] for index in self.compared):
+            return "it was not recorded which agent made the calls, and steps are for those of an agent"
+        kinds: tuple[tuple[Together, str], ...] = (
+            ("turn", "the model turn was"),
+            ("parallel", "neither the model turn nor the time was"),
+        )
+        for together, what in kinds:
+            wanted = frozenset(leaves(self._pattern.row, together))
+            for index in self.compared if wanted else ():
+                call = self._calls[index]
+                is_known = turn_of(call) is not None or (together == "parallel" and has_times(call))
+                if not is_known and not wanted.isdisjoint(self._takers[index]):
+                    return f"{what} not recorded of {short(call.name)!r} (call {index + 1}), a step of {together!r}"
+        return None
+
+    def aligned(self, graph: Graph, *, by_name: bool = False) -> StepAlignment:
+        """Align the calls with the steps; where it is by name, whatever else is wrong with a call does not count.
+
+        Raises:
+            TooMuchWorkError: they fit the steps in too many ways.
+        """
+        wanted = frozenset(leaves(self._pattern.row, "parallel"))
+        members = [index for index in self.compared if not wanted.isdisjoint(self._takers[index])] if wanted else []
+        cliques = overlapping(self._calls, members)
+        pairs = least_deviations(
+            graph,
+            [
+                AlignedCall(
+                    index=index,
+                    candidates=self._candidates(index, by_name=by_name),
+                    saving=UNIT if index in self._unexpected else 0,
+                    turn=turn_of(self._calls[index]),
+                    cliques=cliques.get(index, ()),
+                )
+                for index in self.compared
+                if self._takers[index] or graph.has_turns
+            ],
+        )
+        return StepAlignment(
+            pairs=pairs,
+            calls=self._calls,
+            compared=self.compared,
+            unexpected=self._unexpected,
+            takers=self._takers,
+            verdict=_no_verdict if by_name else self._conditions.verdict,
+        )
+
+    def _candidates(self, index: int, *, by_name: bool) -> Sequence[Candidate]:
+        """Return what a call may take; calls of which only the name matters share one list."""
+        takers = self._takers[index]
+        if not by_name and any(leaf.has_conditions for leaf in takers):
+            return [Candidate(leaf, self._cost(leaf, index)) for leaf in takers]
+        key = id(takers), by_name
+        if key not in self._candidates_of:
+            self._candidates_of[key] = [Candidate(leaf, FITS) for leaf in takers]
+        return self._candidates_of[key]
+
+    def _cost(self, leaf: Leaf, index: int) -> int:
+        verdict = self._conditions.verdict(leaf, index)
+        if verdict.kind is not None:
+            return DEVIATES
+        return MAY_FIT if verdict.unrecorded else FITS
+
+
+class _Takers:
+    """Says of a name and an agent which steps it may take, and whether it needs one."""
+
+    def __init__(self, pattern: Pattern, allows: Callable[[str], bool]) -> None:
+        self._pattern = pattern
+        self._allows = allows
+        self._by_name: dict[str, list[tuple[int, Leaf]]] = defaultdict(list)
+        self._globs: dict[str, list[tuple[int, Leaf]]] = defaultdict(list)
+        self._known: dict[tuple[int, ...], Sequence[Leaf]] = {}
+        for place, leaf in enumerate(leaves(pattern.row)):
+            if leaf.tool.literal is None:
+                self._globs[leaf.tool.text].append((place, leaf))
+            else:
+                self._by_name[leaf.tool.literal].append((place, leaf))
+
+    def of(self, name: str, agent: str | None) -> tuple[Sequence[Leaf], bool]:
+        found = [*self._by_name.get(name, ())]
+        for like in self._globs.values():
+            if like[0][1].tool.matches(name):
+                found += like
+        found = [each for each in sorted(found, key=lambda each: each[0]) if _is_by(each[1].agents, agent)]
+        # What may take the same steps is one kind of call, whatever its name.
+        takers = self._known.setdefault(tuple([place for place, _ in found]), [leaf for _, leaf in found])
+        blocks = [block for block in self._pattern.blocks if _is_by(block.agents, agent)]
+        allowed = all(block.allows(name) for block in blocks) if blocks else self._allows(name)
+        return takers, allowed
+
+
+def _is_by(agents: Sequence[ToolPattern], agent: str | None) -> bool:
+    return not agents or (agent is not None and all(each.matches(agent) for each in agents))
+
+
+def _no_verdict(_leaf: Leaf, _call: int) -> Verdict:
+    return Verdict()
