@@ -10,12 +10,6 @@ from spanscore.compare.effort import Effort
 from spanscore.model import ToolCall
 
 
-def turn_of(call: ToolCall) -> int | None:
-    """Return which model call asked for a call, by its number; None where that is not known."""
-    turn: int | None = getattr(call, "turn", None)
-    return turn
-
-
 def has_times(call: ToolCall) -> bool:
     """Return whether it is known when a call ran."""
     return call.start_ns > 0 and call.end_ns > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from spanscore.compare.steps import Leaf, Row, Step, leaves
 from spanscore.compare.tool_patterns import ToolPattern
@@ -20,22 +20,15 @@ def combinations(members: Sequence[Step]) -> float:
 
 def chained(members: Sequence[Step]) -> list[Step]:
     """Put calls that are alike one behind the other: which of them is made first is no difference."""
-    singles: list[list[Leaf]] = []
-    kinds: dict[tuple[str, str], list[list[Leaf]]] = defaultdict(list)
+    singles: dict[Hashable, list[Leaf]] = defaultdict(list)
     others: list[Step] = []
     for member in members:
         step = _alone(member)
-        if not isinstance(step, Leaf):
-            others.append(step)
-            continue
-        kind = kinds[step.tool.text, repr(step.args)]
-        like = next((each for each in kind if each[0].is_like(step)), None)
-        if like is None:
-            kind.append([step])
-            singles.append(kind[-1])
+        if isinstance(step, Leaf):
+            singles[step.meaning].append(step)
         else:
-            like.append(step)
-    return [*(each[0] if len(each) == 1 else Row(tuple(each)) for each in singles), *others]
+            others.append(step)
+    return [*(each[0] if len(each) == 1 else Row(tuple(each)) for each in singles.values()), *others]
 
 
 def _alone(step: Step) -> Step:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from spanscore.compare.candidates import DEVIATES, FITS, MAY_FIT, AlignedCall, Candidate
-from spanscore.compare.concurrency import has_times, overlapping, turn_of
+from spanscore.compare.concurrency import has_times, overlapping
 from spanscore.compare.least_deviations import least_deviations
 from spanscore.compare.names import short
 from spanscore.compare.step_alignment import StepAlignment
@@ -40,7 +40,7 @@ class StepCalls:
     ) -> None:
         self._pattern: Final = pattern
         self._calls: Final = trajectory.calls
-        self._conditions: Final = Conditions(trajectory)
+        self._conditions: Final = Conditions(trajectory, names)
         self._agents: Final = [call.agent or trajectory.agent for call in trajectory.calls]
         self.compared: Final = [
             index for index, call in enumerate(trajectory.calls) if not ignore_failed or call.error is None
@@ -64,7 +64,7 @@ class StepCalls:
             wanted = frozenset(leaves(self._pattern.row, together))
             for index in self.compared if wanted else ():
                 call = self._calls[index]
-                is_known = turn_of(call) is not None or (together == "parallel" and has_times(call))
+                is_known = call.turn is not None or (together == "parallel" and has_times(call))
                 if not is_known and not wanted.isdisjoint(self._takers[index]):
                     return f"{what} not recorded of {short(call.name)!r} (call {index + 1}), a step of {together!r}"
         return None
@@ -85,7 +85,7 @@ class StepCalls:
                     index=index,
                     candidates=self._candidates(index, by_name=by_name),
                     saving=UNIT if index in self._unexpected else 0,
-                    turn=turn_of(self._calls[index]),
+                    turn=self._calls[index].turn,
                     cliques=cliques.get(index, ()),
                 )
                 for index in self.compared

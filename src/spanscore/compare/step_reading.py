@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn, get_args
+from typing import Any, Final, NoReturn
 
+from spanscore.compare.matchers import Matcher, matcher
+from spanscore.compare.matching import json_key
 from spanscore.compare.steps import (
     AgentBlock,
-    ArgumentMatch,
     Interleaved,
     Leaf,
     OneOf,
@@ -27,6 +28,7 @@ MOST_LEAVES: Final = 500
 MOST_REPEATS: Final = 10_000
 """No trajectory of more calls is compared, so that no step can be repeated more often."""
 
+_MATCHES: Final = ("exact", "subset", "ignore")
 _CALL: Final = ("call", "args", "match", "result", "error")
 _KEYS: Final[Mapping[str, Sequence[str]]] = {
     "call": _CALL,
@@ -140,28 +142,34 @@ class _Reader:
         if not isinstance(name, str) or name in ("", "!"):
             _fail(path, "the name of a tool must be text, and not empty")
         match = value.get("match", "subset")
-        if match not in get_args(ArgumentMatch):
-            near = suggestion(str(match), get_args(ArgumentMatch))
-            _fail(f"{path}.match", f"must be one of {', '.join(get_args(ArgumentMatch))}{near}")
-        args = value.get("args")
-        if "args" not in value:
-            match = "ignore"
-        elif not isinstance(args, Mapping):
-            _fail(f"{path}.args", "must be a mapping of arguments, or a matcher such as {$any: true}")
-        elif match == "subset" and not args:
-            match = "ignore"
+        if match not in _MATCHES:
+            _fail(f"{path}.match", f"must be one of {', '.join(_MATCHES)}{suggestion(str(match), _MATCHES)}")
         error = value.get("error", "any")
         if not isinstance(error, bool) and error != "any":
             _fail(f"{path}.error", "must be true, false or 'any'")
+        arguments = self._arguments(value, match, path)
+        result = None
+        if "result" in value:
+            result = matcher(value["result"], f"{path}.result", normalise=self._normalise)
+        wanted = json_key({key: value[key] for key in ("args", "result") if key in value})
         return Leaf(
             path=path,
+            meaning=(name, tuple(agent.text for agent in agents), wanted, match, error),
             tool=tool_pattern(name, self._normalise),
             agents=agents,
-            args=None if match == "ignore" else args,
-            match=match,
-            results=(value["result"],) if "result" in value else (),
+            arguments=arguments,
+            result=result,
             fails=error if isinstance(error, bool) else None,
         )
+
+    def _arguments(self, value: Mapping[str, Any], match: str, path: str) -> Matcher | None:
+        args = value.get("args")
+        if "args" not in value:
+            return None
+        if not isinstance(args, Mapping):
+            _fail(f"{path}.args", "must be a mapping of arguments, or a matcher such as {$any: true}")
+        arguments = matcher(args, f"{path}.args", normalise=self._normalise, extra=match == "exact")
+        return None if match == "ignore" or (match == "subset" and not args) else arguments
 
 
 def _kind(value: Mapping[str, Any], path: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from spanscore.compare.matching import json_key
+from spanscore.compare.matchers import Matcher
 from spanscore.compare.tool_patterns import ToolPattern
 
-ArgumentMatch: TypeAlias = Literal["exact", "subset", "ignore"]
 Together: TypeAlias = Literal["parallel", "turn"]
 """What the calls of a group have in common: `parallel` asked in one model turn or overlapping in time, `turn` asked in
 one model turn, which is over when the next step begins."""
@@ -21,30 +20,22 @@ class Leaf:
 
     path: str
     """Where it stands: `steps[1].any_order[0]`."""
+    meaning: Hashable
+    """The same of two that the same calls fit."""
     tool: ToolPattern
     agents: tuple[ToolPattern, ...] = ()
     """The agent that makes the call matches all of these."""
-    args: Any = None
-    """The arguments expected; a mapping or a matcher."""
-    match: ArgumentMatch = "ignore"
-    """`ignore` where no arguments are expected."""
-    results: tuple[Any, ...] = ()
-    """The result expected, if any is."""
+    arguments: Matcher | None = None
+    """What the arguments have to match."""
+    result: Matcher | None = None
+    """What the result has to match."""
     fails: bool | None = None
     """Whether the call has to have failed; None where that does not matter."""
 
     @property
     def has_conditions(self) -> bool:
         """Whether more than its name has to be right."""
-        return self.match != "ignore" or bool(self.results) or self.fails is not None
-
-    def is_like(self, other: Leaf) -> bool:
-        """Return whether the same calls fit this and the other."""
-        return self._meaning() == other._meaning()
-
-    def _meaning(self) -> tuple[Any, ...]:
-        agents = tuple(agent.text for agent in self.agents)
-        return self.tool.text, agents, json_key(self.args), self.match, json_key(list(self.results)), self.fails
+        return self.arguments is not None or self.result is not None or self.fails is not None
 
 
 @dataclass(frozen=True, slots=True)

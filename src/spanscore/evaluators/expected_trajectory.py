@@ -39,6 +39,7 @@ class ExpectedTrajectory(NameParameters):
     """
 
     expectation: ClassVar[str | None] = "steps"
+    needs_model_calls: ClassVar[bool] = True
 
     steps: tuple[str | dict[str, Any] | list[Any], ...]
     """The steps: `[lookup_order, {any_order: [check_policy, check_stock]}, {optional: [send_survey]}]`."""
@@ -73,7 +74,7 @@ class ExpectedTrajectory(NameParameters):
             if lacking is not None and not run.aligned(self._graph, by_name=True).count:
                 call, what = lacking
                 name = short(trajectory.calls[call].name)
-                return Skipped(f"{what} of {name!r} (call {call + 1}) were not recorded, and a step compares them")
+                return Skipped(f"{what} {name!r} (call {call + 1}) was not recorded, and a step compares it")
         except TooMuchWorkError as error:
             return Skipped(str(error))
         if skipped := cut_off(trajectory, found.missing):
