@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from spanscore.compare.step_graph import UNIT
+from spanscore.compare.step_graph import UNIT, Cell
 from spanscore.compare.steps import Leaf
 
 FITS: Final = -4
@@ -40,3 +41,17 @@ class AlignedCall:
     turn: int | None = None
     cliques: Sequence[Hashable] = ()
     """What it has in common with others that run at the same time: one for each such set of calls."""
+
+
+def pairs_of(end: Cell) -> list[Pair]:
+    """Return the pairs of an alignment: within a group by call, and then what is missing."""
+    parts: list[list[Pair]] = []
+    while end:
+        if len(end) == 3:  # noqa: PLR2004 - as said of cells
+            end, leaf, call = end
+            parts.append([Pair(leaf, None if call < 0 else call)])
+        else:
+            end, cells = end
+            members = [pair for cell in cells for pair in pairs_of(cell)]
+            parts.append(sorted(members, key=lambda pair: math.inf if pair.call is None else pair.call))
+    return [pair for part in reversed(parts) for pair in part]

@@ -6,18 +6,17 @@ changes only states that it leads to, and a run's other calls none at all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
-from spanscore.compare.candidates import FITS, AlignedCall, Candidate, Pair
+from spanscore.compare.candidates import FITS, AlignedCall, Candidate, Pair, pairs_of
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.step_graph import MISSING, Cell, Graph, Group
 from spanscore.compare.steps import Leaf
 
-MOST_WORK: Final = 20_000_000
+MOST_WORK: Final = 10_000_000
 """No alignment looks at more edges and states; ordinary ones look at some thousands."""
 
 Edges: TypeAlias = list[tuple[int, int, int, Leaf]]
@@ -52,7 +51,7 @@ def least_deviations(graph: Graph, calls: Sequence[AlignedCall]) -> list[Pair]:
             del unchanged[like]
     if graph.has_turns:
         walk.end_turns_before(None)
-    return _pairs(walk.end)
+    return pairs_of(walk.end)
 
 
 class _Work:
@@ -286,17 +285,3 @@ class _GroupWalk:
             return False
         self.cost, self.cell = cost, cell
         return True
-
-
-def _pairs(end: Cell) -> list[Pair]:
-    """Return the pairs of an alignment: within a group by call, and then what is missing."""
-    parts: list[list[Pair]] = []
-    while end:
-        if len(end) == 3:  # noqa: PLR2004 - as said of cells
-            end, leaf, call = end
-            parts.append([Pair(leaf, None if call < 0 else call)])
-        else:
-            end, cells = end
-            members = [pair for cell in cells for pair in _pairs(cell)]
-            parts.append(sorted(members, key=lambda pair: math.inf if pair.call is None else pair.call))
-    return [pair for part in reversed(parts) for pair in part]

@@ -57,8 +57,8 @@ class StepCalls:
         if self._pattern.blocks and self.compared and not any(self._agents[index] for index in self.compared):
             return "it was not recorded which agent made the calls, and steps are for those of an agent"
         kinds: tuple[tuple[Together, str], ...] = (
-            ("turn", "the model turn was"),
-            ("parallel", "neither the model turn nor the time was"),
+            ("turn", "the model turn was not recorded"),
+            ("parallel", "neither model turn nor times were recorded"),
         )
         for together, what in kinds:
             wanted = frozenset(leaves(self._pattern.row, together))
@@ -66,7 +66,7 @@ class StepCalls:
                 call = self._calls[index]
                 is_known = call.turn is not None or (together == "parallel" and has_times(call))
                 if not is_known and not wanted.isdisjoint(self._takers[index]):
-                    return f"{what} not recorded of {short(call.name)!r} (call {index + 1}), a step of {together!r}"
+                    return f"{what} of {short(call.name)!r} (call {index + 1}), which may be of a {together!r} step"
         return None
 
     def aligned(self, graph: Graph, *, by_name: bool = False) -> StepAlignment:

@@ -74,7 +74,7 @@ class ExpectedTrajectory(NameParameters):
             if lacking is not None and not run.aligned(self._graph, by_name=True).count:
                 call, what = lacking
                 name = short(trajectory.calls[call].name)
-                return Skipped(f"{what} {name!r} (call {call + 1}) was not recorded, and a step compares it")
+                return Skipped(f"not recorded: {what} {name!r} (call {call + 1}), which a step compares")
         except TooMuchWorkError as error:
             return Skipped(str(error))
         if skipped := cut_off(trajectory, found.missing):
