@@ -24,6 +24,7 @@ BENCHES: Final = (
     (("P12",), "forwarding"),
     (("P13",), "durability"),
     (("P14",), "imports"),
+    (("P15",), "expected_trajectories"),
 )
 """The goals, and the module that measures them."""
 

@@ -53,6 +53,7 @@ GOALS: Final = {
     "P12": Goal(what="forwarding and scoring, against scoring", reach=1.5, stretch=1.2),
     "P13": Goal(what="durability `crash`, against `none`", reach=1.25, stretch=1.1),
     "P14": Goal(what="import spanscore", reach=150, stretch=60, unit="ms"),
+    "P15": Goal(what="`expected_trajectory`", reach=50, stretch=10, unit="ms"),
 }
 
 
