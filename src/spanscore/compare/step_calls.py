@@ -49,7 +49,7 @@ class StepCalls:
         classes = {index: (names[index], self._agents[index]) for index in self.compared}
         known = {each: takers.of(*each) for each in dict.fromkeys(classes.values())}
         self._takers: Final = {index: known[each][0] for index, each in classes.items()}
-        self._candidates_of: Final[dict[tuple[int, bool], Sequence[Candidate]]] = {}
+        self._candidates_of: Final[dict[tuple[int, tuple[int, ...]], Sequence[Candidate]]] = {}
         self._unexpected: Final = frozenset([index for index, each in classes.items() if not known[each][1]])
 
     def unknown(self) -> str | None:
@@ -102,16 +102,17 @@ class StepCalls:
         )
 
     def _candidates(self, index: int, *, by_name: bool) -> Sequence[Candidate]:
-        """Return what a call may take; calls of which only the name matters share one list."""
+        """Return what a call may take; calls to which all steps are the same share one list."""
         takers = self._takers[index]
-        if not by_name and any(leaf.has_conditions for leaf in takers):
-            return [Candidate(leaf, self._cost(leaf, index)) for leaf in takers]
-        key = id(takers), by_name
+        costs = tuple([FITS if by_name else self._cost(leaf, index) for leaf in takers])
+        key = id(takers), costs
         if key not in self._candidates_of:
-            self._candidates_of[key] = [Candidate(leaf, FITS) for leaf in takers]
+            self._candidates_of[key] = list(map(Candidate, takers, costs))
         return self._candidates_of[key]
 
     def _cost(self, leaf: Leaf, index: int) -> int:
+        if not leaf.has_conditions:
+            return FITS
         verdict = self._conditions.verdict(leaf, index)
         if verdict.kind is not None:
             return DEVIATES
