@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
 from itertools import permutations
@@ -347,6 +348,15 @@ class TestProperties:
 def test_contract() -> None:
     """The evaluator keeps the contract of evaluators."""
     check_evaluator(ExpectedTrajectory(steps=tuple(REFUND)))
+
+
+def test_in_another_process() -> None:
+    """It can be sent to the process of a time limit, and is the same there."""
+    evaluator = ExpectedTrajectory(steps=tuple(REFUND), other_calls=("get_*",), threshold=0.5)
+    received = pickle.loads(pickle.dumps(evaluator))
+
+    assert received == evaluator
+    assert received.evaluate(refund(400)) == evaluator.evaluate(refund(400))
 
 
 def in_turns(*calls: tuple[str, int]) -> Trajectory:

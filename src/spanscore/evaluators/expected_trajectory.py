@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from spanscore.compare import alignment
@@ -59,6 +60,11 @@ class ExpectedTrajectory(NameParameters):
         object.__setattr__(self, "_graph", graph_of(pattern.row))
         object.__setattr__(self, "_allows", read_other_calls(self.other_calls, "other_calls", self._normalise))
         object.__setattr__(self, "_required", required(pattern.row))
+
+    def __reduce__(self) -> tuple[Callable[[], ExpectedTrajectory], tuple[()]]:
+        """Go into another process as parameters: what is made of them is large, and holds functions."""
+        parameters = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(ExpectedTrajectory, **parameters), ()
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Align the calls with the steps."""
