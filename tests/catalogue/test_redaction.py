@@ -61,7 +61,6 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         for subset in (True, False)
     ]
     + [{"tool_calls": [{"name": "search", "args": MATCHERS}]}],
-    ],
     "run_budget": [{"tool_calls": 0}],
     "tool_call_count": [{"tool_calls_count": {"search": 9}}],
     "tool_call_f1": [
