@@ -61,6 +61,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         for subset in (True, False)
     ]
     + [{"tool_calls": [{"name": "search", "args": MATCHERS}]}],
+    "argument_provenance": [{}, {"constants": [CANARY], "derived": 0.5}],
     "run_budget": [{"tool_calls": 0}],
     "tool_call_count": [{"tool_calls_count": {"search": 9}}],
     "tool_call_f1": [

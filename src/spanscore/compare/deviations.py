@@ -16,7 +16,17 @@ from spanscore.compare.names import short
 from spanscore.model import Score, ToolCall
 
 Kind: TypeAlias = Literal[
-    "missing", "unexpected", "wrong_tool", "order", "arguments", "result", "schema", "error", "rule", "count"
+    "missing",
+    "unexpected",
+    "wrong_tool",
+    "order",
+    "arguments",
+    "result",
+    "schema",
+    "error",
+    "rule",
+    "count",
+    "provenance",
 ]
 
 DETAILED: Final = 20
@@ -63,7 +73,7 @@ class Deviation:
             case "error":
                 told = f"{tool} failed"
                 told += f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
-            case "arguments" | "result" | "schema":
+            case "arguments" | "result" | "schema" | "provenance":
                 told = ", ".join(self._differences(content=content)) or f"{tool}: other {self.kind}"
             case "rule" | "count":
                 told = f"{tool} breaks {self.expected!r}"
@@ -90,7 +100,7 @@ class Deviation:
     def _differences(self, *, content: bool) -> Iterator[str]:
         subject = f"{short(self.tool)} result" if self.kind == "result" else short(self.tool)
         for difference in self.differences[:_PATHS_TOLD]:
-            if self.kind == "schema":
+            if self.kind in {"schema", "provenance"}:
                 is_told = content and difference.actual is not ABSENT
                 path = difference.path if content else difference.path_without_content
                 came = f", got {shown(difference.actual)}" if is_told else ""
