@@ -76,7 +76,7 @@ def test_what_looks_back_tells_equal_calls_apart() -> None:
     """The same arguments may have come from a result for the one, and not for the other."""
     expected = wanted({"x": {"$from": "a"}})
     made = tuple(ToolCall(name="a", arguments={"x": 1}, result=1) for _ in range(2))
-    run = run_of(Trajectory(calls=made), ["a", "a"])
+    run = run_of(Trajectory(calls=made), ["a", "a"], [each.matcher for each in expected if each.matcher])
     found = fitting(
         ["a"] * 2,
         made,
@@ -92,7 +92,7 @@ def test_results_that_were_not_recorded() -> None:
     """They are asked for only of the tools that are looked at."""
     trajectory = Trajectory(calls=calls({}), completeness=Completeness(results_recorded=False))
     reasons = [
-        unrecorded_sources(trajectory, exact, [None, *(each.matcher for each in wanted({"x": {"$from": tool}}))])
+        unrecorded_sources(trajectory, exact, [each.matcher for each in wanted({"x": {"$from": tool}}) if each.matcher])
         for tool in ("a", "*", "b")
     ]
 

@@ -280,3 +280,42 @@ def test_dollars_are_text(read: Read, tmp_path: Path) -> None:
     evaluator = read(entry("rows.yaml"), A="no").evaluators[0].resolve(trajectory(case="a"))
 
     assert ToolCallOrder(tool_calls_order=("${env:A}", "$$")) == evaluator
+
+
+MATCHING = "{evaluators: {a: {type: tool_call_args, expected_from: %s}}}"
+
+
+def test_matchers_in_rows(read: Read, problems: Problems, tmp_path: Path) -> None:
+    """A row may hold matchers, as the configuration may; a wrong one is told with its row and its path."""
+    amounts = {"r": {"$range": [1, 2]}, "w": {"$rnge": [1, 2]}}
+    text = MATCHING % "{dataset: rows.jsonl, key: case}"
+    rows = {case: {"case": case, "tool_calls": [{"name": "pay", "args": {"amount": x}}]} for case, x in amounts.items()}
+
+    (tmp_path / "rows.jsonl").write_text(json.dumps(rows["r"]))
+    evaluator = read(text).evaluators[0].resolve(trajectory(case="r"))
+    assert not isinstance(evaluator, spanscore.Skipped)
+    outcomes = [
+        evaluator.evaluate(Trajectory.from_calls([{"name": "pay", "arguments": {"amount": each}}])) for each in (2, 3)
+    ]
+    assert [1, 0] == [outcome.value for outcome in outcomes if isinstance(outcome, spanscore.Score)]
+
+    (tmp_path / "rows.jsonl").write_text(json.dumps(rows["w"]))
+    (problem,) = problems(text)
+    assert "rows.jsonl:1" in problem
+    assert "tool_calls[0].args.amount.$rnge: unknown matcher; did you mean '$range'?" in problem
+
+
+def test_matchers_in_an_attribute(read: Read) -> None:
+    """The expectation that a trace carries may hold them, too; a wrong one fails that trace."""
+    resolve = read(MATCHING % "{attribute: expected}").evaluators[0].resolve
+    right, wrong = (
+        resolve(trajectory(expected=json.dumps([{"name": "pay", "args": {"amount": amount}}])))
+        for amount in ({"$any": True}, {"$some": True})
+    )
+
+    assert not isinstance(right, (spanscore.Skipped, spanscore.Failed))
+    outcome = right.evaluate(Trajectory.from_calls([{"name": "pay", "arguments": {"amount": None}}]))
+    assert isinstance(outcome, spanscore.Score)
+    assert 1 == outcome.value
+    assert isinstance(wrong, spanscore.Failed)
+    assert "$some: unknown matcher" in wrong.message

@@ -17,16 +17,16 @@ from spanscore.compare.reference import Wanted
 from spanscore.model import NOT_RECORDED, Recorded, Skipped, ToolCall, Trajectory
 
 
-def run_of(trajectory: Trajectory, names: Sequence[str]) -> Run:
-    """Return what matchers may look at in a trajectory, whose calls have these names as they are compared."""
+def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Iterable[Matcher]) -> Run:
+    """Return what these matchers may look at in a trajectory, whose calls have these names as they are compared."""
+    if not any(matcher.needs_earlier for matcher in matchers):
+        return Run()
     return Run([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
 
 
-def unrecorded_sources(
-    trajectory: Trajectory, normalise: Normalise, matchers: Iterable[Matcher | None]
-) -> Skipped | None:
+def unrecorded_sources(trajectory: Trajectory, normalise: Normalise, matchers: Iterable[Matcher]) -> Skipped | None:
     """Return the reason to skip, if the spans lack a result in which `$from` looks for a value."""
-    found = sources(matcher for matcher in matchers if matcher is not None and matcher.needs_earlier)
+    found = sources(matcher for matcher in matchers if matcher.needs_earlier)
     return unrecorded_results(trajectory, normalise, _Sources(found)) if found else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -92,7 +93,7 @@ class Matcher(ABC):
     is_exact: ClassVar[bool] = False
     """Whether it is a plain value."""
 
-    @property
+    @cached_property
     def needs_earlier(self) -> bool:
         """Whether it, or a part of it, looks at results of earlier calls."""
         return any(part.looks_back for part in self.leaves())

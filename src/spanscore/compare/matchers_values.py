@@ -75,7 +75,8 @@ def near(wanted: Any, options: Mapping[str, Any]) -> Matcher:
     if option == "percent":
         far = abs(middle) * far / _PERCENT
     words = f"{json_text(wanted)} ± {json_text(distance)}{' %' if option == 'percent' else ''}"
-    return Test(words, lambda actual: is_number(actual) and abs(exactly(actual) - middle) <= far)
+    low, high = middle - far, middle + far
+    return Test(words, lambda actual: is_number(actual) and low <= exactly(actual) <= high)
 
 
 def in_range(bounds: Any) -> Matcher:

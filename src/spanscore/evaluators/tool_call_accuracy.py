@@ -16,7 +16,7 @@ from spanscore.compare.by_matchers import differing, fitting, run_of, unrecorded
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
-from spanscore.compare.matchers import Run
+from spanscore.compare.matchers import Matcher, Run
 from spanscore.compare.matching import Pairs, json_key
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.reference import Reference, Wanted
@@ -79,6 +79,7 @@ class ToolCallAccuracy(NameParameters):
     """Whether the order counts."""
     weights: Weights = Weights()
     """What each kind of match adds and each kind of mismatch takes away."""
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
     _expected: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
 
@@ -91,6 +92,8 @@ class ToolCallAccuracy(NameParameters):
             Wanted.read(self._normalise(call.name), call.input, f"expected[{place}].input", self._normalise)
             for place, call in enumerate(self.expected)
         )
+        matchers = tuple(call.matcher for call in expected if call.matcher is not None)
+        object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_reference", Reference(expected, lambda _, arguments: json_key(arguments)))
 
@@ -98,7 +101,7 @@ class ToolCallAccuracy(NameParameters):
         """Compare the calls with the expected ones."""
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools_compared()):
             return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._expected)):
+        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
         try:
             return self._score(trajectory)
@@ -107,7 +110,7 @@ class ToolCallAccuracy(NameParameters):
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names)
+        run = run_of(trajectory, names, self._matchers)
         if self.mode == "exact":
             counted = _by_position(self._expected, trajectory.calls, names, run)
         else:
@@ -134,7 +137,7 @@ class ToolCallAccuracy(NameParameters):
 
     def _pairs(self, calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> Pairs:
         """Pair calls with expected ones of the same input, as many as possible."""
-        if all(call.matcher is None for call in self._expected):
+        if not self._matchers:
             return self._reference.pairs(self._reference.recognised(names, calls))
         made, wanted, partners = fitting(
             names,

@@ -50,6 +50,7 @@ class ToolCallArgs(NameParameters):
     """All or nothing."""
     subset: bool = True
     """A call may have more arguments than expected."""
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
     _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
     _labels: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     _compared: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -72,6 +73,8 @@ class ToolCallArgs(NameParameters):
                 raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with parameters
         expected = tuple(_wanted(calls, subset=self.subset))
         compared = frozenset(call.tool for call in expected if call.members or call.matcher or not self.subset)
+        matchers = tuple(call.matcher for call in expected if call.matcher is not None)
+        object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, expected, subset=self.subset)))
         object.__setattr__(self, "_compared", compared)
@@ -80,10 +83,10 @@ class ToolCallArgs(NameParameters):
         """Find a call for each expected one."""
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._compared):
             return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._expected)):
+        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
         names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names)
+        run = run_of(trajectory, names, self._matchers)
         unused = _Unused(trajectory.calls, names, self._expected, run)
         try:
             found = [unused.take(call) for call in self._expected]

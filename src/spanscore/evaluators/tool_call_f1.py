@@ -13,7 +13,7 @@ from spanscore.compare.by_matchers import differing, passed, run_of, unrecorded_
 from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
-from spanscore.compare.matchers import Run, Seen
+from spanscore.compare.matchers import Matcher, Run, Seen
 from spanscore.compare.matchers_structures import Keys
 from spanscore.compare.matching import member_keys, positions
 from spanscore.compare.names import NameParameters, called_names
@@ -45,6 +45,7 @@ class ToolCallF1(NameParameters):
     """Whether arguments must be equal or similar."""
     argument_match_threshold: Annotated[float, Ge(0), Le(1)] = 0.8
     """Mode flexible: how similar arguments must be."""
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
     _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
     _members: tuple[Members, ...] = field(init=False, repr=False, compare=False)
@@ -77,6 +78,8 @@ class ToolCallF1(NameParameters):
             name: SimilarArguments([members[place] for place in found], self.argument_match_threshold)
             for name, found in places.items()
         }
+        matchers = tuple(call.matcher for call in reference if call.matcher is not None)
+        object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_wanted", reference)
         object.__setattr__(self, "_members", members)
         object.__setattr__(self, "_places", places)
@@ -89,7 +92,7 @@ class ToolCallF1(NameParameters):
             return Skipped("the reference has no tool calls")
         if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools):
             return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._wanted)):
+        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
         try:
             return self._score(trajectory, total)
@@ -98,8 +101,8 @@ class ToolCallF1(NameParameters):
 
     def _score(self, trajectory: Trajectory, total: int) -> Outcome:
         names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names)
-        if any(call.matcher for call in self._wanted):
+        run = run_of(trajectory, names, self._matchers)
+        if self._matchers:
             matches = self._fitting(names, trajectory.calls, run)
         else:
             matches = (self._equal if self.mode == "strict" else self._similar)(names, trajectory.calls)

@@ -47,6 +47,7 @@ class ToolCallOutput(NameParameters):
     """The results expected: `[{name: search, output: "3 hotels"}]`."""
     strict: bool = False
     """All or nothing, in the order of the calls of each tool."""
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
     _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
     _labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _tools: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -57,6 +58,8 @@ class ToolCallOutput(NameParameters):
             raise ValueError(message)
         NameParameters.__post_init__(self)
         expected = tuple(self._wanted(place, call) for place, call in enumerate(self.tool_outputs))
+        matchers = tuple(call.matcher for call in expected if call.matcher is not None)
+        object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(numbered(call.name for call in self.tool_outputs)))
         object.__setattr__(self, "_tools", frozenset(wanted.tool for wanted in expected))
@@ -65,10 +68,10 @@ class ToolCallOutput(NameParameters):
         """Find a call for each expected output."""
         if skipped := unrecorded_results(trajectory, self._normalise, self._tools):
             return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, (wanted.matcher for wanted in self._expected)):
+        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
         names = called_names(trajectory, self._normalise)
-        calls, run = trajectory.calls, run_of(trajectory, names)
+        calls, run = trajectory.calls, run_of(trajectory, names, self._matchers)
         take = _first_call(calls, names, run) if self.strict else _first_equal(calls, names, self._expected, run)
         try:
             found = list(map(take, self._expected))

@@ -15,7 +15,7 @@ from spanscore.compare.deviations import Deviation, of_alignment, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
-from spanscore.compare.matchers import Run
+from spanscore.compare.matchers import Matcher, Run
 from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.paths import parsed_path
@@ -76,6 +76,7 @@ class TrajectoryMatch(NameParameters):
     """Dotted paths of arguments that do not count, such as `trace.id`."""
     include_failed: bool = True
     """Whether failed calls are calls."""
+    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
     _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
     _comparisons: Mapping[str, Comparison] = field(init=False, repr=False, compare=False)
@@ -94,6 +95,8 @@ class TrajectoryMatch(NameParameters):
             path = f"reference[{place}].arguments"
             arguments, matcher = comparisons[name].matcher(call.arguments, path, self._normalise)
             wanted.append(Wanted.of(name, arguments)._replace(matcher=matcher))
+        matchers = tuple(call.matcher for call in wanted if call.matcher is not None)
+        object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_wanted", tuple(wanted))
         object.__setattr__(self, "_comparisons", {name: comparisons[name] for name in names})
         object.__setattr__(self, "_reference", Reference(wanted, self._key))
@@ -105,7 +108,7 @@ class TrajectoryMatch(NameParameters):
         compared = {name for name, comparison in self._comparisons.items() if comparison.looks_at_arguments}
         if skipped := unrecorded_arguments(trajectory, self._normalise, compared):
             return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, (call.matcher for call in self._wanted)):
+        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
         try:
             return self._score(trajectory)
@@ -114,10 +117,10 @@ class TrajectoryMatch(NameParameters):
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names)
+        run = run_of(trajectory, names, self._matchers)
         wanted, made = len(self._wanted), len(names)
         pairs: Pairs | None = None
-        if any(call.matcher for call in self._wanted):
+        if self._matchers:
             pairs = self._matching(names, trajectory.calls, run)
         elif not self._reference.is_run(names, trajectory.calls):
             pairs = self._pairs(names, trajectory.calls)
@@ -192,8 +195,7 @@ class TrajectoryMatch(NameParameters):
             matches=matches,
             contained=self._contains if any(each.by_containment for each in self._comparisons.values()) else None,
         )
-        pair = common_subsequence if self.mode == "in_order" else maximum_matching
-        return pair(made, wanted, partners)
+        return (common_subsequence if self.mode == "in_order" else maximum_matching)(made, wanted, partners)
 
     def _contained(self, contained: Sequence[str], names: Sequence[str], calls: Sequence[ToolCall]) -> Pairs:
         """Pair equal calls, and then of the others as many as possible.
