@@ -81,7 +81,7 @@ class RunBudget(Parameters):
     """Tool calls take at most so many seconds; those that run at the same time are added up."""
     cost: Amount | None = None
     """The tokens cost at most this, by `prices`."""
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    prices: Mapping[str, Price] | None = None
     """What a million tokens cost, by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's own
     name goes before globs, of which the first that matches counts."""
     _prices: tuple[tuple[Callable[[str], bool], Price], ...] = field(init=False, repr=False, compare=False)
@@ -90,14 +90,14 @@ class RunBudget(Parameters):
         if all(getattr(self, name) is None for name in _LIMITS):
             message = f"at least one limit is needed: {', '.join(_LIMITS[:-1])} or {_LIMITS[-1]}"
             raise ValueError(message)
-        if self.cost is not None and not self.prices:
+        if self.cost is not None and self.prices is None:
             message = "prices: needed for cost, such as {'gpt-4o*': {input: 2.5, output: 10}}"
             raise ValueError(message)
         for name in ("duration_s", "tool_duration_s", "cost"):
             if (limit := getattr(self, name)) is not None and not math.isfinite(limit):
                 message = f"{name}: must be a finite number, not {limit!r}"
                 raise ValueError(message)
-        ordered = sorted(self.prices.items(), key=lambda each: is_glob(each[0]))
+        ordered = sorted((self.prices or {}).items(), key=lambda each: is_glob(each[0]))
         object.__setattr__(self, "_prices", tuple((glob_matcher(glob), price) for glob, price in ordered))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
@@ -139,7 +139,7 @@ class RunBudget(Parameters):
         }
 
     def _cost(self, requests: Sequence[ModelCall]) -> _Measured:
-        if not self.prices:
+        if self.prices is None:
             return _Measured(0, "there are no prices")
         unnamed = sum(call.model is None for call in requests)
         prices = {model: self._price(model) for model in {call.model for call in requests} if model is not None}
