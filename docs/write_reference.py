@@ -38,8 +38,8 @@ Every evaluator gives a value from 0 to 1, passes when it reaches its `threshold
 the numbers. Where the spans do not record what it needs, it is *skipped* with the reason: missing data never counts
 against the agent. `spanscore describe TYPE` prints the same text.
 
-Any evaluator also has the keys `match`, `sample_ratio`, `ignore_tools` and `expected_from`; they are in
-[config/reference.yaml](../../config/reference.yaml) and in [Expectations](../expectations.md).
+Any evaluator also has the keys `match`, `sample_ratio`, `informational`, `ignore_tools` and `expected_from`; they are
+in [config/reference.yaml](../../config/reference.yaml) and in [Expectations](../expectations.md).
 """
 
 _DIALECTS_TOP: Final = """\

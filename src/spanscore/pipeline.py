@@ -45,6 +45,8 @@ class EvaluatorEntry:
     """Of the distribution that the evaluator comes from."""
     matches: Callable[[Attributes], bool] | None = None
     sample_ratio: float = 1.0
+    informational: bool = False
+    """Whether its scores are measured only, and decide nothing."""
     ignores: Callable[[str], bool] | None = None
     """Whether calls of this tool are left out before evaluating."""
     reads: frozenset[str] = frozenset()
@@ -120,6 +122,7 @@ class Scoring:
                         name=entry.name,
                         type=entry.type,
                         version=entry.version,
+                        informational=entry.informational,
                         outcome=outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome),
                     )
                     for entry, outcome in evaluating

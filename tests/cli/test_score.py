@@ -74,6 +74,7 @@ def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.Captu
         "test_suite",
         "close_reason",
         "complete",
+        "verdict",
         "revision",
         "tool_calls",
         "outcomes",

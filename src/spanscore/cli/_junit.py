@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from spanscore.cli._summary import Gate, Summary
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
 from spanscore.reports.cases import CaseNames, test_names
+from spanscore.reports.evaluation_event import failure_text
 
 # XML 1.0 has no way to write these characters at all, and tool names may hold anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -106,6 +107,12 @@ class _Suite:
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
         case = _Case(run, classname, "", properties=_properties(trajectory))
         match evaluation.outcome:
+            case Score(value) as score if evaluation.informational:  # to JUnit, whatever is not skipped has a verdict
+                told = f"informational: score {value:.4g}: {report.told(score)}"
+                case = case._replace(verdict="skipped", message=told)
+            case Failed() as failed if evaluation.informational:
+                told = f"informational: {failure_text(report, failed)}"
+                case = case._replace(verdict="skipped", message=told)
             case Score(_, True):
                 pass
             case Score(value) as score:

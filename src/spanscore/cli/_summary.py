@@ -60,7 +60,7 @@ class Summary:
         self._is_part: Final = is_part
         self._fail_under: Final = fail_under
         entries = tuple(entries)
-        self.tallies: Final = {entry.name: Tally(entry.type) for entry in entries}
+        self.tallies: Final = {entry.name: Tally(entry.type, entry.informational) for entry in entries}
         self.trajectories = 0
         self.failing = 0
         self.tool_calls = 0
@@ -68,7 +68,8 @@ class Summary:
         """What could not be read, or was asked for and not found: set when all reports are in."""
         self._recognised = 0
         self._sought: Final = {entry.name: Sought(entry) for entry in entries}
-        self._datasets: Final = {entry.name: entry.resolve for entry in entries if isinstance(entry.resolve, ByCase)}
+        deciding = [entry for entry in entries if not entry.informational]
+        self._datasets: Final = {entry.name: entry.resolve for entry in deciding if isinstance(entry.resolve, ByCase)}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
@@ -95,7 +96,8 @@ class Summary:
         """Return the gate of each evaluator that scored a run, or went wrong on one; nothing without `fail_under`."""
         if (bound := self._fail_under) is None:
             return []
-        decided = {name: tally for name, tally in self.tallies.items() if tally.scored or tally.failed}
+        deciding = {name: tally for name, tally in self.tallies.items() if not tally.informational}
+        decided = {name: tally for name, tally in deciding.items() if tally.scored or tally.failed}
         return [Gate(name, tally, tally.mean or 0.0, bound) for name, tally in decided.items()]
 
     def told_of_gates(self) -> list[str]:
@@ -111,7 +113,7 @@ class Summary:
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
         for name, tally in self.tallies.items() if self.trajectories else ():
-            if tally.scored or tally.failed:
+            if tally.scored or tally.failed or tally.informational:
                 continue
             yield name, f"skipped all {tally.skipped}" if tally.skipped else self._sought[name].why_none()
 

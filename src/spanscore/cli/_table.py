@@ -108,6 +108,8 @@ class Table:
         match evaluation.outcome:
             case Score(_, True) | Skipped():
                 return
+            case Score() if evaluation.informational:
+                return
             case Score(value) as score:
                 told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
                 self._print_indented(Text(told))
@@ -147,7 +149,7 @@ def _deviating(report: Report) -> set[int]:
 
 def _details(evaluation: Evaluation) -> Mapping[str, Any]:
     """Return what an evaluator of ours tells of a run that did not pass; a plug-in's details may hold anything."""
-    if isinstance(outcome := evaluation.outcome, Score) and not outcome.passed:
+    if isinstance(outcome := evaluation.outcome, Score) and evaluation.label == "fail":
         return outcome.details if is_built_in("evaluators", evaluation.type) else {}
     return {}
 

@@ -64,6 +64,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         matches=_attribute_matcher(keys.match) if keys.match else None,
         match=keys.match,
         sample_ratio=keys.sample_ratio,
+        informational=keys.informational,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
         reads=frozenset({*keys.match, *filter(None, named)}),
         needs_model_calls=isinstance(kind.evaluator, NeedsModelCalls) and kind.evaluator.needs_model_calls,

@@ -68,6 +68,8 @@ class EvaluatorKeys(Section):
     plug-in does too, and holds up everything when it hangs."""
     expected_from: ExpectedFrom | None = None
     """Where the expectation comes from trace by trace, in place of the parameter that would fix it."""
+    informational: bool = False
+    """Measure only: scores go out without a label and decide nothing, neither a run's verdict nor an exit status."""
     ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
     """Globs: leave calls of these tools out before evaluating."""
 

@@ -54,7 +54,8 @@ class LiveTable:
         with self._lock:
             self._trajectories += 1
             for evaluation in report.evaluations:
-                self._tallies.setdefault(evaluation.name, Tally(evaluation.type)).add(evaluation.outcome)
+                tally = Tally(evaluation.type, evaluation.informational)
+                self._tallies.setdefault(evaluation.name, tally).add(evaluation.outcome)
             if failing is not None:
                 self._failing.append(failing)
 

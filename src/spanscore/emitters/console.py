@@ -138,7 +138,7 @@ def _verdict(evaluation: Evaluation) -> str:
 def _why(report: Report, evaluation: Evaluation) -> str:
     """Return why it did not pass, or, where no evaluator has a score, why this one has none."""
     match evaluation.outcome:
-        case Score(_, False) as score:
+        case Score(_, False) as score if not evaluation.informational:
             told = report.told(score)
         case Failed() as failed:
             told = failure_text(report, failed)

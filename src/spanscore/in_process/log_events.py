@@ -45,7 +45,7 @@ class LogEvents(HandsOn):
         now_ns = self._clock()
         context = scored_context(report.trajectory)
         for evaluation in report.evaluations:
-            grave = severity(evaluation.outcome)
+            grave = severity(evaluation)
             told = event_attributes(report, evaluation)
             record = LogRecord(
                 timestamp=now_ns,

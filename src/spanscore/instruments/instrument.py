@@ -64,7 +64,7 @@ SCORE: Final = histogram(
 EVALUATIONS: Final = counter(
     "spanscore.evaluations",
     "{evaluation}",
-    "Evaluations by outcome: pass, fail, skipped (too little was recorded) or failed (the evaluator did).",
+    "Evaluations by outcome: pass, fail, skipped (too little recorded), failed (the evaluator did) or informational.",
     (EVALUATION, OUTCOME, AGENT, SERVICE),
 )
 RUNS: Final = counter(

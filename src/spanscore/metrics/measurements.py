@@ -23,7 +23,7 @@ from spanscore.instruments.instrument import (
     Instrument,
 )
 from spanscore.metrics.series import Values
-from spanscore.model import Invocation, Outcome, Report, Score, Skipped, Trajectory
+from spanscore.model import Evaluation, Invocation, Report, Score, Skipped, Trajectory
 
 Measurement: TypeAlias = tuple[Instrument, float, Values]
 """An instrument, what was measured, and a value for each attribute of the instrument."""
@@ -65,13 +65,12 @@ def _all(report: Report) -> Iterator[Measurement]:
     timed = [call for call in trajectory.calls if call.was_timed]
     for evaluation in report.evaluations:
         name, outcome = evaluation.name, evaluation.outcome
-        yield EVALUATIONS, 1, (name, outcome_word(outcome), agent, service)
+        yield EVALUATIONS, 1, (name, outcome_word(evaluation), agent, service)
         if isinstance(outcome, Score):
             yield SCORE, outcome.value, (name, agent, service)
             if evaluation.type == _MEASURING_TYPE:
                 yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
-    verdict = report.label
-    yield RUNS, 1, ("none" if verdict == "not_evaluated" else verdict, agent, service)
+    yield RUNS, 1, (report.verdict, agent, service)
     for invoked, count in _invocations(trajectory):
         yield AGENT_TOOL_CALLS, count, (invoked, service)
     for call in timed:
@@ -89,10 +88,11 @@ def _invocations(trajectory: Trajectory) -> tuple[Invocation, ...]:
     return (Invocation(trajectory.agent, len(trajectory.calls)),)
 
 
-def outcome_word(outcome: Outcome) -> str:
-    """Return `pass`, `fail`, `skipped`, or `failed` when the evaluator itself went wrong."""
+def outcome_word(evaluation: Evaluation) -> str:
+    """Return `pass`, `fail`, `informational`, `skipped`, or `failed` when the evaluator itself went wrong."""
+    outcome = evaluation.outcome
     if isinstance(outcome, Score):
-        return "pass" if outcome.passed else "fail"
+        return evaluation.label or "informational"
     return "skipped" if isinstance(outcome, Skipped) else "failed"
 
 

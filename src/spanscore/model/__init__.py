@@ -237,6 +237,22 @@ class Evaluation:
     outcome: Outcome
     version: str | None = None
     """Of the distribution that the evaluator comes from."""
+    informational: bool = False
+    """Whether it is measured only: it has no label, and no part in the verdict of the run."""
+
+    @property
+    def label(self) -> Literal["pass", "fail", "not_evaluated"] | None:
+        """What it says of the run; None where it is informational."""
+        if self.informational:
+            return None
+        if isinstance(self.outcome, Score):
+            return "pass" if self.outcome.passed else "fail"
+        return "not_evaluated"
+
+    @property
+    def failing(self) -> bool:
+        """Whether the run fails by it: it failed or was not passed, and is not informational."""
+        return self.label == "fail" or (isinstance(self.outcome, Failed) and not self.informational)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,17 +283,17 @@ class Report:
     @property
     def failing(self) -> tuple[str, ...]:
         """The names of the evaluations that failed or were not passed."""
-        return tuple(
-            evaluation.name
-            for evaluation in self.evaluations
-            if isinstance(evaluation.outcome, Failed)
-            or (isinstance(evaluation.outcome, Score) and not evaluation.outcome.passed)
-        )
+        return tuple(evaluation.name for evaluation in self.evaluations if evaluation.failing)
 
     @property
     def label(self) -> Literal["pass", "fail", "not_evaluated"]:
         """`fail` when an evaluation failed or was not passed, `not_evaluated` when none has a score."""
         if self.failing:
             return "fail"
-        is_scored = any(isinstance(evaluation.outcome, Score) for evaluation in self.evaluations)
-        return "pass" if is_scored else "not_evaluated"
+        return "pass" if any(evaluation.label == "pass" for evaluation in self.evaluations) else "not_evaluated"
+
+    @property
+    def verdict(self) -> Literal["pass", "fail", "none"]:
+        """`pass` when at least one evaluation passed and none failed, `fail` when one failed, else `none`."""
+        label = self.label
+        return "none" if label == "not_evaluated" else label

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
-from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.reports.cases import test_names
 from spanscore.reports.serialization import tool_calls_text
 from spanscore.wording.printable import encodable, printable
@@ -88,16 +88,17 @@ def child_span_name(report: Report) -> str:
     return f"evaluate {printable(subject)}" if subject else "evaluate"
 
 
-def severity(outcome: Outcome) -> Literal["INFO", "WARN", "ERROR"]:
-    """Return how grave an outcome is."""
-    if isinstance(outcome, Failed):
+def severity(evaluation: Evaluation) -> Literal["INFO", "WARN", "ERROR"]:
+    """Return how grave what an evaluator said is."""
+    if isinstance(evaluation.outcome, Failed):
         return "ERROR"
-    return "WARN" if isinstance(outcome, Score) and not outcome.passed else "INFO"
+    return "WARN" if evaluation.label == "fail" else "INFO"
 
 
 def sentence(told: Mapping[str, Any]) -> str:
     """Return what a viewer of logs shows for the event: most show nothing but the body."""
-    verdict = f"{told['gen_ai.evaluation.name']}: {told['gen_ai.evaluation.score.label']}"
+    said = told.get("gen_ai.evaluation.score.label", "informational")
+    verdict = f"{told['gen_ai.evaluation.name']}: {said}"
     explanation = told["gen_ai.evaluation.explanation"]
     return f"{verdict}. {explanation}" if explanation else verdict
 
@@ -120,21 +121,20 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
     more: dict[str, Any] = {}
     match outcome:
-        case Score(value, passed):
-            label, explanation = "pass" if passed else "fail", report.told(outcome)
+        case Score(value):
+            explanation = report.told(outcome)
             more["gen_ai.evaluation.score.value"] = float(value)
             if call := _deviating_call(outcome):
                 more["spanscore.call.span_id"] = call
         case Skipped(reason):
-            label, explanation = "not_evaluated", reason
+            explanation = reason
         case Failed(error_type, message):
-            label = "not_evaluated"
             explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
             more["error.type"] = error_type
         case _:
             assert_never(outcome)
     return {
-        "gen_ai.evaluation.score.label": label,
+        "gen_ai.evaluation.score.label": evaluation.label,
         "gen_ai.evaluation.explanation": explanation[:MAX_EXPLANATION_CHARS],
         **more,
     }

@@ -20,6 +20,7 @@ from spanscore.model import (
     Attributes,
     AttributeValue,
     CloseReason,
+    Evaluation,
     Failed,
     Outcome,
     Report,
@@ -65,10 +66,11 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "test_suite": names.get("test.suite.name"),
         "close_reason": report.close_reason.value,
         "complete": report.complete,
+        "verdict": report.verdict,
         "revision": report.revision,
         "tool_calls": [_tool_call(call, content=content) for call in trajectory.calls],
         "outcomes": {
-            evaluation.name: {"type": evaluation.type, **_outcome(evaluation.outcome, content=content)}
+            evaluation.name: {"type": evaluation.type, **_evaluation(evaluation, content=content)}
             for evaluation in report.evaluations
         },
         "attributes": _attributes(trajectory.attributes) if content and attributes else None,
@@ -134,6 +136,15 @@ def _json(value: AttributeValue) -> JSON:
             return {key: _json(item) for key, item in value.items()}
         case _:
             return value
+
+
+def _evaluation(evaluation: Evaluation, *, content: bool) -> dict[str, Any]:
+    told = _outcome(evaluation.outcome, content=content)
+    if evaluation.informational:
+        told["informational"] = True
+        if "passed" in told:
+            told["passed"] = None
+    return told
 
 
 def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:

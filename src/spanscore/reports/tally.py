@@ -16,25 +16,30 @@ class Tally:
     """Counts what one evaluator says of trajectories."""
 
     type: str
+    informational: bool = False
+    """Whether it is measured only: nothing passes or fails by it."""
     passed: int = 0
     not_passed: int = 0
     skipped: int = 0
     failed: int = 0
+    measured: int = 0
+    """Scores of an informational evaluator."""
     total: float = 0.0
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
         if isinstance(outcome, Score):
             self.total += outcome.value
-            self.passed += outcome.passed
-            self.not_passed += not outcome.passed
+            self.measured += self.informational
+            self.passed += outcome.passed and not self.informational
+            self.not_passed += not (outcome.passed or self.informational)
         self.skipped += isinstance(outcome, Skipped)
         self.failed += isinstance(outcome, Failed)
 
     @property
     def scored(self) -> int:
         """How many trajectories have a score."""
-        return self.passed + self.not_passed
+        return self.passed + self.not_passed + self.measured
 
     @property
     def mean(self) -> float | None:
@@ -45,7 +50,8 @@ class Tally:
     def cells(self) -> tuple[str, ...]:
         """The counts and the mean as text."""
         mean = "-" if self.mean is None else f"{self.mean:.3f}"
-        return str(self.passed), str(self.not_passed), str(self.skipped), str(self.failed), mean
+        decided = ("-", "-") if self.informational else (str(self.passed), str(self.not_passed))
+        return *decided, str(self.skipped), str(self.failed), mean
 
     @property
     def style(self) -> str:

@@ -59,7 +59,7 @@ class OtlpLogs:
 
 def _record(report: Report, evaluation: Evaluation, now_ns: int) -> LogRecord:
     told = event_attributes(report, evaluation)
-    grave = severity(evaluation.outcome)
+    grave = severity(evaluation)
     record = LogRecord(
         time_unix_nano=now_ns,
         observed_time_unix_nano=now_ns,
