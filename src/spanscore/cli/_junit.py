@@ -17,6 +17,9 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0
 _INPUT: Final = "input"
 """The suite of what could not be read or found."""
 
+_CASES: Final = "cases"
+"""The suite of what `--min-pass-rate` asks of each case."""
+
 
 class JUnit:
     """Writes all reports as one document.
@@ -49,6 +52,7 @@ class JUnit:
                 suite.refuse(summary.missed(name))
         for gate in summary.gates():
             self._suite(gate.name).decide(gate)
+        self._decide_cases(summary)
         for name, case, why in summary.unused():
             self._suite(name).add_own(case, why, allowed)
         for name, why in summary.unscored():
@@ -63,6 +67,17 @@ class JUnit:
         for suite in suites:
             suite.write(self._out, names)
         self._out.write("</testsuites>\n")
+
+    def _decide_cases(self, summary: Summary) -> None:
+        if summary.repeated is None or not (gates := list(summary.repeated.gates())):
+            return
+        for gate in gates:
+            told = f"{gate.case} {gate.why}" if gate.why else ""
+            name = f"{gate.case}: pass rate of at least {gate.bound:g}"
+            self._suite(_CASES).add_own(name, told, "failure" if gate.why else "")
+        if summary.passes:  # runs that fail only say why the rates are what they are
+            for suite in self._suites.values():
+                suite.excuse()
 
     def _suite(self, name: str) -> _Suite:
         return self._suites.setdefault(name, _Suite(name))
@@ -137,10 +152,14 @@ class _Suite:
             for case in self._cases
         ]
 
+    def excuse(self) -> None:
+        """Make no failures of the runs that failed."""
+        self._cases = [case._replace(verdict="") if case.verdict == "failure" else case for case in self._cases]
+
     def decide(self, gate: Gate) -> None:
         """Add a case for the gate. Where it holds, it has the last word on runs that fail: they only say why."""
         if gate.holds:
-            self._cases = [case._replace(verdict="") if case.verdict == "failure" else case for case in self._cases]
+            self.excuse()
         verdict = "" if gate.holds else "failure"
         self.add_own(f"mean score of at least {gate.bound:g}", str(gate), verdict)
 

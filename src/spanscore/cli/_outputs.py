@@ -43,7 +43,24 @@ class JsonLines:
     def finish(self, summary: Summary) -> None: ...
 
 
-_FILES: Final = {"junit": "what CI servers read", "json": "a line of JSON for each trajectory"}
+class CaseLines:
+    """Writes a line for each case when all reports are in."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out: Final = out
+
+    def add(self, report: Report) -> None: ...
+
+    def finish(self, summary: Summary) -> None:
+        if summary.repeated is not None:
+            self._out.writelines(summary.repeated.lines())
+
+
+_FILES: Final = {
+    "junit": "what CI servers read",
+    "json": "a line of JSON for each trajectory",
+    "cases": "a line of JSON for each case",
+}
 """What can be written to files: the option, and what is in it."""
 
 
@@ -73,6 +90,8 @@ def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> Output:
     match form:
         case "json":
             return JsonLines(out)
+        case "cases":
+            return CaseLines(out)
         case "junit":
             return JUnit(out, arguments.key, allow_unscored=arguments.allow_unscored)
         case _:
@@ -109,7 +128,8 @@ def _check_apart(paths: dict[str, Path], inputs: list[str]) -> None:
     taken = {Path(each).resolve(): "what is scored" for each in inputs}
     for name, path in paths.items():
         if path == Path(STDIN):
-            message = f"--{name}: must be a file; standard output has that form with --format {name}"
+            hint = f"; standard output has that form with --format {name}" if name in FORMATS else ""
+            message = f"--{name}: must be a file{hint}"
             raise ConfigError(message)
         other = taken.setdefault(path.resolve(), f"--{name}")
         if other != f"--{name}":

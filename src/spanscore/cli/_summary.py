@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._sought import Sought
 from spanscore.compare.names import short
 from spanscore.config import ByCase
@@ -52,11 +53,18 @@ class Summary:
         entries: every evaluator that runs.
         is_part: whether only a part of what there is was asked for.
         fail_under: what the mean score of each evaluator has to be, where that decides in place of the single run.
+        repeated: counts runs by case, where that was asked for; its gates decide in place of the single run, too.
     """
 
     def __init__(
-        self, entries: Iterable[EvaluatorEntry], *, is_part: bool = False, fail_under: float | None = None
+        self,
+        entries: Iterable[EvaluatorEntry],
+        *,
+        is_part: bool = False,
+        fail_under: float | None = None,
+        repeated: RepeatedCases | None = None,
     ) -> None:
+        self.repeated: Final = repeated
         self._is_part: Final = is_part
         self._fail_under: Final = fail_under
         entries = tuple(entries)
@@ -74,6 +82,8 @@ class Summary:
 
     def add(self, report: Report) -> None:
         self.trajectories += 1
+        if self.repeated is not None:
+            self.repeated.add(report)
         self.tool_calls += len(report.trajectory.calls)
         self._recognised += report.trajectory.recognised
         self.failing += report.label == "fail"
@@ -90,7 +100,21 @@ class Summary:
     @property
     def passes(self) -> bool:
         """Whether every trajectory passed every evaluator that scored it, or else every mean is high enough."""
-        return not self.failing if self._fail_under is None else all(gate.holds for gate in self.gates())
+        by_case = [] if self.repeated is None else list(self.repeated.gates())
+        if self._fail_under is None and not by_case:
+            return not self.failing
+        if by_case and self._went_wrong():
+            return False
+        return all(gate.holds for gate in self.gates()) and not any(gate.why for gate in by_case)
+
+    def _went_wrong(self) -> list[str]:
+        """Return a line for each evaluator that went wrong, and is not informational: no rate makes up for it."""
+        deciding = {name: tally for name, tally in self.tallies.items() if not tally.informational}
+        return [
+            f"{short(name)} went wrong in {plural(tally.failed, 'run')}"
+            for name, tally in deciding.items()
+            if tally.failed
+        ]
 
     def gates(self) -> list[Gate]:
         """Return the gate of each evaluator that scored a run, or went wrong on one; nothing without `fail_under`."""
@@ -108,6 +132,10 @@ class Summary:
             means = ", ".join(f"{short(gate.name)} {_shown(gate.mean, gate.bound)}" for gate in gates)
             enough = f"every mean is at least {self._fail_under:g} (--fail-under)"
             lines = [f"{plural(self.failing, 'run')} failed, but {enough}: {means}"]
+        if self.repeated is not None and any(self.repeated.gates()):
+            lines += [*self.repeated.told_of_gates(), *self._went_wrong()]
+            if self.failing and not lines:
+                lines = [f"{plural(self.failing, 'run')} failed, but the rate of every case holds (--min-pass-rate)"]
         return [printable(line, _LINE_WIDTH) for line in lines]
 
     def unscored(self) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from spanscore.cli._columns import width_of
+from spanscore.cli._repeats import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry, folded
 from spanscore.compare.differences import ABSENT, Difference
@@ -80,6 +81,7 @@ class Table:
         self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
         self._console.print(next(grids, None) or _counts_below(summary))
+        self._tell_cases(summary)
         self._tell_unchecked(summary)
         counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
         if summary.failing:
@@ -89,6 +91,19 @@ class Table:
         if summary.problems:
             counts.append(plural(len(summary.problems), "problem"))
         self._console.print(", ".join(counts))
+
+    def _tell_cases(self, summary: Summary) -> None:
+        if summary.repeated is None or not summary.repeated.cases:
+            return
+        grid = Grid("case", box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
+        for column in COLUMNS_OF_CASES:
+            grid.add_column(column, justify="right")
+        for row in summary.repeated.rows():
+            grid.add_row(*map(Text, row))
+        self._console.print()
+        self._console.print(grid)
+        for line in summary.repeated.remarks():
+            self._console.print(Text(line, style="dim"))
 
     def _fits(self, grid: Grid) -> bool:
         """Return whether a grid is no wider than the output: in one that is, heads and names are cut."""

@@ -13,6 +13,7 @@ from spanscore.cli import FAILED, OK
 from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
 from spanscore.recordings.files import Recording
@@ -54,6 +55,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out of the output"
     )
+    parser.add_argument(
+        "--min-pass-rate",
+        type=_ratio,
+        metavar="X",
+        help=(
+            "fail when the lower end of the 95 %% Wilson interval of a case's pass rate is below X, or a run of it has "
+            "no verdict, in place of: when a trajectory does not pass; --key says what names the case"
+        ),
+    )
     add_filters(parser)
     parser.set_defaults(run=run)
 
@@ -67,7 +77,13 @@ def run(arguments: argparse.Namespace) -> int:
     datasets = (entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase))
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
     selection = Selection(arguments, asked_key)
-    summary = Summary(pipeline.entries, is_part=selection.is_set, fail_under=arguments.fail_under)
+    by_case = asked_key is not None or arguments.cases is not None or arguments.min_pass_rate is not None
+    summary = Summary(
+        pipeline.entries,
+        is_part=selection.is_set,
+        fail_under=arguments.fail_under,
+        repeated=RepeatedCases(arguments.key, arguments.min_pass_rate) if by_case else None,
+    )
     with progress("reading") as shown, ExitStack() as stack:
         recording = Recording(
             arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
