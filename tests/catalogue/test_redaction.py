@@ -83,6 +83,8 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         {"required": ["other"], "forbidden": ["search"], "max_calls": 0, "score_by": by, "gates": {"forbidden": ["*"]}}
         for by in ("rules", "calls")
     ],
+    "tool_loops": [{"identical": 2, "results": "any", "similar": 0.1}],
+    "tool_recovery": [{"within": 1}],
     "trajectory_match": [
         {"reference": [{"name": "search", "arguments": WANTED}], "mode": mode, "arguments": arguments}
         for mode in ("exact", "in_order", "any_order", "superset")

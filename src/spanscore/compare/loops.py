@@ -1,0 +1,94 @@
+"""Finds calls that repeat themselves, one by one or in cycles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from spanscore.compare.differences import json_text
+from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.matching import positions
+from spanscore.model import Recorded
+
+_PIECE: Final = 3
+_LONGEST: Final = 2_000
+"""Characters. Of longer arguments the beginning is compared."""
+_MOST: Final = 10_000
+"""Comparisons of arguments of one evaluation."""
+
+
+class Loop(NamedTuple):
+    """Calls that are part of one loop."""
+
+    kind: str
+    calls: Sequence[int]
+    length: int
+    """Of so many calls one round is made."""
+
+
+def repeated(symbols: Sequence[Hashable], least: int, *, adjacent: bool) -> Iterator[Loop]:
+    """Yield the calls that are made at least so often, anywhere or one right after the other."""
+    runs: Iterable[Sequence[int]] = positions(symbols).values()
+    if adjacent:
+        runs = ([index for index, _ in run] for _, run in groupby(enumerate(symbols), key=itemgetter(1)))
+    yield from (Loop("identical", calls, 1) for calls in runs if len(calls) >= least)
+
+
+def cycles(symbols: Sequence[Hashable], longest: int, times: int) -> Iterator[Loop]:
+    """Yield the rounds of 2 to `longest` calls that come at least so many times, one right after the other.
+
+    A round that is itself made of shorter ones is told as these.
+    """
+    told: set[int] = set()
+    for length in range(2, longest + 1):
+        same = [one == other for one, other in zip(symbols, symbols[length:], strict=False)]
+        place = 0
+        for is_same, run in groupby(same):
+            size = len(list(run))
+            rounds = (size + length) // length
+            calls = range(place, place + rounds * length)
+            if is_same and rounds >= times and not told.issuperset(calls) and len({symbols[i] for i in calls}) > 1:
+                told.update(calls)
+                yield Loop("cycle", list(calls), length)
+            place += size
+
+
+class Alike:
+    """Groups arguments that are nearly the same: each with the first before it that it is like.
+
+    Two are alike by the share of pieces of three characters that their JSON texts have in common.
+
+    Args:
+        least: the share that is needed.
+    """
+
+    def __init__(self, least: float) -> None:
+        self._least: Final = least
+        self._groups: dict[str, list[Counter[str]]] = {}
+        self._left = _MOST
+
+    def group(self, tool: str, arguments: Recorded) -> int:
+        """Return the number of the group of a tool to which arguments belong.
+
+        Raises:
+            TooMuchWorkError: it takes too many comparisons.
+        """
+        pieces = _pieces(str(json_text(arguments))[:_LONGEST])
+        groups = self._groups.setdefault(tool, [])
+        for number, other in enumerate(groups):
+            self._left -= 1
+            if self._left < 0:
+                message = f"looking for similar arguments takes more than {_MOST} comparisons"
+                raise TooMuchWorkError(message)
+            total = pieces.total() + other.total()
+            if total and 2 * (pieces & other).total() / total >= self._least:
+                return number
+        groups.append(pieces)
+        return len(groups) - 1
+
+
+def _pieces(text: str) -> Counter[str]:
+    return Counter(text[place : place + _PIECE] for place in range(max(1, len(text) - _PIECE + 1)))

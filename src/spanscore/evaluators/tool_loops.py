@@ -1,0 +1,105 @@
+"""Whether a run went round in circles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Le
+
+from spanscore.compare.alignment import LIMIT
+from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.expected import unrecorded_arguments
+from spanscore.compare.loops import Alike, Loop, cycles, repeated
+from spanscore.compare.matching import json_key
+from spanscore.compare.names import NameParameters, called_names
+from spanscore.model import NOT_RECORDED, Outcome, Skipped, Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycle:
+    """Which cycles are loops."""
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    longest: Annotated[int, Ge(2), Le(50)] = 4
+    """A round has at most so many calls, and at least 2."""
+    times: Annotated[int, Ge(2)] = 3
+    """There are at least so many rounds, one right after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolLoops(NameParameters):
+    """Looks for calls that repeat themselves.
+
+    The value is the share of calls that are not part of a loop, 1 when there are none. A loop is the same call made
+    again and again, or the same round of calls (A B A B A B). Failed calls count. Skipped where the arguments of a tool
+    that is called more than once were not recorded.
+    """
+
+    expectation: ClassVar[str | None] = None
+
+    identical: Annotated[int, Ge(2)] | None = 3
+    """So many calls of one tool with the same arguments are a loop; with null, no number is."""
+    adjacent: bool = False
+    """Only calls one right after the other count as identical ones."""
+    cycle: Cycle | None = field(default_factory=Cycle)
+    """Which rounds of several calls are a loop; with null, none is."""
+    similar: Annotated[float, Gt(0), Le(1)] | None = 0.9
+    """Arguments are the same where they have this share of pieces of three characters in common; with null, where they
+    are equal."""
+    results: Literal["equal", "any"] = "equal"
+    """Calls with different recorded results are no loop; with `any`, they are."""
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Look for loops."""
+        names = called_names(trajectory, self._normalise)
+        again = {name for name, count in Counter(names).items() if count > 1}
+        if skipped := unrecorded_arguments(trajectory, self._normalise, again):
+            return skipped
+        try:
+            loops = list(self._loops(self._symbols(trajectory, names)))
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
+        total, looping = len(names), len({index for loop in loops for index in loop.calls})
+        value = (total - looping) / total if total else 1.0
+        explanation = f"{looping} of {total} calls are part of a loop." if total else "No tool was called."
+        details = {
+            "totals": {"calls": total, "in_loops": looping},
+            "loops": [
+                {"kind": loop.kind, "tools": list(names[loop.calls[0] : loop.calls[0] + loop.length])}
+                | {"calls": list(loop.calls[:LIMIT]), "times": len(loop.calls) // loop.length}
+                for loop in loops[:LIMIT]
+            ],
+        }
+        deviations = [
+            Deviation.at("rule", loop.calls[loop.length], trajectory.calls, expected=_told(loop)) for loop in loops
+        ]
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def _symbols(self, trajectory: Trajectory, names: Sequence[str]) -> list[Hashable]:
+        """Return for each call what it has in common with those that are the same."""
+        alike = None if self.similar is None else Alike(self.similar)
+        known: dict[Hashable, Hashable] = {}
+        symbols: list[Hashable] = []
+        for name, call in zip(names, trajectory.calls, strict=True):
+            equal: Hashable = (name, json_key(call.arguments))
+            if equal not in known:
+                known[equal] = equal if alike is None else (name, alike.group(name, call.arguments))
+            is_minded = self.results == "equal" and call.result is not NOT_RECORDED
+            symbols.append((known[equal], json_key(call.result) if is_minded else None))
+        return symbols
+
+    def _loops(self, symbols: Sequence[Hashable]) -> Iterator[Loop]:
+        if self.identical is not None:
+            yield from repeated(symbols, self.identical, adjacent=self.adjacent)
+        if self.cycle is not None:
+            yield from cycles(symbols, self.cycle.longest, self.cycle.times)
+
+
+def _told(loop: Loop) -> str:
+    times: Any = len(loop.calls) // loop.length
+    return f"{loop.kind}: {times} times" if loop.length == 1 else f"{loop.kind} of {loop.length} calls: {times} times"

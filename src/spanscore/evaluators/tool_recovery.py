@@ -1,0 +1,84 @@
+"""Whether an agent got over the tool calls that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.expected import cut_off
+from spanscore.compare.names import NameParameters
+from spanscore.compare.run import Matches, Run, named
+from spanscore.model import Outcome, Trajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRecovery(NameParameters):
+    """Measures how many of the failed calls were recovered from.
+
+    The value is the share of failed calls after which the same tool succeeded, with the same arguments or others, or
+    one of its alternatives did; 1 when no call failed. Skipped where the trace was truncated and a recovery is missing.
+    """
+
+    expectation: ClassVar[str | None] = None
+
+    within: Annotated[int, Ge(1)] | None = 3
+    """The success is among so many calls after the failed one; with null, among all."""
+    max_retries: Annotated[int, Ge(1)] | None = 2
+    """The tool succeeds when it is called so many times again at most; with null, any number. Calls of alternatives are
+    no retries."""
+    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tools that do instead of another one: `{search_web: [search_cache]}`; globs on both sides."""
+    _instead: tuple[tuple[Matches, tuple[Matches, ...]], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        NameParameters.__post_init__(self)
+        instead = (
+            (named(self._normalise, tool), tuple(named(self._normalise, other) for other in others))
+            for tool, others in self.alternatives.items()
+        )
+        object.__setattr__(self, "_instead", tuple(instead))
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Look for a recovery behind each failed call."""
+        run = Run.of(trajectory, self._normalise)
+        recovered = {index: self._recovery(index, run) for index in sorted(run.failed)}
+        lost = [index for index, by in recovered.items() if by is None]
+        if skipped := cut_off(trajectory, len(lost)):
+            return skipped
+        total, kept = len(recovered), len(recovered) - len(lost)
+        value = kept / total if total else 1.0
+        explanation = f"{kept} of {total} failed calls were recovered from." if total else "No call failed."
+        details = {
+            "totals": {"failed": total, "recovered": kept},
+            "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
+        }
+        deviations = [
+            Deviation.at("rule", index, trajectory.calls, expected="recovered after a failure") for index in lost
+        ]
+        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+    def named_tools(self) -> Iterator[str]:
+        """Yield the tools that have alternatives, and these."""
+        for tool, others in self.alternatives.items():
+            yield from (tool, *others)
+
+    def _recovery(self, failed: int, run: Run) -> int | None:
+        """Return the first call that makes up for a failed one."""
+        name = run.names[failed]
+        others = [other for matches, instead in self._instead if matches(name) for other in instead]
+        end = len(run.names) if self.within is None else min(len(run.names), failed + 1 + self.within)
+        retries = 0
+        for index in range(failed + 1, end):
+            is_retry = run.names[index] == name
+            retries += is_retry
+            if index in run.failed:
+                continue
+            if is_retry and (self.max_retries is None or retries <= self.max_retries):
+                return index
+            if any(matches(run.names[index]) for matches in others):
+                return index
+        return None

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluators.runs import NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
+from spanscore.evaluators.tool_loops import Cycle, ToolLoops
+from spanscore.model import Score, Skipped, ToolCall, Trajectory
+from spanscore.testing import check_evaluator
+
+EXACT: dict[str, Any] = {"similar": None}
+
+
+def run(text: str) -> Trajectory:
+    """A run of calls: `a1 b2=x` is a call of a with 1, and one of b with 2 whose result is x."""
+    calls = []
+    for each in text.split():
+        call, _, result = each.partition("=")
+        recorded = {"result": result} if result else {}
+        calls.append(ToolCall(name=call[0], arguments={"x": call[1:]}, **recorded))
+    return Trajectory(calls=tuple(calls))
+
+
+def loops(text: str, **parameters: Any) -> list[tuple[str, list[int]]]:
+    """The loops of a run, with the calls that are part of them."""
+    return [
+        (each["kind"], each["calls"])
+        for each in details_of(ToolLoops(**EXACT | parameters).evaluate(run(text)))["loops"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "parameters", "expected"),
+    [
+        ("a1 a1", {}, []),
+        ("a1 a1 a1", {}, [("identical", [0, 1, 2])]),
+        ("a1 b1 a1 c1 a1", {}, [("identical", [0, 2, 4])]),
+        ("a1 b1 a1 c1 a1", {"adjacent": True}, []),
+        ("b1 a1 a1 a1 b1", {"adjacent": True}, [("identical", [1, 2, 3])]),
+        ("a1 a2 a3", {}, []),
+        ("a1 a1", {"identical": 2}, [("identical", [0, 1])]),
+        ("a1 a1 a1 a1", {"identical": None}, []),
+        ("a1=x a1=y a1=z", {}, []),
+        ("a1=x a1=y a1=z", {"results": "any"}, [("identical", [0, 1, 2])]),
+        ("a1=x a1=x a1=x a1=y", {}, [("identical", [0, 1, 2])]),
+        ("a1 b1 a1 b1 a1 b1", {"identical": None}, [("cycle", [0, 1, 2, 3, 4, 5])]),
+        ("a1 b1 a1 b1 a1", {"identical": None}, []),
+        ("c1 a1 b1 a1 b1 a1 b1 a1", {"identical": None}, [("cycle", [1, 2, 3, 4, 5, 6])]),
+        ("a1 b1 a1 b1", {"cycle": Cycle(times=2)}, [("cycle", [0, 1, 2, 3])]),
+        ("a1 b1 c1 a1 b1 c1", {"cycle": Cycle(times=2)}, [("cycle", [0, 1, 2, 3, 4, 5])]),
+        ("a1 b1 c1 a1 b1 c1", {"cycle": Cycle(times=2, longest=2)}, []),
+        ("a1 b1 a1 b1 a1 b1 a1 b1", {"identical": None, "cycle": Cycle(times=2)}, [("cycle", [*range(8)])]),
+        ("a1 b1 a1 b1 a1 b1", {"identical": None, "cycle": None}, []),
+        ("a1=x b1 a1=y b1 a1=z b1", {"identical": None}, []),
+    ],
+)
+def test_loops(calls: str, parameters: dict[str, Any], expected: list[Any]) -> None:
+    """The same call again and again, or the same round; calls that find something new are none."""
+    assert expected == loops(calls, **parameters)
+
+
+@pytest.mark.parametrize(("similar", "found"), [(0.9, 1), (0.999, 0), (None, 0)])
+def test_similar_arguments(similar: float | None, found: int) -> None:
+    """Arguments that differ by a character or two are the same call."""
+    queries = ["the weather in Paris this week", "the weather in Paris this week?", "the weather in Paris, this week"]
+    outcome = ToolLoops(similar=similar).evaluate(made(*(("search", {"query": query}) for query in queries)))
+
+    assert found == len(details_of(outcome)["loops"])
+
+
+def test_other_tools_and_other_arguments_are_not_similar() -> None:
+    """However alike the texts of two tools are."""
+    outcome = ToolLoops().evaluate(made(("a", {"q": "Paris"}), ("b", {"q": "Paris"}), ("a", {"q": "Rome"})))
+    assert 1.0 == value_of(outcome)
+
+
+def test_what_is_told() -> None:
+    """How many calls are in loops, and where each begins to repeat itself."""
+    outcome = ToolLoops().evaluate(run("a1 b1 a1 c1 a1"))
+
+    assert isinstance(outcome, Score)
+    assert 0.4 == outcome.value
+    assert "3 of 5 calls are part of a loop. a breaks 'identical: 3 times' (call 3)." == outcome.explanation
+    assert [{"kind": "identical", "tools": ["a"], "calls": [0, 2, 4], "times": 3}] == details_of(outcome)["loops"]
+
+
+def test_arguments_that_were_not_recorded() -> None:
+    """Of a tool that is called once they are not asked for."""
+    unknown = "arguments of 2 calls of 'a' were not recorded"
+    assert Skipped(unknown) == ToolLoops().evaluate(called("a", "a", completeness=NO_ARGUMENTS))
+    assert 1.0 == value_of(ToolLoops().evaluate(called("a", "b", completeness=NO_ARGUMENTS)))
+
+
+def test_too_many_different_arguments() -> None:
+    """What cannot be compared in time is not scored."""
+    many = made(*(("a", {"q": f"{number:x}" * 9}) for number in range(1_000)))
+    assert Skipped("looking for similar arguments takes more than 10000 comparisons") == ToolLoops().evaluate(many)
+    assert 1.0 == value_of(ToolLoops(similar=None).evaluate(many))
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.integers(2, 4), st.integers(2, 4))
+def test_cycles_against_all_ways_to_place_them(names: list[str], longest: int, times: int) -> None:
+    """A call is in a cycle where some round of at least two tools comes so often around it."""
+    expected = set()
+    for length in range(2, longest + 1):
+        for start in range(len(names) - length * times + 1):
+            part = names[start : start + length * times]
+            if part == part[:length] * times and len(set(part)) > 1:
+                expected |= {*range(start, start + length * times)}
+    parameters = {"identical": None, "cycle": Cycle(longest=longest, times=times)}
+    found = {index for _, calls in loops(" ".join(f"{name}1" for name in names), **parameters) for index in calls}
+    assert found <= expected
+    assert bool(found) == bool(expected)
+
+
+def test_the_threshold_itself_is_enough() -> None:
+    """And with any greater one it does not pass."""
+    assert (0.4, [True, True, False]) == around_its_value(ToolLoops(), run("a1 b1 a1 c1 a1"))
+
+
+def test_the_contract() -> None:
+    """It evaluates whatever comes."""
+    check_evaluator(ToolLoops())
+    check_evaluator(ToolLoops(identical=2, adjacent=True, cycle=Cycle(longest=2, times=2), similar=0.1, results="any"))
+    check_evaluator(ToolLoops(identical=None, cycle=None, similar=None, tool_names="canonical"))

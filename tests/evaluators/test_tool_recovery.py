@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluators.runs import CUT_OFF, around_its_value, details_of, value_of
+from spanscore.evaluators.tool_recovery import ToolRecovery
+from spanscore.model import Completeness, Score, Skipped, ToolCall, Trajectory
+from spanscore.testing import check_evaluator
+
+
+def run(text: str, completeness: Completeness | None = None) -> Trajectory:
+    """A run of calls: `a! b a` is a call of a that fails, one of b and another of a."""
+    calls = tuple(ToolCall(name=name[0], error="timeout" if name[1:] else None) for name in text.split())
+    return Trajectory(calls=calls, completeness=completeness or Completeness())
+
+
+@pytest.mark.parametrize(
+    ("calls", "parameters", "value"),
+    [
+        ("", {}, 1.0),
+        ("a b", {}, 1.0),
+        ("a!", {}, 0.0),
+        ("a! a", {}, 1.0),
+        ("a a!", {}, 0.0),
+        ("a! b a", {}, 1.0),
+        ("a! b c a", {}, 1.0),
+        ("a! b c d a", {}, 0.0),
+        ("a! b c d a", {"within": None}, 1.0),
+        ("a! a! a", {}, 1.0),
+        ("a! a! a! a", {}, 2 / 3),
+        ("a! a! a! a", {"max_retries": None}, 1.0),
+        ("a! a! a", {"max_retries": 1}, 0.5),
+        ("a! b", {"alternatives": {"a": ("b",)}}, 1.0),
+        ("a! b!", {"alternatives": {"a": ("b",)}}, 0.0),
+        ("a! c", {"alternatives": {"?": ("c",)}}, 1.0),
+        ("b! c", {"alternatives": {"a": ("c",)}}, 0.0),
+        ("a! a! a! b", {"alternatives": {"a": ("b",)}, "max_retries": 1}, 1.0),
+    ],
+)
+def test_share_of_failed_calls(calls: str, parameters: dict[str, Any], value: float) -> None:
+    """A failed call is recovered from where the tool, or one that does instead, succeeds soon enough."""
+    assert value == value_of(ToolRecovery(**parameters).evaluate(run(calls)))
+
+
+def test_what_is_told() -> None:
+    """The failed calls that nothing made up for, and what made up for the others."""
+    outcome = ToolRecovery().evaluate(run("a! a b!"))
+
+    assert isinstance(outcome, Score)
+    assert (
+        "1 of 2 failed calls were recovered from. b breaks 'recovered after a failure' (call 3)." == outcome.explanation
+    )
+    assert {"failed": 2, "recovered": 1} == details_of(outcome)["totals"]
+    assert [{"call": 0, "by": 1}] == details_of(outcome)["recovered"]
+
+
+def test_names_are_normalised() -> None:
+    """On both sides, and of alternatives, too."""
+    calls = (ToolCall(name="WebSearch", error="timeout"), ToolCall(name="mcp__cache__read_cache"))
+    policy = ToolRecovery(tool_names="canonical", alternatives={"web_search": ("ReadCache",)})
+
+    assert 1.0 == value_of(policy.evaluate(Trajectory(calls=calls)))
+    assert ["web_search", "ReadCache"] == list(policy.named_tools())
+
+
+def test_a_recovery_that_may_not_have_been_received() -> None:
+    """Of a truncated trace only what was recovered is known."""
+    reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+    assert Skipped(reason) == ToolRecovery().evaluate(run("a!", CUT_OFF))
+    assert 1.0 == value_of(ToolRecovery().evaluate(run("a! a", CUT_OFF)))
+
+
+def test_the_threshold_itself_is_enough() -> None:
+    """And with any greater one it does not pass."""
+    assert (0.5, [True, True, False]) == around_its_value(ToolRecovery(), run("a! a b!"))
+
+
+def test_the_contract() -> None:
+    """It evaluates whatever comes."""
+    check_evaluator(ToolRecovery())
+    check_evaluator(ToolRecovery(within=None, max_retries=None, alternatives={"*": ("b*",)}, tool_names="canonical"))
