@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.runs import NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
+from spanscore.config import loads
 from spanscore.evaluators.tool_loops import Cycle, ToolLoops
 from spanscore.model import Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
@@ -119,6 +121,14 @@ def test_cycles_against_all_ways_to_place_them(names: list[str], longest: int, t
 def test_the_threshold_itself_is_enough() -> None:
     """And with any greater one it does not pass."""
     assert (0.4, [True, True, False]) == around_its_value(ToolLoops(), run("a1 b1 a1 c1 a1"))
+
+
+def test_null_switches_off() -> None:
+    """In the configuration, too, where a section without keys has its defaults."""
+    text = "evaluators: {a: {type: tool_loops, cycle: null, identical: null}, b: {type: tool_loops, cycle: {}}}"
+    off, on = (each.resolve(Trajectory(calls=())) for each in loads(text, "c.yaml", Path()).evaluators)
+
+    assert (ToolLoops(cycle=None, identical=None), ToolLoops()) == (off, on)
 
 
 def test_the_contract() -> None:

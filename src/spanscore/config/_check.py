@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from spanscore.config._messages import LONGEST_SHOWN, WANTS_TEXT, Mistake, message, mistakes, shown
-from spanscore.config._section import below, sections_in
+from spanscore.config._section import below, is_on_by_default, sections_in
 from spanscore.config._tree import Node, Path, Problem
 from spanscore.model import JSON
 from spanscore.wording.nearest import nearest
@@ -60,11 +60,17 @@ def _checked(model: type[Model], data: JSON, node: Node, directory: FilePath) ->
 
 
 def _filled(data: JSON, hint: Any) -> JSON:
-    """Read `key:` with nothing behind it as an empty section, as the Collector does."""
+    """Read `key:` with nothing behind it as an empty section, as the Collector does.
+
+    Where a section is on by default, that switches it off.
+    """
     if data is None and sections_in(hint):
         return {}
     if isinstance(data, dict):
-        return {key: _filled(value, below(hint, key)) for key, value in data.items()}
+        return {
+            key: None if value is None and is_on_by_default(hint, key) else _filled(value, below(hint, key))
+            for key, value in data.items()
+        }
     if isinstance(data, list):
         return [_filled(value, below(hint, index)) for index, value in enumerate(data)]
     return data

@@ -47,6 +47,17 @@ def below(hint: Any, step: str | int) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def is_on_by_default(hint: Any, key: str) -> bool:
+    """Return whether a key has a default that null, which it allows, takes away."""
+    known = (section.model_fields.get(key) for section in sections_in(hint))
+    return any(
+        field is not None
+        and type(None) in _members(field.annotation)
+        and field.get_default(call_default_factory=True) is not None
+        for field in known
+    )
+
+
 def _members(hint: Any) -> Iterator[Any]:
     """Yield the types of a union, or of a tuple of types, without their annotations."""
     origin = get_origin(hint)
