@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from dialects.spans import span
-from spanscore.model import Span
+from spanscore.model import AttributeValue, Span
 
 PARIS = {"city": "Paris"}
 BERN = {"city": "Bern"}
@@ -48,3 +49,8 @@ def model(number: int, *requests: dict[str, Any], told: dict[str, Any] | None = 
 def lasting(spanned: Span, ms: int) -> Span:
     """The same span, so many milliseconds long."""
     return spanned._replace(end_ns=spanned.start_ns + ms * 1_000_000)
+
+
+def having(spanned: Span, attributes: Mapping[str, AttributeValue]) -> Span:
+    """The same span with more attributes."""
+    return spanned._replace(attributes={**spanned.attributes, **attributes})

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
 from dialects.spans import call, calls, read, span
-from spanscore.model import Span
+from spanscore.model import NOT_RECORDED, AttributeValue, Span, Unit
 from spanscore.read.trajectory import UNNAMED
-from traces import BERN, PARIS, agent, asked, lasting, model, tool
+from traces import BERN, PARIS, agent, asked, having, lasting, model, tool
 
 
 class TestRepair:
@@ -262,6 +264,117 @@ class TestRequestsInPlaceOfCalls:
         assert [made.arguments for made in calls(*spans)] == [PARIS, BERN]
 
 
+class TestHandedBack:
+    def test_a_call_without_a_result_has_what_the_model_was_told(self) -> None:
+        """Some tool spans have no content, and the messages of the next request have."""
+        spans = [model(1, asked("book", BERN, "c1")), tool(2, "book", call_id="c1"), model(3, told={"c1": "booked"})]
+
+        assert calls(*spans) == [call(2, "book", BERN, result="booked", call_id="c1")]
+
+    def test_told_by_the_last_request_or_by_one_before(self) -> None:
+        """Histories are cut: what the last one lacks, an earlier one may have."""
+        spans = [
+            *(tool(2, "book", BERN, "c1"), tool(3, "pay", {}, "c2")),
+            *(model(4, told={"c1": "booked"}), model(5, told={"c2": "paid"})),
+        ]
+
+        assert [made.result for made in calls(*spans)] == ["booked", "paid"]
+
+    def test_what_a_span_tells_stands(self) -> None:
+        """A result of the span's own, or its failure, is not replaced."""
+        spans = [
+            having(tool(2, "book", BERN, "c1"), {"gen_ai.tool.call.result": "B-1"}),
+            having(tool(3, "pay", {}, "c2"), {"error.type": "TimeoutError"}),
+            model(4, told={"c1": "other", "c2": "failed"}),
+        ]
+
+        assert [made.result for made in calls(*spans)] == ["B-1", NOT_RECORDED]
+
+    def test_an_id_of_two_calls_tells_of_neither(self) -> None:
+        """Some providers count from 0 in every answer."""
+        spans = [tool(1, "book", BERN, "0"), tool(3, "book", PARIS, "0"), model(5, told={"0": "booked"})]
+
+        assert [made.result for made in calls(*spans)] == [NOT_RECORDED, NOT_RECORDED]
+
+
+class TestAskedWithoutContent:
+    """Calls of which nobody knows: they are neither counted as none nor made up."""
+
+    ASKING: ClassVar = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+    STOPPED: ClassVar = {"gen_ai.response.finish_reasons": ["stop"]}
+    WHY = "a model asked for tools, and its spans do not say for which"
+
+    def why(self, *spans: Span) -> str | None:
+        """Return why evaluators cannot say anything of the run."""
+        (trajectory,) = read(*spans)
+        return trajectory.unread and trajectory.unread.partition(":")[0]
+
+    def silent(self, number: int, parent: int, attributes: Mapping[str, AttributeValue] = ASKING) -> Span:
+        """A model's span without content."""
+        return span(number, "chat", {"gen_ai.operation.name": "chat", **attributes}, parent=parent)
+
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {"gen_ai.response.finish_reasons": ["stop", "tool_call"]},
+            {"gen_ai.response.finish_reasons": '["TOOL_CALLS"]'},
+            {"gen_ai.response.finish_reasons": ["tool-calls"]},
+            {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS"},
+            {"gen_ai.output.messages": '[{"role": "assistant", "parts": [], "finish_reason": "tool_call"}]'},
+            {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_call", "na'},
+            {"llm.request.type": "chat", "gen_ai.completion.0.finish_reason": "tool_use"},
+            {"openinference.span.kind": "LLM", "llm.finish_reason": "function_call"},
+            {"openinference.span.kind": "LLM", "llm.output_messages.0.message.finish_reason": "toolUse"},
+            {"ai.operationId": "ai.generateText.doGenerate", "ai.response.finishReason": "tool-calls"},
+        ],
+    )
+    def test_the_reason_says_it(self, attributes: dict[str, AttributeValue]) -> None:
+        """Whoever writes it, and where an answer that is cut off may have asked."""
+        assert self.why(agent(1), self.silent(2, 1, attributes)) == self.WHY
+
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            STOPPED,
+            {},
+            {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "'} | STOPPED,
+            {"gen_ai.output.messages": '[{"role": "assistant", "parts": [], "finish_reason": "stop"}]'},
+        ],
+    )
+    def test_not_where_none_was_asked_for(self, attributes: dict[str, AttributeValue]) -> None:
+        """An answer without calls, with and without its content, is one."""
+        assert self.why(agent(1), self.silent(2, 1, attributes)) is None
+
+    def test_not_beside_calls_that_ran(self) -> None:
+        """Their spans tell of them."""
+        assert self.why(agent(1), self.silent(2, 1), tool(3, "book", parent=1)) is None
+
+    def test_one_of_two_answers(self) -> None:
+        """What one lists does not tell what the other asked for."""
+        listing = having(model(2, asked("book", PARIS, "c1"), parent=1), self.ASKING)
+
+        assert self.why(agent(1), listing) is None
+        assert self.why(agent(1), listing, self.silent(4, 1)) == self.WHY
+
+    def test_two_spans_of_one_answer(self) -> None:
+        """The client's own span, below a framework's or in its time, lists what the framework's does not."""
+        framework = lasting(self.silent(2, 1), 5)
+
+        assert self.why(agent(1), framework, model(3, asked("book", PARIS, "c1"), parent=2)) is None
+        assert self.why(agent(1), framework, model(3, asked("book", PARIS, "c1"), parent=1)) is None
+        outer = lasting(model(2, asked("book", PARIS, "c1"), parent=1), 5)
+        assert self.why(agent(1), outer, self.silent(3, 2)) is None
+
+    def test_of_the_agent_that_asked(self) -> None:
+        """Another agent's run is known."""
+        spans = [agent(1), model(2, asked("book", PARIS), parent=1), agent(3, "writer", parent=1), self.silent(4, 3)]
+
+        assert {each.agent: bool(each.unread) for each in read(*spans, unit=Unit.AGENT)} == {
+            "planner": False,
+            "writer": True,
+        }
+
+
 class TestAnsweredThoughNothingRan:
     def test_beside_calls_that_ran(self) -> None:
         """A framework answers for a tool that it does not know: the model has called it all the same."""
@@ -274,7 +387,7 @@ class TestAnsweredThoughNothingRan:
 
         assert calls(*spans) == [
             call(None, "teleport", PARIS, at_ms=2, result="no such tool", call_id="c1"),
-            call(2, "book", BERN, call_id="c2"),
+            call(2, "book", BERN, result="booked", call_id="c2"),
             call(4, "pay", {}, call_id="c3"),
         ]
 

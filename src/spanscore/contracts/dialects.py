@@ -110,6 +110,9 @@ class ModelReading:
 
     requests: tuple[CallRequest, ...] = ()
     """The calls asked for in the model's answer, in its order. Never those of the history it was sent."""
+    asks: bool = False
+    """The answer asks for tools, as its finish reason says, or may, as its text is cut off: where there are no
+    `requests`, nobody knows for which."""
     answers: Mapping[str, JSON] = field(default_factory=dict)
     """Results handed back to the model, by call id. May be found when it is first looked at."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span, SpanEvent
@@ -49,6 +50,7 @@ READS: Final = frozenset(
         _WORKFLOW,
         *_ELSEWHERE,
         *content.READS,
+        *finish_reasons.READS,
     }
 )
 """The attributes that the conventions define and a dialect may look at."""
@@ -99,8 +101,11 @@ class GenAi:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
+        said = _message_list(span, OUTPUT, "gen_ai.choice")
         return ModelReading(
-            requests=messages.requests(_message_list(span, OUTPUT, "gen_ai.choice")),
+            requests=messages.requests(said),
+            asks=finish_reasons.asked_in(said)
+            or finish_reasons.asks(span.attributes, finish_reasons.READS, span.attributes.get(OUTPUT)),
             answers=messages.Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
             tool_definitions=messages.Later(
                 lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))

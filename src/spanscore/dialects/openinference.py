@@ -8,6 +8,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.model import JSON, NOT_RECORDED, Span
@@ -22,13 +23,14 @@ AGENT_NAME: Final = ("agent.name", "graph.node.id")
 _INPUT_MESSAGES: Final = "llm.input_messages."
 _OUTPUT_MESSAGES: Final = "llm.output_messages."
 _TOOLS: Final = "llm.tools."
+_FINISH_REASONS: Final = ("llm.finish_reason", f"{_OUTPUT_MESSAGES}0.message.finish_reason", *finish_reasons.READS)
 _TOOL_SCHEMA: Final = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 _TOOL_CALL: Final = re.compile(r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(.+)")
 _MESSAGE: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(tool_call_id|content)")
 
 READS: Final = frozenset(
     {KIND, TOOL_NAME, INPUT, OUTPUT, *_CALL_ID, *AGENT_NAME, *content.READS}
-    | {f"{_INPUT_MESSAGES}*", f"{_OUTPUT_MESSAGES}*", f"{_TOOLS}*"}
+    | {f"{_INPUT_MESSAGES}*", f"{_OUTPUT_MESSAGES}*", f"{_TOOLS}*", *_FINISH_REASONS}
 )
 """The attributes that the conventions define and a dialect may look at."""
 
@@ -81,6 +83,7 @@ class Openinference:
                 left_out=None if span.dropped_attributes else "{}",
             )
             or messages.requests(content.decoded(attributes.get(OUTPUT))),
+            asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=_flat_answers(span),
             tool_definitions=messages.definitions([schema for schema in schemas if isinstance(schema, dict)]),
         )

@@ -8,6 +8,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
@@ -27,11 +28,12 @@ _TOOL_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.tool_calls\.(\d+)\.(
 _TOOL: Final = re.compile(r"llm\.request\.functions\.(\d+)\.(name|parameters)")
 _REQUEST_TYPE: Final = "llm.request.type"
 _FIRST_ROLE: Final = "gen_ai.completion.0.role"
+_FINISH_REASONS: Final = (f"{_COMPLETION}0.finish_reason", *finish_reasons.READS)
 _MODEL_TYPES: Final = frozenset({"chat", "completion"})
 
 READS: Final = frozenset(
     {KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, *_CONVERSATION, _REQUEST_TYPE, "gen_ai.tool.name", *content.READS}
-    | {f"{_COMPLETION}*", f"{_FUNCTIONS}*"}
+    | {f"{_COMPLETION}*", f"{_FUNCTIONS}*", *_FINISH_REASONS}
 )
 """The attributes that the conventions define and a dialect may look at."""
 
@@ -68,6 +70,7 @@ class Openllmetry:
         return ModelReading(
             requests=messages.numbered_requests(span.attributes, _COMPLETION, _TOOL_CALL)
             or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
+            asks=finish_reasons.asks(span.attributes, _FINISH_REASONS),
             tool_definitions=_definitions(span),
         )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai, openinference
@@ -21,6 +22,7 @@ _RESULT: Final = ("ai.toolCall.result", "ai.toolCall.output", gen_ai.RESULT)
 _CALL_ID: Final = ("ai.toolCall.id", gen_ai.CALL_ID)
 _REQUESTS: Final = ("ai.response.toolCalls", gen_ai.OUTPUT)
 _ANSWERS: Final = ("ai.prompt.messages", gen_ai.INPUT)
+_FINISH_REASONS: Final = ("ai.response.finishReason", *finish_reasons.READS)
 _MODEL: Final = ("ai.response.model", "ai.model.id", *model_calls.MODEL)
 _TOKENS: Final = {
     "sent": ("ai.usage.inputTokens", "ai.usage.promptTokens", *model_calls.INPUT_TOKENS),
@@ -53,6 +55,7 @@ class VercelAi:
         _CALL_ID,
         _REQUESTS,
         _ANSWERS,
+        _FINISH_REASONS,
         _CONVERSATION,
         {"ai.telemetry.functionId", "ai.prompt.tools"},
     )
@@ -78,6 +81,7 @@ class VercelAi:
         listed = [content.decoded(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []
         return ModelReading(
             requests=messages.requests(content.decoded(content.first_text(attributes, _REQUESTS))),
+            asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=messages.answers(content.decoded(content.first_text(attributes, _ANSWERS))),
             tool_definitions=messages.definitions([tool for tool in listed if isinstance(tool, dict)]),
         )

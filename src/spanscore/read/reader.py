@@ -60,6 +60,7 @@ class DialectReader:
             return readings[0]  # as it is: what it holds may not have been looked at yet
         return ModelReading(
             requests=next(filter(None, (reading.requests for reading in readings)), ()),
+            asks=any(reading.asks for reading in readings),
             answers=next(filter(None, (reading.answers for reading in readings)), {}),
             tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
         )

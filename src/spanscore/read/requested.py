@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Final
 
 from spanscore.compare.matching import json_equal, json_key
@@ -19,9 +20,34 @@ class Requested:
     """The requests of all model spans of a trace, each once, in the order in which the models asked."""
 
     def __init__(self, tree: SpanTree) -> None:
+        self._tree: Final = tree
         self._readings: Final = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
         kept = _each_once(tree, self._readings)
         self._requests: Final = [(index, request) for index in tree.models for request in kept[index]]
+
+    def unrecorded(self) -> list[int]:
+        """Return the positions of the model spans that asked for calls of which nobody knows.
+
+        Of two spans of one answer, as a framework's and the client's own, one may list the calls: they stand below each
+        other or overlap in time.
+        """
+        silent = [index for index, reading in self._readings.items() if reading.asks and not reading.requests]
+        listing = [index for index, reading in self._readings.items() if reading.requests]
+        if not silent or not listing:
+            return silent
+        above, below = self._tree.nearest(listing), self._tree.nearest(silent)
+        told = {below[index] for index in listing}
+        # The models are in the order of their start: of those that began before a span ends, one overlaps with it that
+        # ends after its start.
+        starts = [self._tree.spans[index].start_ns for index in listing]
+        latest_ends = [0, *accumulate((self._tree.spans[index].end_ns for index in listing), max)]
+        return [
+            index
+            for index in silent
+            if above[index] == NONE
+            and index not in told
+            and latest_ends[bisect_left(starts, self._tree.spans[index].end_ns)] <= self._tree.spans[index].start_ns
+        ]
 
     @cached_property
     def _answers(self) -> Mapping[str, JSON]:
@@ -92,7 +118,32 @@ class Requested:
         self._join_by(ranks, nameless, _arguments_key, _arguments_key)
         self._join_by_order(ranks, without_id)
         self._join_rest(ranks, nameless)
-        return [(ranks.get(index), self._completed(call, ranks.get(index))) for index, call in every.items()]
+        completed = {index: self._completed(call, ranks.get(index)) for index, call in every.items()}
+        handed_back = self._handed_back(completed.values())
+        return [
+            (
+                ranks.get(index),
+                replace(call, result=handed_back[call.call_id]) if _lacks_in(call, handed_back) else call,
+            )
+            for index, call in completed.items()
+        ]
+
+    def _handed_back(self, calls: Collection[CallReading]) -> Mapping[str | None, JSON]:
+        """Return by call id what the models were told of the calls that lack a result.
+
+        Where providers count calls from 0 in every answer, an id is of several calls, and nothing is told. The last
+        that a model was sent has most of what was said before: what went before that is looked at for the rest alone.
+        """
+        times = Counter(call.call_id for call in calls)
+        lacking = {call.call_id for call in calls if call.result is NOT_RECORDED and times[call.call_id] == 1}
+        lacking.discard(None)
+        found: dict[str | None, JSON] = {}
+        for reading in reversed(self._readings.values()):
+            if not lacking:
+                break
+            found |= {call_id: result for call_id, result in reading.answers.items() if call_id in lacking}
+            lacking -= found.keys()
+        return found
 
     def _join_by(
         self,
@@ -195,6 +246,10 @@ def _as_asked(call: CallReading, asked_for: frozenset[str]) -> CallReading:
         return call
     name = next((name for name in call.other_names if name in asked_for), call.name)
     return replace(call, name=name)
+
+
+def _lacks_in(call: CallReading, handed_back: Mapping[str | None, JSON]) -> bool:
+    return call.result is NOT_RECORDED and call.error is None and call.call_id in handed_back
 
 
 def _content_key(call: CallReading | CallRequest) -> object:

@@ -39,6 +39,12 @@ UNNAMED: Final = "unknown"
 _LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
 
 
+_UNLISTED: Final = (
+    "a model asked for tools, and its spans do not say for which: record the content of messages, or send the logs that"
+    " hold it"
+)
+
+
 class DialectFailedError(Exception):
     """What an evaluator asked for cannot be relied on: a dialect went wrong while it was read."""
 
@@ -58,7 +64,9 @@ def trajectories(
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
     counts = dict.fromkeys(invoked, 0)
     asked_by: dict[int, int] = {}
-    listed_calls = _executed(tree, asked_by) or _requested(tree)
+    executed = _executed(tree, asked_by)
+    listed_calls, silent = (executed, []) if executed else _requested(tree)
+    unlisted = {run_of[index] for index in silent}
     models = ModelCalls(tree) if model_calls else None
     for index, call in listed_calls if models is None else models.with_turns(listed_calls, asked_by, run_of):
         calls.setdefault(run_of[index], []).append(call)
@@ -83,7 +91,7 @@ def trajectories(
             invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
             # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
             recognised=is_run or bool(failures),
-            unread=unread,
+            unread=unread or (_UNLISTED if run in unlisted else None),
         )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
     )
@@ -240,22 +248,26 @@ def _merged(readings: Sequence[CallReading]) -> CallReading:
     return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
 
 
-def _requested(tree: SpanTree) -> list[tuple[int, ToolCall]]:
+def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], list[int]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
+
+    The other positions are those of the models' spans that asked for calls, but do not tell of which.
 
     A trace of nothing but model spans, and of what the model's client does below them, is one step of a run whose other
     steps are traces of their own: only of what a model was told the result it says that it was executed.
     """
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
-        return []
+        return [], []
     models = set(tree.models)
     above = tree.nearest(models)
     is_step = not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
-    return [
+    requested = Requested(tree)
+    calls = [
         (index, _asked(tree, index, request, answer))
-        for index, request, answer in Requested(tree).calls()
+        for index, request, answer in requested.calls()
         if answer is not NOT_RECORDED or not is_step
     ]
+    return calls, requested.unrecorded()
 
 
 def _asked(tree: SpanTree, index: int, request: CallRequest, result: Recorded) -> ToolCall:
