@@ -19,7 +19,7 @@ from bench import scoring, workload
 from bench.measure import collect_rarely, percentile
 from spanscore.engine import Engine
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 from spanscore.wiring import wanted
 
 _AT_ONCE: Final = 1_000

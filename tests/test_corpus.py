@@ -15,7 +15,7 @@ import pytest
 
 from dialects.spans import as_received, built_in_log_names, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.trajectory import trajectories
 from spanscore.recordings.files import Recording
 
 ROOT = Path(__file__).parents[1]

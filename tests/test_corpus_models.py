@@ -13,7 +13,7 @@ import pytest
 
 from dialects.spans import as_received, built_in_log_names, built_in_reader
 from spanscore.model import CloseReason, Span, Trace, Trajectory
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.trajectory import trajectories
 from spanscore.recordings.files import Recording
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -15,7 +15,7 @@ from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.engine import Engine, Listener, Owner
 from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace
 from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 from traces import agent
 
 PASS = Score(1.0, passed=True)

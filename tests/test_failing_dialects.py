@@ -18,7 +18,7 @@ from spanscore.cli import main
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.model import CloseReason, Score, Skipped, Span, Trace
 from spanscore.pipeline import Pipeline
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 
 BROKEN = """
 from spanscore.contracts import Markers, Precedence

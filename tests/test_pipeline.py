@@ -24,7 +24,7 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.pipeline import EvaluatorEntry, Pipeline
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 
 TRACE_ID = bytes(range(16))
 ROOT = Span(TRACE_ID, b"root----", b"", "run", 1, 9, attributes={"team": "support"})

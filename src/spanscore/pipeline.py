@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol, TypeAlias
 from spanscore.contracts import Evaluator
 from spanscore.model import Attributes, Evaluation, Failed, Outcome, Report, Score, Skipped, Trace, Trajectory, Unit
 from spanscore.model.outcomes import checked, failure
-from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import DialectFailedError, trajectories
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import DialectFailedError, trajectories
 
 _OUTCOMES: Final = (Score, Skipped, Failed)
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2

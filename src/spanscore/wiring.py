@@ -9,8 +9,8 @@ from typing import assert_never
 from spanscore.config import Config
 from spanscore.model import Span, Unit
 from spanscore.pipeline import EvaluatorEntry, Pipeline
-from spanscore.read.reader import DialectReader
-from spanscore.read.wanted import Wanted, log_names, wanted_attributes
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.wanted import Wanted, log_names, wanted_attributes
 
 
 def pipeline(config: Config, passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)) -> Pipeline:

@@ -1,9 +1,9 @@
 """Makes small mistakes in the modules that score, one at a time, and tells which of them their own tests do not notice.
 
-    python tests/campaigns/mutation.py                                   collect, compare, evaluators and read
+    python tests/campaigns/mutation.py                                   collect, compare, evaluators and reading
     python tests/campaigns/mutation.py evaluators compare/globs          a package, and a module
     python tests/campaigns/mutation.py --sample 100 --seed 7             some of the mutants
-    python tests/campaigns/mutation.py read --list                       what would be changed
+    python tests/campaigns/mutation.py reading --list                     what would be changed
 
 A module's own tests are those in the folder of its package; of an evaluator those of its own file, and those of other
 files that have its name in their id. The exit status is 1 where fewer than 90 of 100 mutants of a package are killed,
@@ -33,7 +33,7 @@ from campaigns.mutation_equivalents import EQUIVALENT
 from campaigns.mutation_trials import ROOT, Bench, Test, Trial
 
 PACKAGE: Final = ROOT / "src" / "spanscore"
-PACKAGES: Final = ("collect", "compare", "evaluators", "read")
+PACKAGES: Final = ("collect", "compare", "evaluators", "reading")
 KILLED: Final = frozenset({"killed", "hangs"})
 
 

@@ -39,7 +39,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "evaluators/tool_call_accuracy": {
         ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",
     },
-    "read/reader": {
+    "reading/reader": {
         (
             "if len(readings) > 1:",
             "len(readings) > 1 -> len(readings) >= 1",
@@ -49,7 +49,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "without self._offers[offered] = dialects",
         ): "what is not remembered is found again",
     },
-    "read/tree": {
+    "reading/tree": {
         ("_UNKNOWN: Final = -2", "2 -> 3"): "any number that is no position does",
     },
 }

@@ -17,7 +17,7 @@ from spanscore.in_process.span_events import span_events
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
 from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.plugins import names
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 from spanscore.reports.evaluation_event import MAX_TOOL_CALLS_CHARS, event_attributes
 from spanscore.reports.serialization import report_line
 

@@ -9,9 +9,9 @@ from typing import Any
 from spanscore import plugins
 from spanscore.contracts import Dialect
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
-from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import trajectories
-from spanscore.read.wanted import WantedAttributes, log_names, wanted_attributes
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import trajectories
+from spanscore.reading.wanted import WantedAttributes, log_names, wanted_attributes
 
 TRACE_ID = bytes(15) + b"\x01"
 START_NS = 1_700_000_000_000_000_000

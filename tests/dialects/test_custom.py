@@ -7,8 +7,8 @@ import pytest
 from dialects.spans import TRACE_ID, call, span
 from spanscore.dialects.custom import Custom
 from spanscore.model import CloseReason, Span, StatusCode, ToolCall, Trace
-from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import trajectories
 from spanscore.testing import check_dialect
 
 SHOP = Custom(

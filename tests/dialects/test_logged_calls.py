@@ -15,7 +15,7 @@ import pytest
 from dialects.spans import built_in_log_names, built_in_reader
 from spanscore.contracts import CallReading
 from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.trajectory import trajectories
 from spanscore.recordings.files import Recording
 
 CORPUS = Path(__file__).parent.parent / "corpus"

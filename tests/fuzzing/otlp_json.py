@@ -15,7 +15,7 @@ from spanscore.otlp.from_json import decode_document, decode_json, decoding_in_p
 from spanscore.otlp.slices import Steps
 from spanscore.otlp.slices import at_once as done
 from spanscore.otlp.strict_json import AT_ONCE, parse
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 MAX_SPANS = 4
 WANTED = WantedAttributes(["k", "gen_ai.*"])

@@ -19,7 +19,7 @@ from spanscore.in_process.drops import Drops
 from spanscore.in_process.runtime import Runtime
 from spanscore.model import Trace
 from spanscore.pipeline import Pipeline, Scoring
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 
 
 class Blocking(Pipeline):

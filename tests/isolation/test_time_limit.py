@@ -36,8 +36,8 @@ from spanscore.model import (
     Trajectory,
     Unit,
 )
-from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import trajectories
 
 PLENTY_S = DEADLINE_S
 SHORT_S = 0.05

@@ -13,7 +13,7 @@ from receivers.otlp_requests import decoded_span, request_of, simple_span, span_
 from spanscore import model
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 
 def test_every_field_is_decoded() -> None:

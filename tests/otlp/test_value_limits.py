@@ -23,7 +23,7 @@ from spanscore.otlp.findings import (
 from spanscore.otlp.from_json import decode_document, decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.strict_json import parse
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 ONE = AnyValue(int_value=1)
 FULL = VALUES_PER_REQUEST // VALUES_PER_SPAN

@@ -18,7 +18,7 @@ from spanscore.kafka.records import PoisonRecord, Record
 from spanscore.model import Report
 from spanscore.otlp.encoding import Encoding
 from spanscore.pipeline import Pipeline
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 from spanscore.receivers.kafka import Taken
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.live_engine import LiveEngine

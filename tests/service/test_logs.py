@@ -20,7 +20,7 @@ from serving import ON_ANY_PORT, Running, serving
 from spanscore import config, offline, wiring
 from spanscore.kafka.records import Record
 from spanscore.model import ToolCall
-from spanscore.read.wanted import Wanted
+from spanscore.reading.wanted import Wanted
 from spanscore.recordings.files import Recording
 
 DETAILS = "gen_ai.client.inference.operation.details"

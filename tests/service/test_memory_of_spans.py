@@ -19,7 +19,7 @@ from spanscore.intake.intake import Behind, Intake
 from spanscore.model import Span, Trace
 from spanscore.otlp.encoding import Encoding
 from spanscore.pipeline import Pipeline
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 from spanscore.service.live_engine import LiveEngine
 
 MIB = 2**20

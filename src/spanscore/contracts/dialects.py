@@ -141,7 +141,7 @@ class ModelCallReading:
 class Dialect(Protocol):
     """Knows how one instrumentation writes agents, model requests and tool calls into spans.
 
-    A dialect looks at one span at a time and knows nothing of others: joining spans is `spanscore.read`'s
+    A dialect looks at one span at a time and knows nothing of others: joining spans is `spanscore.reading`'s
     work. Both methods are pure and never raise, whatever the attributes hold. The class docstring's first line says
     who emits such spans.
     """

@@ -19,7 +19,7 @@ from spanscore.in_process.held_roots import HeldRoots
 from spanscore.in_process.runtime import Runtime
 from spanscore.in_process.span_events import annotated
 from spanscore.model import Report
-from spanscore.read.wanted import log_names
+from spanscore.reading.wanted import log_names
 from spanscore.sdk.identity import SCOPE, is_of_an_export
 from spanscore.sdk.logs import log_span, name_of
 from spanscore.sdk.spans import is_local_root

@@ -24,7 +24,7 @@ from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps, in_slices, in_thread
 from spanscore.otlp.strict_json import parse
-from spanscore.read.wanted import Wanted
+from spanscore.reading.wanted import Wanted
 
 OtherSignal: TypeAlias = Literal["metrics", "logs"]
 

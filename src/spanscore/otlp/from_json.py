@@ -37,7 +37,7 @@ from spanscore.otlp.strict_json import (
     too_deep,
     without_lone_surrogates,
 )
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 _TYPED_AT_ONCE: Final = 2**21
 """Bytes: so much is decoded by type in some 30 ms at most, and ordinary requests are smaller. In parts it takes an

@@ -45,7 +45,7 @@ from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_m
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import Place, WireError, encoded_tag, fields, joined_field
-from spanscore.read.log_records import BODY, EVENT_NAME, event_name, run_id, with_body
+from spanscore.reading.log_records import BODY, EVENT_NAME, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8

@@ -42,7 +42,7 @@ from spanscore.otlp.protobuf_check import (
 from spanscore.otlp.protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import Place, WireError, fields, is_utf8
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 if api_implementation.Type() == "python":
     # It is 200 times slower, and recurses without a limit into nested messages.

@@ -19,7 +19,7 @@ from spanscore.otlp.findings import (
 )
 from spanscore.otlp.json_values import INT32, UINT32, UINT64, attributes, integer, text
 from spanscore.otlp.kept_size import EVENT_SIZE, names_size, text_size
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 _KINDS: Final = {
     type(None): "null",

@@ -33,7 +33,7 @@ from spanscore.otlp.findings import (
 from spanscore.otlp.json_values import INT64, integer
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, names_size, text_size
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 
 def decode_typed(body: bytes | str, *, max_spans: int | None, wanted: WantedAttributes | None) -> Decoded | None:

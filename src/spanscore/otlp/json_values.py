@@ -21,7 +21,7 @@ from spanscore.otlp.findings import (
     ValueLeftOut,
 )
 from spanscore.otlp.kept_size import VALUE_SIZE, keys_size, text_size
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 Bounds: TypeAlias = tuple[int, int]
 

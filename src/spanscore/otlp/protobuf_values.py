@@ -21,7 +21,7 @@ from spanscore.otlp.findings import (
     ValueLeftOut,
 )
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, text_size
-from spanscore.read.wanted import WantedAttributes
+from spanscore.reading.wanted import WantedAttributes
 
 _MOST_REPEATED: Final = 8_192
 

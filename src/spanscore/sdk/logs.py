@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from spanscore.model import LOG_RECORD, NO_SPAN, Span
-from spanscore.read.log_records import EVENT_NAME, event_name, run_id, with_body
+from spanscore.reading.log_records import EVENT_NAME, event_name, run_id, with_body
 from spanscore.sdk.spans import attributes_of, value_of
 
 if TYPE_CHECKING:

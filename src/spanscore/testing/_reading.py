@@ -32,7 +32,7 @@ from spanscore.model import (
     ToolCall,
     Trajectory,
 )
-from spanscore.read.wanted import wanted_attributes
+from spanscore.reading.wanted import wanted_attributes
 
 _MANY: Final = 2_000
 _DEEP: Final = 2_000

@@ -12,7 +12,7 @@ from spanscore.compare.matching import json_equal
 from spanscore.compare.names import same_tool
 from spanscore.contracts import CallReading
 from spanscore.model import NOT_RECORDED
-from spanscore.read.tree import NONE, SpanTree, topmost
+from spanscore.reading.tree import NONE, SpanTree, topmost
 
 MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""

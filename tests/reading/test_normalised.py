@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dialects.spans import call, calls, read, span
 from spanscore.model import StatusCode, Unit
-from spanscore.read.normalised import with_originals
+from spanscore.reading.normalised import with_originals
 
 OPENINFERENCE = "openinference.instrumentation.smolagents"
 WRITTEN = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from spanscore import plugins
 from spanscore.contracts import Markers, Precedence
 from spanscore.dialects.custom import Custom
-from spanscore.read.wanted import WantedAttributes, wanted_attributes
+from spanscore.reading.wanted import WantedAttributes, wanted_attributes
 
 
 def test_keys_and_beginnings() -> None:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
-from spanscore.read.normalised import with_originals
+from spanscore.reading.normalised import with_originals
 
 _T = TypeVar("_T")
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from spanscore.contracts import ModelCallReading
 from spanscore.model import ModelCall, ToolCall
-from spanscore.read.reader import joined_model_calls
-from spanscore.read.tree import NONE, SpanTree
+from spanscore.reading.reader import joined_model_calls
+from spanscore.reading.tree import NONE, SpanTree
 
 _OPEN: Final = 16
 """So many of the model spans under way are looked at for one that is the same request."""

@@ -8,7 +8,7 @@ import pytest
 
 from dialects.spans import call, calls, read, span
 from spanscore.model import NOT_RECORDED, AttributeValue, Span, Unit
-from spanscore.read.trajectory import UNNAMED
+from spanscore.reading.trajectory import UNNAMED
 from traces import BERN, PARIS, agent, asked, having, lasting, model, tool
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dialects.spans import built_in_dialects, read, span, start_ns
 from spanscore.model import ModelCall, Span, Trajectory, Unit
-from spanscore.read.wanted import wanted_attributes
+from spanscore.reading.wanted import wanted_attributes
 
 
 def chat(number: int, *, parent: int = 1, asks: tuple[str, ...] = (), **fields: Any) -> Span:

@@ -17,8 +17,8 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.dialects.gen_ai import GenAi
 from spanscore.model import LOG_RECORD, NO_SPAN, NOT_RECORDED, CloseReason, Report, Span, ToolCall, Trace, Trajectory
-from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import trajectories
 from traces import BERN, PARIS, agent, asked, lasting, tool
 
 DETAILS = "gen_ai.client.inference.operation.details"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dialects.spans import TRACE_ID, built_in_reader, call, calls, read, span, span_id, start_ns
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.model import CloseReason, Completeness, Span, SpanEvent, Trace, Unit
-from spanscore.read.reader import DialectReader
-from spanscore.read.trajectory import trajectories
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import trajectories
 from traces import PARIS, agent, asked, lasting, model, tool
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Reading
 from spanscore.model import AttributeValue, Span
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 
 NONE: Final = -1
 """Stands for "no span" among positions."""

@@ -13,7 +13,7 @@ from typing import Final
 from spanscore.compare.matching import json_equal, json_key
 from spanscore.contracts import CallReading, CallRequest, ModelReading
 from spanscore.model import JSON, NOT_RECORDED, Recorded
-from spanscore.read.tree import NONE, SpanTree
+from spanscore.reading.tree import NONE, SpanTree
 
 
 class Requested:

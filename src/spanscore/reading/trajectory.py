@@ -27,11 +27,11 @@ from spanscore.model import (
     Trajectory,
     Unit,
 )
-from spanscore.read.model_calls import ModelCalls
-from spanscore.read.reader import DialectReader, joined_calls
-from spanscore.read.requested import Requested
-from spanscore.read.same_calls import same_calls
-from spanscore.read.tree import NO_READING, NONE, SpanTree
+from spanscore.reading.model_calls import ModelCalls
+from spanscore.reading.reader import DialectReader, joined_calls
+from spanscore.reading.requested import Requested
+from spanscore.reading.same_calls import same_calls
+from spanscore.reading.tree import NO_READING, NONE, SpanTree
 
 UNNAMED: Final = "unknown"
 """The name of a tool call whose span nowhere says of which tool it is."""

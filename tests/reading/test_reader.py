@@ -8,7 +8,7 @@ import pytest
 from dialects.spans import span
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.model import Span
-from spanscore.read.reader import DialectReader
+from spanscore.reading.reader import DialectReader
 
 
 @dataclass(frozen=True)
