@@ -166,6 +166,11 @@ def _runs_an_agent(script: str, directory: Path) -> None:
         assert "gen_ai.evaluation.result" in told
 
 
+def _records(script: str, directory: Path) -> None:
+    status, told, complained = finished(script, directory)
+    assert (0, "", "runs.jsonl: 1 trace with 0 tool calls\n") == (status, told, complained)
+
+
 def _demonstrates(script: str, directory: Path) -> None:
     status, told, complained = finished(f"cd {ROOT} && {script}", directory)
     assert 0 == status, complained
@@ -176,6 +181,7 @@ RUNS = (
     ("scripts/demo", _demonstrates),
     ("spanscore serve", _serves),
     ("spanscore send", _sends),
+    ("spanscore record", _records),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
     ("export OTEL_TRACES_EXPORTER", _runs_an_agent),
     ("OTEL_RESOURCE_ATTRIBUTES", _runs_an_agent),

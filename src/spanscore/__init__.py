@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spanscore.in_process.exporter import ScoringSpanExporter
     from spanscore.in_process.log_records import ScoringLogRecordProcessor
     from spanscore.in_process.processor import ScoringSpanProcessor
+    from spanscore.runs import Runs, read, recording, score
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "ConfigError",
@@ -22,6 +23,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "NOT_RECORDED",
     "PluginError",
     "Report",
+    "Runs",
     "Score",
     "ScoringLogRecordProcessor",
     "ScoringSpanExporter",
@@ -31,12 +33,19 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "ToolCall",
     "Trajectory",
     "evaluator",
+    "read",
+    "recording",
+    "score",
 ]
 
 _LATER: Final = {
     "ScoringLogRecordProcessor": "spanscore.in_process.log_records",
     "ScoringSpanExporter": "spanscore.in_process.exporter",
     "ScoringSpanProcessor": "spanscore.in_process.processor",
+    "Runs": "spanscore.runs",
+    "read": "spanscore.runs",
+    "recording": "spanscore.runs",
+    "score": "spanscore.runs",
 }
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import chain, count
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.model import Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline
-from spanscore.recordings.files import Recording
+from spanscore.recordings.files import Batch
 
 MOST_WAITING: Final = 10_000
 """Reports that wait for a trace that began before theirs."""
@@ -22,8 +22,16 @@ _UNBOUNDED: Final = 2**62
 _NOW: Final = 0.0  # nothing waits: the recording itself says when a trace is complete
 
 
+class Recorded(Protocol):
+    """What holds recorded spans."""
+
+    def read(self) -> Iterator[Batch]:
+        """Yield the spans, document by document, and with them which traces are finished."""
+        ...
+
+
 def score(
-    recording: Recording, config: Config, pipeline: Pipeline, wanted: Callable[[Trajectory], bool] | None = None
+    recording: Recorded, config: Config, pipeline: Pipeline, wanted: Callable[[Trajectory], bool] | None = None
 ) -> Iterator[Report]:
     """Yield a report for every trajectory of a recording that is wanted.
 

@@ -148,6 +148,7 @@ class Pipeline:
         tool_content: whether tool arguments and results may be shown.
         unmeasured: the names of the metrics that are not recorded.
         passed_on: what is let pass, as it is not an evaluator's; nothing on a thread that no user interrupts.
+        model_calls: whether model calls, texts and turns are read though no evaluator needs them.
     """
 
     def __init__(  # noqa: PLR0913 - what a configuration says of scoring
@@ -159,6 +160,7 @@ class Pipeline:
         tool_content: bool = False,
         unmeasured: frozenset[str] = frozenset(),
         passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+        model_calls: bool = False,
     ) -> None:
         self.entries: Final = tuple(entries)
         self.reader: Final = reader
@@ -166,7 +168,7 @@ class Pipeline:
         self.tool_content: Final = tool_content
         self.unmeasured: Final = unmeasured
         self._passed_on: Final = passed_on
-        self._needs_model_calls: Final = any(entry.needs_model_calls for entry in self.entries)
+        self._needs_model_calls: Final = model_calls or any(entry.needs_model_calls for entry in self.entries)
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
         """Run the evaluators that run here, and have those begin that run elsewhere; on all trajectories, or some."""

@@ -13,8 +13,13 @@ from spanscore.reading.reader import DialectReader
 from spanscore.reading.wanted import Wanted, log_names, wanted_attributes
 
 
-def pipeline(config: Config, passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)) -> Pipeline:
-    """Return the pipeline that reads and scores as configured, and lets these exceptions pass."""
+def pipeline(
+    config: Config, passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,), *, model_calls: bool = False
+) -> Pipeline:
+    """Return the pipeline that reads and scores as configured, and lets these exceptions pass.
+
+    With `model_calls` they are read whether or not an evaluator needs them.
+    """
     return Pipeline(
         [_limited(entry) for entry in config.evaluators],
         DialectReader(config.dialects, passed_on),
@@ -22,6 +27,7 @@ def pipeline(config: Config, passed_on: tuple[type[BaseException], ...] = (Keybo
         tool_content=config.tool_content,
         unmeasured=frozenset(config.metrics.disabled),
         passed_on=passed_on,
+        model_calls=model_calls,
     )
 
 

@@ -17,6 +17,7 @@ _FIRST: Final = {
 _COMMANDS: Final = {
     "Score": {
         "demo": "watch a sample agent being scored",
+        "record": "write down what an agent sends, to score it later",
         "score": "score recorded spans, for CI",
         "serve": "receive spans and score them as they come",
         "send": "send recorded spans to an OTLP receiver, or to a Kafka topic",

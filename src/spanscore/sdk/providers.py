@@ -19,6 +19,11 @@ _LOG_PROCESSORS: Final = ("_multi_log_record_processor", "_log_record_processors
 _SPAN_PROCESSORS: Final = ("_active_span_processor", "_span_processors")
 
 
+def is_stand_in(provider: object) -> bool:
+    """Return whether a provider is one of the API's own, that does nothing or waits for the real one."""
+    return type(provider).__module__.startswith(_API)
+
+
 def takes_metrics() -> bool:
     """Return whether the application has a meter provider, and that a reader."""
     return _takes(metrics.get_meter_provider(), "_measurement_consumer", "_reader_storages")
@@ -68,7 +73,7 @@ def _exporter(processor: object) -> object:
 
 
 def _takes(provider: object, *names: str) -> bool:
-    if type(provider).__module__.startswith(_API):
+    if is_stand_in(provider):
         return False
     taking = _seen(provider, *names)
     return taking is None or bool(taking)

@@ -1,0 +1,150 @@
+"""`spanscore record`: what an agent sends, into a file."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from spanscore.cli import FAILED, OK
+from spanscore.cli._overview import SUMMARIES
+from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES, RecordingWriter
+from spanscore.wording.plural import plural
+
+if TYPE_CHECKING:
+    from spanscore.service.recorder import Recorder
+
+_WAIT_S: Final = 5.0
+_NOT_FOUND: Final = 127
+_NOT_EXECUTABLE: Final = 126
+_KILLED: Final = 128
+
+_ELSEWHERE: Final = tuple(
+    f"OTEL_EXPORTER_OTLP_{signal}_{what}"
+    for signal in ("TRACES", "LOGS", "METRICS")
+    for what in ("ENDPOINT", "PROTOCOL")
+)
+"""What would have one signal sent elsewhere, or otherwise."""
+_PROMPT: Final = {"OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_BLRP_SCHEDULE_DELAY": "200"}
+"""Milliseconds until batches go out: a program that is killed loses what it has not sent."""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
+    parser = commands.add_parser(
+        "record",
+        help=SUMMARIES["record"],
+        usage="spanscore record -o FILE [--append] [-- COMMAND [ARGUMENT...]]",
+        description=(
+            "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
+            "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
+            "and end with its exit status, or with 1 where it ended with 0 and nothing came. Without one: until Ctrl-C."
+        ),
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help=f"where to; the name ends in {endings} for JSON Lines or protobuf, or in one of these and .gz",
+    )
+    parser.add_argument(
+        "--append", action="store_true", help="write behind what is in the file, in place of: replace it"
+    )
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="a program and its arguments, behind --")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record and return the exit status."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    with RecordingWriter(arguments.output, append=arguments.append) as writer:
+        return asyncio.run(_record(writer, arguments.command))
+
+
+async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
+    from spanscore.service.recorder import Recorder  # noqa: PLC0415 - not before gRPC's variable is set
+
+    recorder = Recorder(writer)
+    await recorder.start()
+    status = OK
+    try:
+        if command:
+            status = await _run(command, recorder)
+            await recorder.quiet(_WAIT_S)
+        else:
+            await _until_interrupted(recorder, writer)
+    except OSError as error:
+        print(f"cannot run {command[0]!r}: {error.strerror}", file=sys.stderr)
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+    finally:
+        await recorder.stop()
+    for line in _told(recorder, writer):
+        print(line, file=sys.stderr)
+    return status or (FAILED if recorder.failure is not None or not writer.written else OK)
+
+
+async def _run(command: Sequence[str], recorder: Recorder) -> int:
+    """Run a program and return its exit status, as a shell has it.
+
+    Raises:
+        OSError: it cannot be run.
+    """
+    environment = {key: value for key, value in os.environ.items() if key not in _ELSEWHERE}
+    environment |= {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": recorder.address("http"),
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        **_PROMPT,
+    }
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):  # the terminal sends the program its own
+        loop.add_signal_handler(number, lambda: None)
+    program = await asyncio.create_subprocess_exec(*command, env=environment)
+    loop.add_signal_handler(signal.SIGTERM, lambda: _terminate(program))
+    status = await program.wait()
+    return status if status >= 0 else _KILLED - status
+
+
+def _terminate(program: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        program.terminate()
+
+
+async def _until_interrupted(recorder: Recorder, writer: RecordingWriter) -> None:
+    print(
+        f"Recording to {writer.path} until Ctrl-C. Have your agent send there:\n"
+        f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('http')}   (OTLP/HTTP)\n"
+        f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('grpc')}   (OTLP/gRPC)",
+        flush=True,
+    )
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    await ended.wait()
+
+
+def _told(recorder: Recorder, writer: RecordingWriter) -> list[str]:
+    if recorder.failure is not None:
+        return [f"cannot write to {writer.path}: {recorder.failure.strerror}"]
+    if not writer.written:
+        return ["nothing came: does the program export OTLP?", *_hints()]
+    seen = recorder.seen
+    lines = [f"{writer.path}: {plural(len(seen.calls), 'trace')} with {plural(seen.tool_calls, 'tool call')}"]
+    if seen.unrecognised:
+        lines.append(f"and {plural(len(seen.unrecognised), 'trace')} without a span of a known instrumentation")
+    return lines
+
+
+def _hints() -> list[str]:
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return ["OTEL_SDK_DISABLED is true: the SDK sends nothing"]
+    exporter = os.environ.get("OTEL_TRACES_EXPORTER")
+    if exporter is not None and "otlp" not in exporter.split(","):
+        return [f"OTEL_TRACES_EXPORTER is {exporter!r}: it should hold otlp"]
+    return ["a program without OpenTelemetry of its own can be started with: opentelemetry-instrument PROGRAM"]

@@ -1,0 +1,154 @@
+"""Receives spans and logs and writes them down as they come: the receivers of `spanscore serve` before a file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from spanscore import config as configuration
+from spanscore import wiring
+from spanscore.collect.table import TraceTable
+from spanscore.engine import Engine, Owner
+from spanscore.intake.admission import Admission
+from spanscore.intake.intake import Behind, Intake, NoRoom, OtherSignal
+from spanscore.model import Report, ToolCall
+from spanscore.recordings.writer import RecordingWriter
+from spanscore.service.listeners import GRPC, HTTP, Front, Listeners
+from spanscore.service.live_engine import LiveEngine
+
+GRACE_S: Final = 5.0
+"""How long requests under way may take at the end."""
+_QUIET_S: Final = 0.3
+_LOOK_S: Final = 0.05
+
+_CONFIG: Final = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "localhost:0"}, http: {endpoint: "localhost:0"}}}}
+storage: {durability: none}
+"""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What came of the traces that are closed: an emitter. A trace that goes on is counted once, as it is at last."""
+
+    calls: dict[bytes, tuple[ToolCall, ...]] = field(default_factory=dict)
+    """Of each run of an agent, by trace id."""
+    unrecognised: set[bytes] = field(default_factory=set)
+    """The traces without a span of a known instrumentation."""
+
+    @property
+    def tool_calls(self) -> int:
+        """How many tool calls there were."""
+        return sum(map(len, self.calls.values()))
+
+    def emit(self, report: Report) -> None:
+        """Count a trace."""
+        trajectory = report.trajectory
+        if trajectory.recognised:
+            self.calls[trajectory.trace_id] = trajectory.calls
+        else:
+            self.unrecognised.add(trajectory.trace_id)
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
+        """Nothing waits."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
+        """Nothing waits."""
+        return True
+
+
+class Recorder:
+    """Listens for OTLP over gRPC and HTTP on free ports of this machine, in the event loop that made it.
+
+    Requests are written down as they come and then acknowledged. Metrics are acknowledged, and dropped.
+
+    Args:
+        writer: writes; still the caller's to close.
+    """
+
+    def __init__(self, writer: RecordingWriter) -> None:
+        config = configuration.loads(_CONFIG, "record", Path()).for_serve()
+        self.seen: Final = Seen()
+        pipeline = wiring.pipeline(replace(config, evaluators=()))
+        table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
+        self._live = LiveEngine(
+            lambda listener: Engine(table, pipeline, {"seen": self.seen}, time.monotonic, Owner(listener=listener))
+        )
+        self._file = _File(writer)
+        intake = Intake(
+            Behind(take=self._live.take, has_room=self._live.has_room),
+            wanted=wiring.wanted(config),
+            spans_onward=self._file,
+            others_onward=self._file,
+        )
+        self._admission = Admission()
+        self._listeners = Listeners(
+            replace(config, exporters={}), Front(intake=intake, admission=self._admission, metrics=None, readiness=dict)
+        )
+
+    @property
+    def failure(self) -> OSError | None:
+        """Why something could not be written, if so; it was not acknowledged."""
+        return self._file.failure
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ListenError: that cannot be done.
+        """
+        await self._listeners.start()
+
+    def address(self, protocol: str) -> str:
+        """Return where to send to, with `grpc` or `http`."""
+        return f"http://localhost:{self._listeners.addresses[GRPC if protocol == 'grpc' else HTTP][0].port}"
+
+    async def quiet(self, timeout_s: float) -> None:
+        """Wait until every trace has its root and nothing more came for a moment, or until the time is up."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        while loop.time() < until:
+            is_quiet = time.monotonic() - self._file.written_at >= _QUIET_S
+            table = self._live.engine.table
+            if is_quiet and table.counts().open_traces == len(table.ended()):
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def stop(self) -> None:
+        """Let requests under way finish, and take no more."""
+        self._admission.close()
+        await self._listeners.stop_receiving(GRACE_S)
+        self._live.stop()
+        self._live.engine.drain(time.monotonic() + GRACE_S)
+        await self._listeners.stop()
+
+
+class _File:
+    """Where requests go on to."""
+
+    def __init__(self, writer: RecordingWriter) -> None:
+        self.written_at = time.monotonic()
+        self.failure: OSError | None = None
+        self._writer: Final = writer
+
+    def has_room(self, size: int) -> bool:  # noqa: ARG002 - however large
+        return self.failure is None
+
+    def take(self, request: bytes) -> None:
+        self._write("traces", request)
+
+    def take_other(self, signal: OtherSignal, request: bytes) -> None:
+        if signal == "logs":
+            self._write(signal, request)
+
+    def _write(self, signal: Literal["traces", "logs"], request: bytes) -> None:
+        try:
+            self._writer.write(signal, request)
+        except OSError as error:
+            self.failure = error
+            raise NoRoom from error
+        self.written_at = time.monotonic()
