@@ -39,6 +39,11 @@ class Then:
     forbidden: str | tuple[str, ...] = ()
     """None of these tools is called, before the call or after it."""
 
+    def __str__(self) -> str:
+        """Return what holds, as it is configured."""
+        told = ((key, _listed(getattr(self, key))) for key in ("must_precede", "must_follow", "forbidden"))
+        return ", ".join(f"{key}: {', '.join(tools)}" for key, tools in told if tools)
+
     def tools(self) -> Iterator[str]:
         """Yield the tools that are named."""
         for each in (self.must_precede, self.must_follow, self.forbidden):

@@ -120,7 +120,7 @@ class Rules:
         for number, when in enumerate(self.when):
             condition = Condition(when, normalise, f"when[{number}]")
             yield Rule(
-                f"when[{number}]: {when.call}",
+                f"when[{number}]: {when.call}, then {when.then}",
                 condition.broken_by,
                 is_requirement=condition.is_requirement,
                 compares=_compared(condition.call),
