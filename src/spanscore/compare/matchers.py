@@ -102,6 +102,7 @@ class _How(NamedTuple):
     missing: bool = True
     extra: bool = True
     nested: bool = False
+    """Mappings inside are compared in the same way, and nothing but a mapping is equal to one."""
     literal: bool = False
     """A `$` has no meaning."""
 
@@ -131,7 +132,7 @@ class _Compiler:
             if not how.literal and (dollars := _dollars(expected)):
                 return self._matcher(expected, dollars, at, how)
             keys = {key: self.value(item, at.key(str(key)), how.inside()) for key, item in expected.items()}
-            return Keys(keys, missing=how.missing, extra=how.extra)
+            return Keys(keys, missing=how.missing, extra=how.extra, mappings_only=how.nested)
         return Items(self._all(expected, at))
 
     def _matcher(self, expected: Mapping[str, Any], dollars: list[str], at: _At, how: _How) -> Matcher:

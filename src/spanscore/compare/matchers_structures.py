@@ -47,17 +47,21 @@ class Keys(Matcher):
     Args:
         keys: what is expected of each.
         missing: whether a key that is not there counts.
-        extra: whether one that is not expected counts; where not, and nothing is expected, all that is no mapping
-            matches, too, as in the comparisons without matchers.
+        extra: whether one that is not expected counts.
+        mappings_only: whether what is no mapping never matches; where not, it does when nothing is expected and extra
+            keys do not count, as in the comparisons without matchers.
     """
 
     minds_missing = True
 
-    def __init__(self, keys: Mapping[str, Matcher], *, missing: bool = True, extra: bool = True) -> None:
+    def __init__(
+        self, keys: Mapping[str, Matcher], *, missing: bool = True, extra: bool = True, mappings_only: bool = False
+    ) -> None:
         self.keys: Final = keys
         self.parts = tuple(keys.values())
         self._missing: Final = missing
         self._extra: Final = extra
+        self._fits_others: Final = not (keys or extra or mappings_only)
 
     @property
     def is_whole(self) -> bool:
@@ -74,7 +78,7 @@ class Keys(Matcher):
         """Return whether each key matches."""
         seen.run.spend()
         if not isinstance(actual, dict):
-            return not self.keys and not self._extra
+            return self._fits_others
         if self._extra and not actual.keys() <= self.keys.keys():
             return False
         return all(self.fits(key, actual, seen) for key in self.keys)
