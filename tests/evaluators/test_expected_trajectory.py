@@ -254,6 +254,18 @@ class TestAgents:
         assert kinds(outcome) == [("unexpected", None, 3)]
         assert value_of(outcome) == 1 - 1 / (4 + 3)
 
+    def test_inside_another(self) -> None:
+        """Steps of an agent inside those of another are taken by the inner one's calls, in their place."""
+        inner = {"agent": "reader", "steps": ["read"], "other_calls": "forbid"}
+        steps = [{"agent": "research", "steps": ["search", inner, "write"], "other_calls": "forbid"}]
+        run = by(("search", "research"), ("read", "reader"), ("write", "research"))
+
+        assert kinds(evaluated(steps, run)) == []
+        assert kinds(evaluated(steps, by(("search", "research"), ("read", "research"), ("write", "research")))) == [
+            ("missing", "steps[0].steps[1].steps[0]", None),
+            ("unexpected", None, 1),
+        ]
+
     def test_not_recorded(self) -> None:
         """Where no call has an agent, nothing is known."""
         assert evaluated(self.STEPS, called("a")) == Skipped(

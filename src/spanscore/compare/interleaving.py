@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 from spanscore.compare.steps import Leaf, Row, Step, leaves
-from spanscore.compare.tool_patterns import ToolPattern
 
 
 def combinations(members: Sequence[Step]) -> float:
@@ -56,8 +55,6 @@ def competing(members: Sequence[Step]) -> list[list[Step]]:
 
 
 def _may_share(one: Leaf, other: Leaf) -> bool:
-    return one.tool.may_share(other.tool) and _may_be_one(one.agents, other.agents)
-
-
-def _may_be_one(agents: Sequence[ToolPattern], others: Sequence[ToolPattern]) -> bool:
-    return all(one.may_share(other) for one in agents for other in others)
+    if one.agent is not None and other.agent is not None and not one.agent.may_share(other.agent):
+        return False
+    return one.tool.may_share(other.tool)

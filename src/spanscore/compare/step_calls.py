@@ -139,16 +139,16 @@ class _Takers:
         for like in self._globs.values():
             if like[0][1].tool.matches(name):
                 found += like
-        found = [each for each in sorted(found, key=lambda each: each[0]) if _is_by(each[1].agents, agent)]
+        found = [each for each in sorted(found, key=lambda each: each[0]) if _is_by(each[1].agent, agent)]
         # What may take the same steps is one kind of call, whatever its name.
         takers = self._known.setdefault(tuple([place for place, _ in found]), [leaf for _, leaf in found])
-        blocks = [block for block in self._pattern.blocks if _is_by(block.agents, agent)]
+        blocks = [block for block in self._pattern.blocks if _is_by(block.agent, agent)]
         allowed = all(block.allows(name) for block in blocks) if blocks else self._allows(name)
         return takers, allowed
 
 
-def _is_by(agents: Sequence[ToolPattern], agent: str | None) -> bool:
-    return not agents or (agent is not None and all(each.matches(agent) for each in agents))
+def _is_by(wanted: ToolPattern | None, agent: str | None) -> bool:
+    return wanted is None or (agent is not None and wanted.matches(agent))
 
 
 def _no_verdict(_leaf: Leaf, _call: int) -> Verdict:

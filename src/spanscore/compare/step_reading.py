@@ -49,7 +49,7 @@ def read_pattern(steps: Any, normalise: Callable[[str], str]) -> Pattern:
         ValueError: something is wrong with it; the message begins with the path, as in `steps[1].repeat: ...`.
     """
     reader = _Reader(normalise)
-    row = reader.row(steps, "steps", ())
+    row = reader.row(steps, "steps", None)
     return Pattern(row, tuple(reader.blocks))
 
 
@@ -81,24 +81,24 @@ class _Reader:
         self._normalise = normalise
         self._leaves = 0
 
-    def row(self, value: Any, path: str, agents: tuple[ToolPattern, ...]) -> Row:
+    def row(self, value: Any, path: str, agent: ToolPattern | None) -> Row:
         if not isinstance(value, (list, tuple)):
             _fail(path, "must be a list of steps")
-        return Row(tuple(self.step(each, f"{path}[{index}]", agents) for index, each in enumerate(value)))
+        return Row(tuple(self.step(each, f"{path}[{index}]", agent) for index, each in enumerate(value)))
 
-    def step(self, value: Any, path: str, agents: tuple[ToolPattern, ...]) -> Step:
+    def step(self, value: Any, path: str, agent: ToolPattern | None) -> Step:
         if isinstance(value, str):
-            return self._leaf({"call": value}, path, agents)
+            return self._leaf({"call": value}, path, agent)
         if isinstance(value, (list, tuple)):
-            return self._below(value, path, agents)
+            return self._below(value, path, agent)
         if not isinstance(value, Mapping):
             _fail(path, "must be the name of a tool, a list of steps, or a mapping such as {call: search}")
         kind = _kind(value, path)
         if kind == "call":
-            return self._leaf(value, path, agents)
+            return self._leaf(value, path, agent)
         if kind == "agent":
-            return self._agent(value, path, agents)
-        return self._group(kind, self._below(value[kind], f"{path}.{kind}", agents), value, path)
+            return self._agent(value, path)
+        return self._group(kind, self._below(value[kind], f"{path}.{kind}", agent), value, path)
 
     def _group(self, kind: str, body: Row, value: Mapping[str, Any], path: str) -> Step:
         match kind:
@@ -115,26 +115,27 @@ class _Reader:
             case _:
                 return Interleaved(path, body.steps)
 
-    def _below(self, value: Any, path: str, agents: tuple[ToolPattern, ...]) -> Row:
+    def _below(self, value: Any, path: str, agent: ToolPattern | None) -> Row:
         # A path has a dot for each group that it leads into, and a bracket for each list.
         if path.count(".") > DEEPEST or path.count("[") > 3 * DEEPEST:
             _fail(path, f"groups nest to depth {DEEPEST} at most")
         if isinstance(value, (str, Mapping)):
-            return Row((self.step(value, path, agents),))
-        return self.row(value, path, agents)
+            return Row((self.step(value, path, agent),))
+        return self.row(value, path, agent)
 
-    def _agent(self, value: Mapping[str, Any], path: str, agents: tuple[ToolPattern, ...]) -> Row:
+    def _agent(self, value: Mapping[str, Any], path: str) -> Row:
         name = value["agent"]
         if not isinstance(name, str) or not name:
             _fail(f"{path}.agent", "must be the name of an agent, or a glob")
         if "steps" not in value:
             _fail(path, "needs 'steps' for the calls of this agent")
-        agents = (*agents, tool_pattern(name, str))
+        # A call is told with the agent that made it, and not with those above: what stands inside goes before.
+        inside = tool_pattern(name, str)
         allows = read_other_calls(value.get("other_calls", "allow"), f"{path}.other_calls", self._normalise)
-        self.blocks.append(AgentBlock(agents, allows))
-        return self._below(value["steps"], f"{path}.steps", agents)
+        self.blocks.append(AgentBlock(inside, allows))
+        return self._below(value["steps"], f"{path}.steps", inside)
 
-    def _leaf(self, value: Mapping[str, Any], path: str, agents: tuple[ToolPattern, ...]) -> Leaf:
+    def _leaf(self, value: Mapping[str, Any], path: str, agent: ToolPattern | None) -> Leaf:
         self._leaves += 1
         if self._leaves > MOST_LEAVES:
             _fail(path, f"there are more than {MOST_LEAVES} calls in the steps")
@@ -154,9 +155,9 @@ class _Reader:
         wanted = json_key({key: value[key] for key in ("args", "result") if key in value})
         return Leaf(
             path=path,
-            meaning=(name, tuple(agent.text for agent in agents), wanted, match, error),
+            meaning=(name, agent and agent.text, wanted, match, error),
             tool=tool_pattern(name, self._normalise),
-            agents=agents,
+            agent=agent,
             arguments=arguments,
             result=result,
             fails=error if isinstance(error, bool) else None,

@@ -23,8 +23,8 @@ class Leaf:
     meaning: Hashable
     """The same of two that the same calls fit."""
     tool: ToolPattern
-    agents: tuple[ToolPattern, ...] = ()
-    """The agent that makes the call matches all of these."""
+    agent: ToolPattern | None = None
+    """Which agent makes the call; None is any."""
     arguments: Matcher | None = None
     """What the arguments have to match."""
     result: Matcher | None = None
@@ -78,7 +78,7 @@ Step: TypeAlias = Leaf | Row | Interleaved | OneOf | Repeat
 class AgentBlock:
     """What holds for the calls of an agent."""
 
-    agents: tuple[ToolPattern, ...]
+    agent: ToolPattern
     allows: Callable[[str], bool]
     """Whether a tool may be called that no step expects."""
 
