@@ -173,6 +173,13 @@ class TestRules:
         assert Skipped("arguments of 1 call of 'issue_refund' were not recorded") == policy.evaluate(unknown)
         assert 1.0 == value_of(policy.evaluate(called("other", completeness=NO_ARGUMENTS)))
 
+    @pytest.mark.parametrize(("args", "value"), [({"limit": {"$absent": True}}, 0.0), ({}, 0.0), ({"limit": 1}, 1.0)])
+    def test_a_call_without_arguments(self, args: dict[str, Any], value: float) -> None:
+        """It has an empty object of them, as everywhere."""
+        policy = ToolPolicy(forbidden_calls=(CallPattern(call="list", args=args),))
+
+        assert value == value_of(policy.evaluate(Trajectory(calls=(ToolCall(name="list"),))))
+
     @pytest.mark.parametrize(
         ("names", "then", "expected"),
         [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from spanscore.compare.by_matchers import passed
 from spanscore.compare.matchers import matcher
 from spanscore.compare.names import Normalise
 from spanscore.compare.run import Run, named
@@ -85,7 +86,7 @@ class CompiledCall:
         if not self.needs_arguments:
             return calls
         return [
-            index for index in calls if self._arguments.matches(run.calls[index].arguments, run.matching.before(index))
+            index for index in calls if self._arguments.matches(passed(run.calls[index]), run.matching.before(index))
         ]
 
 
