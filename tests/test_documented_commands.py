@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import test_golden_recipe
+import test_say_what
 from deadline import DEADLINE_S
 from integration import test_install
 
@@ -28,6 +29,9 @@ RUN_ELSEWHERE = {
     "scripts/test": (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines(),
     "python3 -m venv .venv && .venv/bin/pip install .": [test_install.PRINTED],
     "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": test_golden_recipe.COMMANDS,
+    "spanscore record -o runs.jsonl -- python -m spanscore.demo.agent": test_say_what.COMMANDS,
+    "spanscore score runs.jsonl --config spanscore.yaml --key gen_ai.agent.name": test_say_what.COMMANDS,
+    "spanscore score runs.jsonl --config spanscore.yaml --junit junit.xml": test_say_what.COMMANDS,
     "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": test_golden_recipe.COMMANDS,
 }
 """What blocks begin with that others run, and what these run."""

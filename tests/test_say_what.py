@@ -1,0 +1,85 @@
+"""docs/say-what-your-agent-should-do.md: every step is run as it stands, and says what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import spanscore
+from deadline import DEADLINE_S
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "say-what-your-agent-should-do.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+STEPS, TABLES = TEXT.split("## From other tools")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", STEPS, re.DOTALL)
+COMMANDS = [text.strip() for language, text in BLOCKS if language == "sh"]
+HERE = re.findall(r"`(\{type: .*?\})`", TABLES)
+
+
+def ran(command: str, directory: Path) -> tuple[int, str]:
+    """Have a shell run a command; return its status and all that it wrote, in one line."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        cwd=directory,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    return ended.returncode, " ".join(ended.stdout.split())
+
+
+def test_the_page_is_short() -> None:
+    """Ten minutes, at two hundred words a minute."""
+    assert len(STEPS.split()) < 2_000
+
+
+def test_every_step(tmp_path: Path) -> None:
+    """Each line that a step shows is said, in that order, and nothing else is wrong; the gate tells by its status."""
+    status, said = 0, ""
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    for language, text in BLOCKS:
+        if language == "sh":
+            status, said = ran(text, tmp_path)
+        elif language == "yaml" and text.startswith("evaluators:"):
+            (tmp_path / "spanscore.yaml").write_text(text, encoding="utf-8")
+            status, said = ran("spanscore score runs.jsonl --config spanscore.yaml", tmp_path)
+            assert 1 == status
+        elif language == "yaml":
+            assert text == (ROOT / "config" / "cases.yaml").read_text(encoding="utf-8")
+        else:
+            place = 0
+            for line in text.splitlines():
+                found = said.find(" ".join(line.split()), place)
+                assert found >= 0, f"{line!r} is not said, or not in its place: {said}"
+                place = found + 1
+
+    assert 1 == status
+    assert "<testsuites" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("evaluator", HERE)
+def test_what_to_write_here(evaluator: str) -> None:
+    """Each evaluator of the tables can be built as it stands."""
+    parameters = yaml.safe_load(evaluator)
+
+    assert spanscore.evaluator(parameters.pop("type"), parameters)
+
+
+def test_every_peer_has_a_table() -> None:
+    """With a line for each thing that is said there."""
+    tables = re.findall(r"^### (.+?)\n\n\| there \| here \|\n\|---\|---\|\n((?:\|.+\n)+)", TABLES, re.MULTILINE)
+    names = ["Google ADK", "openevals", "pydantic-evals", "promptfoo", "Mastra", "webmcp-tools", "DeepEval", "MLflow"]
+
+    assert [*names, "Inspect"] == [title.partition(":")[0] for title, _ in tables]
+    assert len(HERE) >= 40
