@@ -1,8 +1,4 @@
-"""Expectations of peers from npm, what they said of runs, and what the expectations are in spanscore's configuration.
-
-For each peer there is a script that draws expectations and runs and asks the peer, and a module that translates them.
-What peers said is in `tests/vectors`, compressed; `python -m bench.peers.expectations.npm.make PEER FOLDER` makes it
-anew, with Node.js 22 and the peer in FOLDER/node_modules:
+"""The peers from npm, asked with Node.js 22 and the peer in FOLDER/node_modules: WHERE is that folder.
 
     npm install --prefix FOLDER promptfoo
     npm install --prefix FOLDER @mastra/evals @mastra/core
@@ -14,42 +10,18 @@ src/matcher.ts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from bench.peers.expectations.npm import mastra, promptfoo, webmcp
-from bench.peers.expectations.npm.verdicts import Configuration, Said, UnsayableError, differs, said
-
-from spanscore import Trajectory
-
-
-class Peer(NamedTuple):
-    """A peer."""
-
-    name: str
-    """As its registry or repository has it."""
-    file: str
-    """The name of its script, and of the file of vectors, without suffixes."""
-    translated: Callable[[Mapping[str, Any]], list[Configuration]]
-    trajectory: Callable[[Mapping[str, Any]], Trajectory]
-    is_of_one_scale: Callable[[Mapping[str, Any]], bool] = lambda _: False
-    """Whether the value of an expectation is on the peer's scale."""
-
-    def said(self, row: Mapping[str, Any]) -> Said:
-        """Return what spanscore says where the peer said something."""
-        try:
-            return said(self.translated(row["expectation"]), self.trajectory(row["run"]))
-        except UnsayableError as error:
-            return Said(None, {}, str(error))
-
-    def differs(self, row: Mapping[str, Any]) -> bool:
-        """Return whether that is something else than the peer said."""
-        return differs(row, self.said(row), is_of_one_scale=self.is_of_one_scale(row["expectation"]))
+from bench.peers.expectations.npm.differences import DIFFERENCES, kind
+from bench.peers.expectations.peer import Peer
 
 
 def _peer(name: str, module: ModuleType, **more: Any) -> Peer:
-    return Peer(name, module.__name__.rpartition(".")[2], module.translated, module.trajectory, **more)
+    script = Path(__file__).with_name(f"{module.__name__.rpartition('.')[2]}.mjs")
+    return Peer(name, script, module.translated, module.trajectory, DIFFERENCES[name], kind, **more)
 
 
 PEERS: Final = (

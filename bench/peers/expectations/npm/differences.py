@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from bench.peers.expectations.npm.verdicts import Said
+from bench.peers.expectations.peer import Peer
+from bench.peers.expectations.verdicts import Said
 
 DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "promptfoo": {
@@ -95,9 +96,9 @@ _LITTLE: Final = 0.05
 """Less than this share of a limit may not be seen in a mean that is rounded to two decimals."""
 
 
-def kind(peer: str, row: Mapping[str, Any], found: Said) -> str | None:
+def kind(peer: Peer, row: Mapping[str, Any], found: Said) -> str | None:
     """Return of which kind a difference is that random expectations came upon; None where that is not known."""
-    return _KINDS[peer](row, found)
+    return _KINDS[peer.name](row, found)
 
 
 def _of_promptfoo(_row: Mapping[str, Any], _found: Said) -> str | None:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from bench.peers.expectations.npm.mappings import literal
-from bench.peers.expectations.npm.verdicts import AGENT, NEVER, Configuration, UnsayableError, configured
-
+from bench.peers.expectations.mappings import literal
+from bench.peers.expectations.verdicts import AGENT, NEVER, Configuration, UnsayableError, configured
 from spanscore.model import ModelCall, ToolCall, Trajectory
 
 Evaluators: TypeAlias = dict[str, dict[str, Any]]

@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from bench.peers.expectations.npm.mappings import arguments, at_least, literal
-from bench.peers.expectations.npm.verdicts import NEVER, Configuration, UnsayableError, configured
-
+from bench.peers.expectations.mappings import arguments, at_least, literal
+from bench.peers.expectations.verdicts import NEVER, Configuration, UnsayableError, configured
 from spanscore.model import ModelCall, ToolCall, Trajectory
 
 _SHELLS: Final = ("exec_command", "local_shell", "shell")

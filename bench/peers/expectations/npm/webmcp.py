@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, permutations
 from typing import Any, Final
 
-from bench.peers.expectations.npm.mappings import arguments, at_least
-from bench.peers.expectations.npm.verdicts import Configuration, configured
-
+from bench.peers.expectations.mappings import arguments, at_least
+from bench.peers.expectations.verdicts import Configuration, configured
 from spanscore.model import ToolCall, Trajectory
 
 _MOST: Final = 400

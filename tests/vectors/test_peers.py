@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -8,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from bench.peers.expectations.npm import PEERS, Peer, promptfoo
-from bench.peers.expectations.npm.differences import DIFFERENCES
-from bench.peers.expectations.npm.verdicts import rows, said
+from bench.peers.expectations import PEERS
+from bench.peers.expectations.npm import promptfoo
+from bench.peers.expectations.peer import Peer
+from bench.peers.expectations.verdicts import rows, said
 
 import spanscore.config
 
@@ -29,16 +31,26 @@ COUNTS = {
     "promptfoo": Counts("0.123.1", 1040, 38),
     "mastra": Counts("1.10.2", 1022, 31),
     "webmcp": Counts("0.0.3", 765, 21),
+    "google_adk": Counts("2.13.0", 419, 4),
+    "openevals": Counts("0.2.2", 571, 5),
+    "pydantic_evals": Counts("2.62.0", 455, 1),
+    "deepeval": Counts("4.3.1", 302, 1),
+    "mlflow": Counts("3.17.2", 160, 1),
 }
 
 each_peer = pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.file)
 
 
 @cache
+def read(file: str) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
+    """The head and the rows of a file."""
+    head, found = rows(VECTORS / f"{file}.jsonl.gz")
+    return head, tuple(found)
+
+
 def vectors(peer: Peer) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
     """The head and the rows of a peer's vectors."""
-    head, read = rows(VECTORS / f"{peer.file}.jsonl.gz")
-    return head, tuple(read)
+    return read(peer.file)
 
 
 def told(peer: Peer, found: Iterator[dict[str, Any]]) -> list[str]:
@@ -58,17 +70,27 @@ def test_what_differs_differs_for_a_reason(peer: Peer) -> None:
     found = [row for row in vectors(peer)[1] if "kind" in row]
 
     assert [] == told(peer, (row for row in found if not peer.differs(row)))
-    assert set(DIFFERENCES[peer.name]) == {row["kind"] for row in found}
+    assert set(peer.differences) == {row["kind"] for row in found}
 
 
 @each_peer
 def test_nothing_is_left_out(peer: Peer) -> None:
     """The file has as many rows as its head says, and as many of each sort as are known here."""
-    head, read = vectors(peer)
-    different = sum("kind" in row for row in read)
+    head, found = vectors(peer)
+    different = sum("kind" in row for row in found)
 
-    assert {"peer": peer.name, "version": COUNTS[peer.file].version, "rows": len(read)} == head
-    assert COUNTS[peer.file] == Counts(head["version"], len(read) - different, different)
+    assert {"peer": peer.name, "version": COUNTS[peer.file].version, "rows": len(found)} == head
+    assert COUNTS[peer.file] == Counts(head["version"], len(found) - different, different)
+
+
+def test_the_documentation_has_the_figures() -> None:
+    """Its table is what the files hold."""
+    page = (VECTORS.parents[1] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (\S+) (\S+) \| ([\d,]+) \| (\d+) \|$", page, re.MULTILINE)
+    lines = [(name, version, int(equal.replace(",", "")), int(different)) for name, version, equal, different in told]
+
+    assert [(peer.name, *COUNTS[peer.file]) for peer in PEERS] == lines
+    assert f"{sum(counts.equal for counts in COUNTS.values()):,} expectations of other tools" in page
 
 
 @each_peer
