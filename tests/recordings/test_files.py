@@ -143,8 +143,8 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(tmp_path: Path) -> No
 
 
 def test_other_signals_are_passed_over(tmp_path: Path) -> None:
-    """The Collector writes metrics and logs beside the traces; they are counted."""
-    lines = [b'{"resourceMetrics": []}', to_json(REQUESTS[0]), b'{"resourceLogs": [{}]}']
+    """The Collector writes metrics beside the traces; they are counted."""
+    lines = [b'{"resourceMetrics": []}', to_json(REQUESTS[0]), b'{"resourceProfiles": [{}]}']
     recording = Recording([write(tmp_path / "all", b"\n".join(lines))])
 
     assert [SPANS[:2]] == [batch.spans for batch in recording.read()]

@@ -181,11 +181,11 @@ def test_logs_that_nobody_reads_are_neither_kept_nor_stored(tmp_path: Path) -> N
 
 
 def test_logs_that_nobody_reads_in_a_recording(tmp_path: Path) -> None:
-    """They are passed over as other signals are: a file of them is no empty one, and nothing is wrong with it."""
+    """They are passed over and counted: a file of them is no empty one, and nothing is wrong with it."""
     unread = logs([record("http.request", body="x")])
     (tmp_path / "logs.jsonl").write_bytes(to_json(unread))
     (tmp_path / "logs.pb").write_bytes(unread.SerializeToString())
     for names in ((), NAMES):
         recording = Recording([tmp_path], log_names=names)
         assert [] == [batch for batch in recording.read() if batch.spans]
-        assert (2, [], 0) == (recording.other_signals, recording.empty_files(), recording.problem_count)
+        assert ({"other_event": 2}, [], 0) == (recording.unread, recording.empty_files(), recording.problem_count)

@@ -19,7 +19,7 @@ _COMMANDS: Final = {
         "demo": "watch a sample agent being scored",
         "score": "score recorded spans, for CI",
         "serve": "receive spans and score them as they come",
-        "send": "send recorded spans to an OTLP receiver, or to a Kafka topic",
+        "send": "send recorded spans and logs to an OTLP receiver, or to a Kafka topic",
     },
     "Configure": {
         "list": "list evaluators, dialects, receivers and emitters",

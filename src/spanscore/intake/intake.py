@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs
@@ -234,7 +234,8 @@ class Intake:
                 to.take(onward)
         if decoded.spans:
             self._take(decoded.spans, decoded.sizes)
-        self._count_unread(decoded)
+        for reason, count in decoded.unread_records.items():
+            self._unread[reason.value] += count
         if not decoded.refused and not decoded.caveats:
             return Answer(is_empty=not decoded.spans)
         message = self._tell(decoded, "log records" if are_logs else "spans")
@@ -288,12 +289,6 @@ class Intake:
             return decoding_logs(body, self._wanted.log_names)
         decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
         return decoding(body, wanted=self._wanted.attributes)
-
-    def _count_unread(self, decoded: Decoded) -> None:
-        counts = {Unread.OTHER_EVENT: decoded.unread, Unread.NO_RUN: decoded.caveats.get(Caveat.NO_RUN, 0)}
-        for reason, count in counts.items():
-            if count:
-                self._unread[reason.value] += count
 
     def _tell(self, decoded: Decoded, items: str) -> str:
         """Count what is wrong with a request and return it; log it where it is something new."""

@@ -118,6 +118,12 @@ class Decoded:
         """How many spans were refused: `rejected_spans` of the partial success."""
         return sum(refused.spans for refused in self.refused)
 
+    @property
+    def unread_records(self) -> Mapping[Unread, int]:
+        """How many log records were passed over, by why."""
+        counts = {Unread.OTHER_EVENT: self.unread, Unread.NO_RUN: self.caveats.get(Caveat.NO_RUN, 0)}
+        return {reason: count for reason, count in counts.items() if count}
+
 
 class MalformedRequest(RefusedError):  # noqa: N818 - it is the request that is malformed, as OTLP says
     """A request cannot be decoded at all.

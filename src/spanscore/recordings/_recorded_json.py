@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.forwardable import from_json
 from spanscore.otlp.from_json import decode_document
@@ -26,7 +27,7 @@ _NEW_REQUEST: Final = re.compile(rb'\{.*"resource(?:Spans|Metrics|Logs|Profiles)
 _SPANS: Final = "resourceSpans"
 _LOGS: Final = "resourceLogs"
 _LOGS_KEY: Final = f'"{_LOGS}"'.encode()
-_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", _LOGS, "resourceProfiles"})
+_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", "resourceProfiles"})
 _KEYS_SHOWN: Final = 5
 _KEY_SHOWN: Final = 40
 
@@ -155,29 +156,34 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     problems: list[MalformedRequest] = []
     skipped = 0
     for request in parsed if isinstance(parsed, list) else [parsed]:
-        before = len(found)
+        if _is_of_other_signals(request):
+            skipped += 1
+            continue
         for decode in (_logs, _spans):
             try:
                 found += decode(request, log_names)
             except MalformedRequest as error:
                 problems.append(error)
-        is_read = any(decoded.spans or decoded.refused for decoded, _ in found[before:])
-        skipped += _is_of_other_signals(request) and not is_read
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 
 def _is_of_other_signals(request: Any) -> bool:
-    return isinstance(request, dict) and _SPANS not in request and not _OTHER_SIGNALS.isdisjoint(request)
+    return (
+        isinstance(request, dict)
+        and _SPANS not in request
+        and _LOGS not in request
+        and not _OTHER_SIGNALS.isdisjoint(request)
+    )
 
 
 def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    if isinstance(request, dict) and _LOGS in request and log_names:
-        message = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest)
-        yield decode_logs(message.SerializeToString(), log_names, max_records=None), None
+    if isinstance(request, dict) and _LOGS in request:
+        body = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest).SerializeToString()
+        yield decode_logs(body, log_names, max_records=None), Logs(body)
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    if _is_of_other_signals(request):
+    if isinstance(request, dict) and _LOGS in request and _SPANS not in request:
         return
     if isinstance(request, dict) and request and _SPANS not in request:
         # A receiver ignores what it does not know, but in a recording it is the wrong file.

@@ -6,9 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_logs import decode_logs, has_logs, log_trace_ids
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.slices import at_once
 from spanscore.recordings._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
 
 _WHOLE_FILE: Final = 0
@@ -25,11 +30,9 @@ def protobuf_documents(content: Content, max_request_size: int, log_names: Seque
             if not has_logs(body):
                 yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
                 continue
+            at_once(checking(body, ExportLogsServiceRequest))
             decoded = decode_logs(body, log_names, max_records=None)
-            if decoded.spans or decoded.refused:
-                yield Document(number, end, requests=(decoded,), sources=(None,))
-            else:
-                yield Document(number, end, skipped=1)
+            yield Document(number, end, requests=(decoded,), sources=(Logs(body),))
         except MalformedRequest as error:
             yield Document(number, end, problems=(error,))
 
