@@ -121,6 +121,21 @@ def test_an_endpoint_that_was_written_for_one_signal(receiver: Capture, tmp_path
     assert ["/v1/traces", "/v1/logs"] * 2 == [received.path for received in receiver.seen]
 
 
+def test_spans_and_logs_joined_in_protobuf(
+    receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each part goes to the service of its signal."""
+    path = tmp_path / "joined.pb"
+    path.write_bytes(b"".join(each.SerializeToString() for each in (SPAN, LOGS, SPAN, OTHER_LOGS)))
+
+    assert 0 == main(["send", str(path), "--endpoint", receiver.endpoint])
+    assert {
+        ("/v1/traces", SPAN.SerializeToString() * 2),
+        ("/v1/logs", LOGS.SerializeToString() + OTHER_LOGS.SerializeToString()),
+    } == {(received.path, received.body) for received in receiver.seen}
+    assert capsys.readouterr().out.startswith("sent 2 spans, 3 log records in 2 requests to ")
+
+
 def test_logs_alone(receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A recording of nothing but logs is a recording."""
     path = tmp_path / "logs.jsonl"

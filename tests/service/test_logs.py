@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import urllib.request
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import grpc
@@ -131,6 +132,17 @@ def test_offline(tmp_path: Path, order: Sequence[int]) -> None:
     framed.write_bytes(b"".join(len(requests[index][1]).to_bytes(4, "big") + requests[index][1] for index in order))
     settings = config.default().for_files()
     for path in (lines, framed):
+        recording = Recording([path], log_names=wiring.wanted(settings).log_names)
+        (report,) = offline.score(recording, settings, wiring.pipeline(settings))
+        assert (CALLS, True, 0) == (report.trajectory.calls, report.complete, recording.problem_count)
+
+
+def test_one_file_of_spans_and_logs_one_behind_the_other(tmp_path: Path) -> None:
+    """In protobuf that is one message, in which each part is still told from the others, wherever it stands."""
+    settings = config.default().for_files()
+    for number, order in enumerate(permutations((FIRST, SPANS, SECOND))):
+        path = tmp_path / f"{number}.pb"
+        path.write_bytes(b"".join(order))
         recording = Recording([path], log_names=wiring.wanted(settings).log_names)
         (report,) = offline.score(recording, settings, wiring.pipeline(settings))
         assert (CALLS, True, 0) == (report.trajectory.calls, report.complete, recording.problem_count)
