@@ -222,6 +222,22 @@ def test_broken_logs_in_protobuf(receiver: Capture, tmp_path: Path, capsys: pyte
     assert [good] == receiver.bodies()
 
 
+def test_wrong_log_records_in_json(receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are told with file, line and place, and the others are sent."""
+    path = tmp_path / "recording.jsonl"
+    good = {"body": {"stringValue": "x"}}
+    request = {"resourceLogs": [{"scopeLogs": [{"logRecords": [good, {"flags": []}]}]}]}
+    path.write_text(json.dumps(request) + '\n{"resourceLogs": {}}')
+
+    assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint])
+    at = "resourceLogs[0].scopeLogs[0].logRecords[1]"
+    assert [
+        f"{path}:1: 1 log record refused (invalid_value): {at}: flags must be an integer from 0 to 4294967295",
+        f"{path}:2: resourceLogs must be an array, not an object",
+    ] == capsys.readouterr().err.splitlines()
+    assert ["x"] == [each.body.string_value for each in records_of(receiver.bodies())]
+
+
 def test_fresh_ids(receiver: Capture, tmp_path: Path) -> None:
     """Records stay with their trace and their span under the new ids; those without a trace id stay without."""
     path = tmp_path / "recording.jsonl"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from itertools import permutations
@@ -75,6 +77,31 @@ def test_over_http() -> None:
         (report,) = running.reports.wait_for(1)
         assert (CALLS, True) == (report.trajectory.calls, report.complete)
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+
+
+def test_records_that_are_wrong_in_json() -> None:
+    """They are told with their place, over HTTP as spans are, and the others are taken."""
+    good = json.loads(to_json(logs_of(FIRST)))["resourceLogs"]
+    bad = [{"scopeLogs": [{"logRecords": [{"body": []}]}]}]
+    wrong = "resourceLogs[{}].scopeLogs[0].logRecords[0]: body: the value must be an object"
+    with serving(ON_ANY_PORT) as running:
+        answer = json.loads(
+            post(running, json.dumps({"resourceLogs": good + bad}).encode(), "/v1/logs", "application/json")
+        )["partialSuccess"]
+        assert ("1", True) == (answer["rejectedLogRecords"], wrong.format(1) in answer["errorMessage"])
+        assert answer["errorMessage"].startswith("1 of 3 log records refused: 1 for invalid_value")
+        assert 1 == running.service.engine.counts().received
+        assert {"invalid_value": 1} == dict(running.service.engine.tallies.refused)
+        for request, told in (
+            ({"resourceLogs": bad}, wrong.format(0)),
+            ([], "the request must be an object, not an array"),
+            ({"resourceLogs": {}}, "resourceLogs must be an array, not an object"),
+        ):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                post(running, json.dumps(request).encode(), "/v1/logs", "application/json")
+            with refused.value:
+                assert 400 == refused.value.code
+                assert told in json.loads(refused.value.read())["message"]
 
 
 def test_records_that_are_not_read_are_counted() -> None:

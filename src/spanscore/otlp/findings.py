@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.errors import RefusedError
@@ -117,6 +117,14 @@ class Decoded:
     def refused_spans(self) -> int:
         """How many spans were refused: `rejected_spans` of the partial success."""
         return sum(refused.spans for refused in self.refused)
+
+    def refusing(self, refused: Sequence[Refused]) -> Decoded:
+        """Return the same with more that was refused."""
+        by_reason = {each.reason: each for each in refused}
+        for each in self.refused:
+            more = by_reason.get(each.reason)
+            by_reason[each.reason] = more._replace(spans=more.spans + each.spans) if more else each
+        return replace(self, refused=tuple(by_reason.values()))
 
     @property
     def unread_records(self) -> Mapping[Unread, int]:

@@ -7,14 +7,12 @@ from binascii import unhexlify
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
-from spanscore.otlp.forwardable import from_json
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.json_typed import decode_typed
+from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.strict_json import parse
 from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
 
@@ -178,8 +176,8 @@ def _is_of_other_signals(request: Any) -> bool:
 
 def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
     if isinstance(request, dict) and _LOGS in request:
-        body = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest).SerializeToString()
-        yield decode_logs(body, log_names, max_records=None), Logs(body)
+        body, refused = logs_to_protobuf(request)
+        yield decode_logs(body, log_names, max_records=None).refusing(refused), Logs(body)
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:

@@ -18,6 +18,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from spanscore.errors import InputError
 from spanscore.model import Span
+from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
 from spanscore.recordings._recorded import Document, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
@@ -198,12 +199,13 @@ class Recording:
         for problem in document.problems:
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
-        for request in document.requests:
+        for request, source in zip(document.requests, document.sources, strict=True):
+            noun = "log record" if isinstance(source, Logs) else "span"
             self.caveats.update(request.caveats)
             self.unread.update(request.unread_records)
             for reason, spans, example in request.refused:
                 self.refused_spans[reason] += spans
-                what = f"{plural(spans, 'span')} refused ({reason}): {example}"
+                what = f"{plural(spans, noun)} refused ({reason}): {example}"
                 self._report(
                     InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
                 )
