@@ -59,7 +59,7 @@ class Answer(NamedTuple):
     rejected_spans: int = 0
     message: str = ""
     is_empty: bool = False
-    """The request had no span."""
+    """The request had neither a span nor a log record."""
     of_logs: bool = False
     """The request had log records; `rejected_spans` are such, then."""
 
@@ -242,12 +242,13 @@ class Intake:
             self._take(decoded.spans, decoded.sizes)
         for reason, count in decoded.unread_records.items():
             self._unread[reason.value] += count
+        is_empty = not decoded.spans and not decoded.unread_records
         if not decoded.refused and not decoded.caveats:
-            return Answer(is_empty=not decoded.spans)
+            return Answer(is_empty=is_empty)
         message = self._tell(decoded, "log records" if are_logs else "spans")
         if decoded.refused and not (body if are_logs else decoded.spans):  # of logs, most are nobody's
             raise NoValidSpan(message)
-        return Answer(decoded.refused_spans, message, not decoded.spans, are_logs)
+        return Answer(decoded.refused_spans, message, is_empty, are_logs)
 
     async def take_again(
         self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]
