@@ -12,6 +12,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from commands import serve
@@ -111,7 +112,13 @@ def test_records_that_are_not_read_are_counted() -> None:
         post(running, FIRST, "/v1/logs")
         post(running, lost, "/v1/logs")
 
-        assert {"other_event": 3, "no_run": 1} == dict(running.service.engine.tallies.unread)
+        told = ExportLogsServiceResponse.FromString(post(running, lost, "/v1/logs")).partial_success
+        assert 0 == told.rejected_log_records
+        assert told.error_message.startswith(
+            "no_run: 1 log record that may tell of calls left out, as nothing says which run they belong to: they have "
+            "neither a trace id nor gen_ai.conversation.id, conversation.id or session.id; let the agent write "
+        )
+        assert {"other_event": 5, "no_run": 2} == dict(running.service.engine.tallies.unread)
         assert 1 == running.service.engine.counts().received
 
 

@@ -12,7 +12,7 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._recordings import problems_of, progress, unread_records
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
             summary.problems.append("nothing to score: no trace was found")
         for output in outputs:
             output.finish(summary)
-    for problem in summary.problems:
-        print(problem, file=sys.stderr)
+    for line in (*summary.problems, *unread_records(recording)):
+        print(line, file=sys.stderr)
     return _status(arguments, summary)
 
 

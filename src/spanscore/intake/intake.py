@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Refused
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Refused, told_of_no_run
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs
@@ -328,8 +328,10 @@ def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
 
 def _told(decoded: Decoded, items: str) -> str:
     if not decoded.refused:
-        caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
-        return f"all {items} accepted, but not as they were sent: {caveats}"
+        odd = [f"{caveat} ({count})" for caveat, count in decoded.caveats.items() if caveat is not Caveat.NO_RUN]
+        told = [f"all {items} accepted, but not as they were sent: {', '.join(odd)}"] if odd else []
+        lost = decoded.caveats.get(Caveat.NO_RUN)
+        return "; ".join([*told, f"{Caveat.NO_RUN}: {told_of_no_run(lost)}"] if lost else told)
     reasons = "; ".join(
         f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
         for refused in decoded.refused

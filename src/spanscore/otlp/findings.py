@@ -15,6 +15,8 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from spanscore.errors import RefusedError
 from spanscore.model import Span
 from spanscore.otlp.kept_size import SPAN_SIZE, VALUE_SIZE
+from spanscore.read.log_records import SESSIONS
+from spanscore.wording.plural import plural
 
 SPANS_PER_REQUEST: Final = 65_536
 """A span takes two bytes on the wire but hundreds in memory: a small request must not become gigabytes of spans."""
@@ -80,7 +82,7 @@ class Caveat(enum.StrEnum):
     INVALID_SCHEMA_URL = "invalid_schema_url"
     """A schema URL that is not UTF-8, which nobody could read the request with, was left out."""
     NO_RUN = "no_run"
-    """A log record that could hold a call was left out: it has no trace id, and tells of no session."""
+    """A log record that may tell of calls was left out: it has no trace id, and names no session."""
     PROFILING_FIELD = "profiling_field"
     """A field that belongs to the profiling signal was taken as absent."""
 
@@ -90,6 +92,15 @@ class Unread(enum.StrEnum):
 
     OTHER_EVENT = "other_event"
     NO_RUN = "no_run"
+
+
+def told_of_no_run(count: int) -> str:
+    """Return what to do about log records that belong to no run, in words."""
+    return (
+        f"{plural(count, 'log record')} that may tell of calls left out, as nothing says which run they belong to: "
+        f"they have neither a trace id nor {', '.join(SESSIONS[:-1])} or {SESSIONS[-1]}; let the agent write its logs "
+        "inside of its spans, with traces switched on, or name its session in them"
+    )
 
 
 class Refused(NamedTuple):
