@@ -32,6 +32,18 @@ def test_records_that_are_in_no_report(form: str, tmp_path: Path, capsys: pytest
     assert no_run.startswith("1 log record that may tell of calls left out, as nothing says which run they belong to:")
 
 
+def test_other_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A recording of metrics alone says why there is nothing to score."""
+    path = tmp_path / "metrics.json"
+    path.write_text('{"resourceMetrics": [{}]}')
+
+    assert 1 == main(["score", str(path)])
+    assert [
+        "nothing to score: no trace was found",
+        "1 request with other signals than spans and logs left out",
+    ] == capsys.readouterr().err.splitlines()
+
+
 def test_where_all_is_read_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is left out, and nothing told."""
     path = tmp_path / "logs.jsonl"

@@ -14,6 +14,12 @@ from spanscore.wording.plural import plural
 _LINES_SHOWN: Final = 20
 
 
+def other_signals(recording: Recording) -> list[str]:
+    """Return a line where requests of a recording were passed over."""
+    count = recording.other_signals
+    return [f"{plural(count, 'request')} with other signals than spans and logs left out"] if count else []
+
+
 def unread_records(recording: Recording) -> list[str]:
     """Return a line for each reason why log records of a recording were passed over."""
     other, lost = (recording.unread[reason] for reason in (Unread.OTHER_EVENT, Unread.NO_RUN))

@@ -12,7 +12,7 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress, unread_records
+from spanscore.cli._recordings import other_signals, problems_of, progress, unread_records
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         if summary.trajectories:
             summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
         elif not any(selection.problems()):
-            summary.problems.append("nothing to score: no trace was found")
+            summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
         for output in outputs:
             output.finish(summary)
     for line in (*summary.problems, *unread_records(recording)):

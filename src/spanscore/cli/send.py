@@ -16,7 +16,7 @@ from typing import Final, get_args
 from spanscore.cli import FAILED, OK
 from spanscore.cli._kafka_replay import KafkaReplay
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._recordings import other_signals, problems_of, progress
 from spanscore.cli._replay import NOUNS, Outgoing, Pace, counted, replayed, requests
 from spanscore.errors import InputError
 from spanscore.recordings.files import STDIN, Recording
@@ -105,11 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
         shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
         id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
         replay.send(replayed(recording, pace, id_key, shift_ns))
-    for problem in problems_of(recording):
-        print(problem, file=sys.stderr)
-    if recording.other_signals:
-        left_out = plural(recording.other_signals, "request")
-        print(f"{left_out} with other signals than spans and logs left out", file=sys.stderr)
+    for line in (*problems_of(recording), *other_signals(recording)):
+        print(line, file=sys.stderr)
     if not (replay.sent or replay.refused or recording.problem_count):
         print("nothing to send: no span and no log record was found", file=sys.stderr)
     to = arguments.endpoint or f"{arguments.topic} at {arguments.kafka}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from spanscore.otlp.encoding import Logs
@@ -162,6 +162,8 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
                 found += decode(request, log_names)
             except MalformedRequest as error:
                 problems.append(error)
+            else:
+                problems += _misplaced(request, *_LEVELS[decode])
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 
@@ -185,10 +187,40 @@ def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, A
         return
     if isinstance(request, dict) and request and _SPANS not in request:
         # A receiver ignores what it does not know, but in a recording it is the wrong file.
-        keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
-        message = f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"
+        message = f"not OTLP with spans or logs: it has neither {_SPANS!r} nor {_LOGS!r}, but {_shown(request)}"
         raise MalformedRequest(message)
     yield decode_document(request, max_spans=None), request
+
+
+_LEVELS: Final = {
+    _spans: (_SPANS, ("scopeSpans", "resource", "schemaUrl"), ("spans", "scope", "schemaUrl")),
+    _logs: (_LOGS, ("scopeLogs", "resource", "schemaUrl"), ("logRecords", "scope", "schemaUrl")),
+}
+"""Where a request has what is read, and of each level inside of it the list that leads on, and what else may be."""
+
+
+def _misplaced(request: Any, key: str, *levels: tuple[str, ...]) -> Iterator[MalformedRequest]:
+    """Yield the first place of a decoded request where something stands in place of what leads to spans or logs."""
+    inside = [(each, f"{key}[{index}]") for index, each in enumerate(_members(request, key))]
+    for leads_on, *others in levels:
+        for each, where in inside:
+            unknown = [name for name in each if name not in others]
+            if leads_on not in each and unknown:
+                yield MalformedRequest(f"{where} has no {leads_on!r}, but {_shown(unknown)}")
+                return
+        inside = [
+            (member, f"{where}.{leads_on}[{index}]")
+            for each, where in inside
+            for index, member in enumerate(_members(each, leads_on))
+        ]
+
+
+def _members(parent: Any, key: str) -> Sequence[dict[str, Any]]:
+    return parent.get(key) or () if isinstance(parent, dict) else ()
+
+
+def _shown(keys: Iterable[str]) -> str:
+    return ", ".join(repr(key[:_KEY_SHOWN]) for key in list(keys)[:_KEYS_SHOWN])
 
 
 def _too_large(max_size: int) -> MalformedRequest:
