@@ -205,8 +205,8 @@ def test_records_outlive_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "killed.yaml"
     path.write_text(text)
     with serve("--config", path) as command:
+        post(command.wait_for(r"LOGS_ENDPOINT=(\S+)")[1], FIRST, "")
         url = command.wait_for(r"TRACES_ENDPOINT=(\S+)/v1/traces")[1]
-        post(url, FIRST, "/v1/logs")
         post(url, to_json(logs_of(SECOND)), "/v1/logs", "application/json")
     with serving(text) as running:
         assert 2 == running.service.engine.counts().live
