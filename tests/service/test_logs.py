@@ -13,11 +13,13 @@ from pathlib import Path
 import grpc
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from commands import serve
 from deadline import DEADLINE_S
 from otlp.log_requests import logs, pairs, record
+from otlp_capture import capturing
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from service.test_kafka_partitions import Member
 from serving import ON_ANY_PORT, Running, serving
@@ -224,6 +226,20 @@ def test_logs_that_nobody_reads_are_neither_kept_nor_stored(tmp_path: Path) -> N
     with serving(ON_ANY_PORT.replace("{durability: none}", stored)) as running:
         assert b"" == post(running, logs([record("http.request")] * 100).SerializeToString(), "/v1/logs")
         assert (0, 0) == (running.service.engine.counts().received, running.service.engine.counts().live)
+
+
+@pytest.mark.parametrize("signals", ["[traces]", "[metrics]"])
+def test_what_is_not_ours_goes_on_whatever_is_sent_of_ours(signals: str) -> None:
+    """`signals` is about scores and spans: metrics and logs that are received are passed on byte for byte."""
+    metrics = ExportMetricsServiceRequest(resource_metrics=[{"schema_url": "s"}]).SerializeToString()
+    with capturing("http/protobuf") as behind:
+        next_hop = f"otlp: {{endpoint: '{behind.endpoint}', signals: {signals}}}, prometheus"
+        with serving(ON_ANY_PORT.replace("prometheus", next_hop)) as running:
+            post(running, FIRST, "/v1/logs")
+            post(running, metrics, "/v1/metrics")
+            behind.wait_for_requests(2)
+            seen = [(each.path, each.body) for each in behind.seen[:2]]
+        assert [("/v1/logs", FIRST), ("/v1/metrics", metrics)] == seen
 
 
 def test_logs_that_nobody_reads_in_a_recording(tmp_path: Path) -> None:
