@@ -22,10 +22,10 @@ from otlp.log_requests import logs, pairs, record
 from otlp_capture import capturing
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from service.test_kafka_partitions import Member
-from serving import ON_ANY_PORT, Running, serving
+from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore import config, offline, wiring
 from spanscore.kafka.records import Record
-from spanscore.model import ToolCall
+from spanscore.model import Report, ToolCall
 from spanscore.read.wanted import Wanted
 from spanscore.recordings.files import Recording
 
@@ -171,6 +171,47 @@ def test_offline(tmp_path: Path, order: Sequence[int]) -> None:
         recording = Recording([path], log_names=wiring.wanted(settings).log_names)
         (report,) = offline.score(recording, settings, wiring.pipeline(settings))
         assert (CALLS, True, 0) == (report.trajectory.calls, report.complete, recording.problem_count)
+
+
+def offline_report(path: Path, *requests: bytes) -> Report:
+    """Write a recording and return its only report."""
+    path.write_bytes(b"".join(requests))
+    settings = config.default().for_files()
+    recording = Recording([path], log_names=wiring.wanted(settings).log_names)
+    (report,) = offline.score(recording, settings, wiring.pipeline(settings))
+    return report
+
+
+def test_what_is_the_same_live_and_offline(tmp_path: Path) -> None:
+    """Trajectories and scores; a run of logs alone is over when nothing more came, or when the recording ends."""
+    attributes = {"gen_ai.conversation.id": "s", "gen_ai.output.messages": [ASKED], "gen_ai.input.messages": [TOLD]}
+    logged = logs([record(DETAILS, attributes, trace_id=b"", span_id=b"")]).SerializeToString()
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s, trace_timeout: 10ms}}") as running:
+        post(running, logged, "/v1/logs")
+        of_logs = running.reports.wait_for(1)[-1]
+        post(running, SPANS, "/v1/traces")
+        running.reports.wait_for(2)
+        post(running, FIRST, "/v1/logs")
+        post(running, SECOND, "/v1/logs")
+        eventually(lambda: CALLS == running.reports.emitted[-1].trajectory.calls)
+        revised = running.reports.emitted[-1]
+
+    for live, recorded in (
+        (of_logs, offline_report(tmp_path / "logs.pb", logged)),
+        (revised, offline_report(tmp_path / "all.pb", SPANS, FIRST, SECOND)),
+    ):
+        assert (live.trajectory, live.evaluations, live.complete) == (
+            recorded.trajectory,
+            recorded.evaluations,
+            recorded.complete,
+        )
+        assert 0 == recorded.revision
+    assert ("timed_out", "shutdown") == (
+        of_logs.close_reason,
+        offline_report(tmp_path / "logs.pb", logged).close_reason,
+    )
+    assert "root_ended" == revised.close_reason == offline_report(tmp_path / "all.pb", SPANS, FIRST).close_reason
+    assert revised.revision
 
 
 def test_one_file_of_spans_and_logs_one_behind_the_other(tmp_path: Path) -> None:
