@@ -16,6 +16,7 @@ from spanscore.cli._recordings import other_signals, problems_of, progress, unre
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
+from spanscore.dialects.custom import Custom
 from spanscore.recordings.files import Recording
 
 
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         is_part=selection.is_set,
         fail_under=arguments.fail_under,
         repeated=RepeatedCases(arguments.key, arguments.min_pass_rate) if by_case else None,
+        custom=[each for each in config.dialects if isinstance(each, Custom)],
     )
     with progress("reading") as shown, ExitStack() as stack:
         recording = Recording(
