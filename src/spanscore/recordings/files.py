@@ -78,7 +78,7 @@ class Recording:
         stdin: what `-` stands for.
         progress: called with the bytes read so far and those to read in all; both passes count.
         max_request_size: the largest document to read, in bytes.
-        log_names: what the names of the log records begin with that are read; without it, none are.
+        log_names: what the names of the log records begin with that are read; the others are counted.
 
     Raises:
         InputError: there is no such file, or nothing to read in a directory.
