@@ -122,7 +122,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 _UNREAD: Final[Mapping[str, str]] = {
     Unread.OTHER_EVENT: "no dialect reads events of its name",
-    Unread.NO_RUN: "it could hold a call, but has no trace id and tells of no session",
+    Unread.NO_RUN: "it may tell of calls, but nothing says of which run: it has no trace id, and names no session",
 }
 _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.MALFORMED: "it cannot be read",

@@ -18,11 +18,13 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from deadline import DEADLINE_S
@@ -171,6 +173,17 @@ def spans_of(bodies: Sequence[bytes]) -> list[Span]:
         for resource_spans in ExportTraceServiceRequest.FromString(body).resource_spans
         for scope_spans in resource_spans.scope_spans
         for span in scope_spans.spans
+    ]
+
+
+def records_of(bodies: Sequence[bytes]) -> list[LogRecord]:
+    """Return the log records of requests."""
+    return [
+        record
+        for body in bodies
+        for resource_logs in ExportLogsServiceRequest.FromString(body).resource_logs
+        for scope_logs in resource_logs.scope_logs
+        for record in scope_logs.log_records
     ]
 
 

@@ -155,6 +155,23 @@ def _points_an_agent_there(script: str, directory: Path) -> None:
         assert "health=1" in receiver.stdout.readline()
 
 
+def _points_an_agent_there_with_its_own_exporters(script: str, directory: Path) -> None:
+    """Any program that goes by the standard variables stands for the one that the text is about."""
+    with default_ports(), served("spanscore serve", directory) as receiver:
+        agent = "OTEL_METRICS_EXPORTER=none opentelemetry-instrument python agent.py"
+        assert (0, "", "") == finished(f"{script}\n{agent}", directory)
+        assert receiver.stdout is not None
+        assert "health=1" in receiver.stdout.readline()
+
+
+def _names_a_receiver(script: str, directory: Path) -> None:
+    """The variables are another program's own; what they lead to is there."""
+    sent = "spanscore send tests/corpus/strands.jsonl.gz --protocol $GEMINI_TELEMETRY_OTLP_PROTOCOL"
+    with default_ports(), served("spanscore serve", directory):
+        status, told, _ = finished(f"{script}\n{sent} --endpoint $GEMINI_TELEMETRY_OTLP_ENDPOINT", directory)
+        assert (0, "sent") == (status, told[:4])
+
+
 def _scores(script: str, directory: Path) -> None:
     status, told, complained = finished(script, directory)
     assert (1, "") == (status, complained)
@@ -187,6 +204,8 @@ RUNS = (
     ("spanscore send", _sends),
     ("spanscore record", _records),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
+    ("export CLAUDE_CODE_ENABLE_TELEMETRY", _points_an_agent_there_with_its_own_exporters),
+    ("export GEMINI_TELEMETRY_ENABLED", _names_a_receiver),
     ("export OTEL_TRACES_EXPORTER", _runs_an_agent),
     ("OTEL_RESOURCE_ATTRIBUTES", _runs_an_agent),
     (".venv/bin/spanscore score", _scores),

@@ -119,3 +119,32 @@ def test_what_there_is_not(name: str, hint: str, capsys: pytest.CaptureFixture[s
     """The nearest name of any kind is told."""
     assert 2 == main(["describe", name])
     assert f"nothing is named {name!r}; {hint}\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("program", ["envoy", "Envoy AI Gateway", "agentgateway"])
+def test_a_dialect_is_found_by_the_program_whose_spans_it_reads(
+    capsys: pytest.CaptureFixture[str], program: str
+) -> None:
+    """Its description names the program."""
+    assert 0 == main(["describe", program])
+    out = capsys.readouterr().out
+    assert out.startswith("mcp: dialect")
+    assert program.lower() in out.lower()
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        (
+            "traceloop",
+            "nothing is named 'traceloop'; it is in the descriptions of langchain_openllmetry, openllmetry, ",
+        ),
+        ("the", "nothing is named 'the'; spanscore list shows what there is"),
+        ("[x(", "nothing is named '[x('; spanscore list shows what there is"),
+        (" ", "nothing is named ' '; spanscore list shows what there is"),
+    ],
+)
+def test_a_word_of_several_descriptions(capsys: pytest.CaptureFixture[str], word: str, told: str) -> None:
+    """They are named, unless they are too many to help."""
+    assert 2 == main(["describe", word])
+    assert told in capsys.readouterr().err

@@ -260,7 +260,7 @@ def test_agents_without_a_tool_call_are_remarked(tmp_path: Path, capsys: pytest.
     agent = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "invoke_agent", "attributes": attributes}
     tool = {"traceId": "1" * 32, "spanId": "2" * 16, "parentSpanId": "1" * 16, "name": "my own tool"}
     recording.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [agent, tool]}]}]}))
-    remark = "no tool call was found: if these agents call tools, no dialect knows how their spans tell it"
+    remark = "no tool call was found: if agents called tools, no dialect knows how their spans or logs tell it"
 
     assert [0, 0] == [main(["score", str(recording)]), main(["score", str(recording), "--format", "json"])]
     told = capsys.readouterr()

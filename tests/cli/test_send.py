@@ -87,7 +87,7 @@ def test_a_refused_request_fails_and_the_rest_is_sent(
         "request 1: 1 span refused (http_400): bad span",
         "request 2: 1 span refused (partial success): too old",
     ] == told.err.splitlines()
-    assert told.out.startswith("sent 1 span in 3 requests, 2 refused to ")
+    assert told.out.startswith("sent 1 span in 3 requests, 2 spans refused to ")
     assert [2, 3] == [span.trace_id[-1] for span in receiver.spans()]
 
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_read_fails(receiver: Capture, tmp_path: Path, capsys: py
 
     assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint])
     told = capsys.readouterr().err.splitlines()
-    assert [f"{path}:1", f"{path}:2", "1 request with other signals than traces left out"] == [
+    assert [f"{path}:1", f"{path}:2", "1 request with other signals than spans and logs left out"] == [
         told[0].partition(": ")[0],
         told[1].partition(": ")[0],
         told[2],
@@ -297,4 +297,4 @@ def test_a_recording_without_spans_is_told(
     (tmp_path / "empty.pb").touch()
 
     assert 1 == main(["send", str(tmp_path / "empty.pb"), "--endpoint", receiver.endpoint])
-    assert "nothing to send: no span was found\n" == capsys.readouterr().err
+    assert "nothing to send: no span and no log record was found\n" == capsys.readouterr().err

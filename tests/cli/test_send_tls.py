@@ -73,7 +73,7 @@ def test_a_certificate_that_is_refused_is_told_at_once(
     (line,) = told.err.splitlines()
     assert line.startswith(f"the certificate of {receiver.endpoint} is refused: ")
     assert line.endswith(expected)
-    assert told.out.startswith("sent 0 spans in 1 request, 1 refused to ")
+    assert told.out.startswith("sent 0 spans in 1 request, 1 span refused to ")
     assert [] == receiver.seen
 
 

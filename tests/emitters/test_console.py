@@ -74,6 +74,15 @@ def test_line_of_a_trajectory_that_is_incomplete() -> None:
     )
 
 
+def test_line_of_a_revision() -> None:
+    """What takes the place of an earlier line, maybe of an equal one, says so."""
+    first = report(PASSED)
+    line = f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1"
+    assert [line, f"{line} revision 1", f"{line} revision 2"] == printed(
+        first, replace(first, revision=1), replace(first, revision=2)
+    )
+
+
 def test_names_move_no_cursor() -> None:
     """Names and explanations from outside cannot write to the terminal or begin a line of their own."""
     hostile = "\x1b[2J\r\n\u202e" + "x" * 100

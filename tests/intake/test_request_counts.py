@@ -6,7 +6,9 @@ from typing import Any
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from otlp.log_requests import logs, record
 from receivers.http2 import Call, message
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import Receiver, over_grpc, over_http
@@ -56,6 +58,22 @@ def test_every_request_is_counted(run: Callable[..., object], send: Callable[[Re
         expected = RequestCounts(accepted=4, empty=2)
         expected.refused.update(refused)
         assert expected == receiver.admission.requests
+
+
+@pytest.mark.parametrize(
+    ("request_of_logs", "empty"),
+    [
+        (logs([record("http.request")]), 0),
+        (logs([record("codex.tool_result", trace_id=b"", span_id=b"")]), 0),
+        (logs([]), 1),
+        (ExportLogsServiceRequest(), 1),
+    ],
+)
+def test_requests_with_logs_are_empty_without_records(request_of_logs: ExportLogsServiceRequest, empty: int) -> None:
+    """Whether anybody reads these or not."""
+    with over_http() as receiver:
+        receiver.post(request_of_logs.SerializeToString(), path="/v1/logs")
+        assert RequestCounts(accepted=1, empty=empty) == receiver.admission.requests
 
 
 def test_what_is_wrong_with_http_is_counted() -> None:

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otlp.log_requests import SPAN_ID, TRACE_ID, logs, record
-from receivers.otlp_requests import request_of, simple_span
 from spanscore.model import LOG_RECORD, NO_SPAN
 from spanscore.otlp import from_logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
-from spanscore.otlp.from_logs import decode_logs, has_logs, log_trace_ids, narrowed_logs
+from spanscore.otlp.from_logs import decode_logs, log_trace_ids, narrowed_logs
 
 NAMES = ("codex.", "gen_ai.choice")
 
@@ -162,15 +161,6 @@ def test_any_bytes_are_decoded_or_malformed(body: bytes) -> None:
             decode_logs(body, names)
         except MalformedRequest:
             continue
-
-
-def test_logs_are_told_from_spans() -> None:
-    """By their first record, as nothing else differs."""
-    assert has_logs(logs([record("codex.a")]).SerializeToString())
-    assert has_logs(logs([record("codex.a", time_unix_nano=0, observed_time_unix_nano=1)]).SerializeToString())
-    assert not has_logs(request_of(simple_span(1)).SerializeToString())
-    assert not has_logs(b"")
-    assert not has_logs(b"\xff")
 
 
 def test_the_records_of_some_traces() -> None:

@@ -143,8 +143,8 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(tmp_path: Path) -> No
 
 
 def test_other_signals_are_passed_over(tmp_path: Path) -> None:
-    """The Collector writes metrics and logs beside the traces; they are counted."""
-    lines = [b'{"resourceMetrics": []}', to_json(REQUESTS[0]), b'{"resourceLogs": [{}]}']
+    """The Collector writes metrics beside the traces; they are counted."""
+    lines = [b'{"resourceMetrics": []}', to_json(REQUESTS[0]), b'{"resourceProfiles": [{}]}']
     recording = Recording([write(tmp_path / "all", b"\n".join(lines))])
 
     assert [SPANS[:2]] == [batch.spans for batch in recording.read()]
@@ -160,7 +160,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
         b"Traceback (most recent call last):",
         good[0][:60],  # cut off inside a string
         b'{"resourceSpans": {}}',
-        b'{"resource_spans": [], "more": 1}',
+        b'{"more": 1}',
         b'{"a": NaN}',
         b"\xff\xfe",
         b"7",
@@ -175,12 +175,49 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
         "broken.jsonl:3: not valid JSON: Expecting value (column 1)",
         "broken.jsonl:4: not valid JSON: Unterminated string starting at (column 59)",
         "broken.jsonl:5: resourceSpans must be an array, not an object",
-        "broken.jsonl:6: not an OTLP trace request: it has no 'resourceSpans', but 'resource_spans', 'more'",
+        "broken.jsonl:6: not OTLP with spans or logs: it has neither 'resourceSpans' nor 'resourceLogs', but 'more'",
         "broken.jsonl:7: not valid JSON: NaN is not JSON; as a double it is written in quotes",
         "broken.jsonl:8: not valid UTF-8 at byte 0",
         "broken.jsonl:9: the request must be an object, not a number",
         f"broken.jsonl:11: not valid JSON: Expecting ',' delimiter (column {len(good[2]) - 2})",
     ]
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ('{"resourceLogs": [{}, {"logRecords": []}]}', "resourceLogs[1] has no 'scopeLogs', but 'logRecords'"),
+        ('{"resourceLogs": [{"scope_logs": []}]}', "resourceLogs[0] has no 'scopeLogs', but 'scope_logs'"),
+        (
+            '{"resourceLogs": [{"scopeLogs": [{"scope": {}, "records": []}]}]}',
+            "resourceLogs[0].scopeLogs[0] has no 'logRecords', but 'records'",
+        ),
+        ('{"resourceSpans": [{"scopeLogs": []}]}', "resourceSpans[0] has no 'scopeSpans', but 'scopeLogs'"),
+        (
+            '{"resourceSpans": [{"scopeSpans": [{"spans": []}, {"span": 1}]}]}',
+            "resourceSpans[0].scopeSpans[1] has no 'spans', but 'span'",
+        ),
+    ],
+)
+def test_what_leads_nowhere_is_a_problem(tmp_path: Path, document: str, problem: str) -> None:
+    """A mistyped or missing level is told with its place, and the rest of the document is read."""
+    spans, problems = read(write(tmp_path / "file", document.encode() + b"\n" + json_lines(REQUESTS)))
+
+    assert (SPANS, [f"file:1: {problem}"]) == (spans, problems)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"resourceLogs": [{"resource": {}, "schemaUrl": "x"}]}',
+        '{"resourceSpans": [{"scopeSpans": [{"scope": {}}]}], "more": [1]}',
+        '{"resourceSpans": [{"scopeSpans": null, "unknown": 1}]}',
+        '{"resourceSpans": null, "resourceLogs": null}',
+    ],
+)
+def test_what_is_empty_or_new_is_no_problem(tmp_path: Path, document: str) -> None:
+    """A later OTLP may have more beside what is known."""
+    assert ([], []) == read(write(tmp_path / "file", document.encode()))
 
 
 def test_a_broken_document_over_lines_costs_only_itself(tmp_path: Path) -> None:

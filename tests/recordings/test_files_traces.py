@@ -120,7 +120,7 @@ def test_what_was_found_is_that_of_the_last_reading(tmp_path: Path) -> None:
     """Reading again does not count the problems again."""
     path = tmp_path / "lines.jsonl"
     path.write_bytes(
-        b"oops\n" + to_json(request_of(Span(), simple_span(1, parent_span_id=bytes(8)))) + b'\n{"resourceLogs":[]}'
+        b"oops\n" + to_json(request_of(Span(), simple_span(1, parent_span_id=bytes(8)))) + b'\n{"resourceMetrics":[]}'
     )
     recording = Recording([path])
     for _ in range(2):

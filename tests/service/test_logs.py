@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from commands import serve
 from deadline import DEADLINE_S
 from otlp.log_requests import logs, pairs, record
+from otlp_capture import capturing
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from service.test_kafka_partitions import Member
-from serving import ON_ANY_PORT, Running, serving
+from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore import config, offline, wiring
 from spanscore.kafka.records import Record
-from spanscore.model import ToolCall
+from spanscore.model import Report, ToolCall
 from spanscore.reading.wanted import Wanted
 from spanscore.recordings.files import Recording
 
@@ -76,6 +82,31 @@ def test_over_http() -> None:
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
 
 
+def test_records_that_are_wrong_in_json() -> None:
+    """They are told with their place, over HTTP as spans are, and the others are taken."""
+    good = json.loads(to_json(logs_of(FIRST)))["resourceLogs"]
+    bad = [{"scopeLogs": [{"logRecords": [{"body": []}]}]}]
+    wrong = "resourceLogs[{}].scopeLogs[0].logRecords[0]: body: the value must be an object"
+    with serving(ON_ANY_PORT) as running:
+        answer = json.loads(
+            post(running, json.dumps({"resourceLogs": good + bad}).encode(), "/v1/logs", "application/json")
+        )["partialSuccess"]
+        assert ("1", True) == (answer["rejectedLogRecords"], wrong.format(1) in answer["errorMessage"])
+        assert answer["errorMessage"].startswith("1 of 3 log records refused: 1 for invalid_value")
+        assert 1 == running.service.engine.counts().received
+        assert {"invalid_value": 1} == dict(running.service.engine.tallies.refused)
+        for request, told in (
+            ({"resourceLogs": bad}, wrong.format(0)),
+            ([], "the request must be an object, not an array"),
+            ({"resourceLogs": {}}, "resourceLogs must be an array, not an object"),
+        ):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                post(running, json.dumps(request).encode(), "/v1/logs", "application/json")
+            with refused.value:
+                assert 400 == refused.value.code
+                assert told in json.loads(refused.value.read())["message"]
+
+
 def test_records_that_are_not_read_are_counted() -> None:
     """By why: what they are called, or that they belong nowhere; what is read counts as spans."""
     lost = logs([record(DETAILS, trace_id=b""), record("other"), record("other")]).SerializeToString()
@@ -83,7 +114,13 @@ def test_records_that_are_not_read_are_counted() -> None:
         post(running, FIRST, "/v1/logs")
         post(running, lost, "/v1/logs")
 
-        assert {"other_event": 3, "no_run": 1} == dict(running.service.engine.tallies.unread)
+        told = ExportLogsServiceResponse.FromString(post(running, lost, "/v1/logs")).partial_success
+        assert 0 == told.rejected_log_records
+        assert told.error_message.startswith(
+            "no_run: 1 log record that may tell of calls left out, as nothing says which run they belong to: they have "
+            "neither a trace id nor gen_ai.conversation.id, conversation.id or session.id; let the agent write "
+        )
+        assert {"other_event": 5, "no_run": 2} == dict(running.service.engine.tallies.unread)
         assert 1 == running.service.engine.counts().received
 
 
@@ -136,6 +173,58 @@ def test_offline(tmp_path: Path, order: Sequence[int]) -> None:
         assert (CALLS, True, 0) == (report.trajectory.calls, report.complete, recording.problem_count)
 
 
+def offline_report(path: Path, *requests: bytes) -> Report:
+    """Write a recording and return its only report."""
+    path.write_bytes(b"".join(requests))
+    settings = config.default().for_files()
+    recording = Recording([path], log_names=wiring.wanted(settings).log_names)
+    (report,) = offline.score(recording, settings, wiring.pipeline(settings))
+    return report
+
+
+def test_what_is_the_same_live_and_offline(tmp_path: Path) -> None:
+    """Trajectories and scores; a run of logs alone is over when nothing more came, or when the recording ends."""
+    attributes = {"gen_ai.conversation.id": "s", "gen_ai.output.messages": [ASKED], "gen_ai.input.messages": [TOLD]}
+    logged = logs([record(DETAILS, attributes, trace_id=b"", span_id=b"")]).SerializeToString()
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s, trace_timeout: 10ms}}") as running:
+        post(running, logged, "/v1/logs")
+        of_logs = running.reports.wait_for(1)[-1]
+        post(running, SPANS, "/v1/traces")
+        running.reports.wait_for(2)
+        post(running, FIRST, "/v1/logs")
+        post(running, SECOND, "/v1/logs")
+        eventually(lambda: CALLS == running.reports.emitted[-1].trajectory.calls)
+        revised = running.reports.emitted[-1]
+
+    for live, recorded in (
+        (of_logs, offline_report(tmp_path / "logs.pb", logged)),
+        (revised, offline_report(tmp_path / "all.pb", SPANS, FIRST, SECOND)),
+    ):
+        assert (live.trajectory, live.evaluations, live.complete) == (
+            recorded.trajectory,
+            recorded.evaluations,
+            recorded.complete,
+        )
+        assert 0 == recorded.revision
+    assert ("timed_out", "shutdown") == (
+        of_logs.close_reason,
+        offline_report(tmp_path / "logs.pb", logged).close_reason,
+    )
+    assert "root_ended" == revised.close_reason == offline_report(tmp_path / "all.pb", SPANS, FIRST).close_reason
+    assert revised.revision
+
+
+def test_one_file_of_spans_and_logs_one_behind_the_other(tmp_path: Path) -> None:
+    """In protobuf that is one message, in which each part is still told from the others, wherever it stands."""
+    settings = config.default().for_files()
+    for number, order in enumerate(permutations((FIRST, SPANS, SECOND))):
+        path = tmp_path / f"{number}.pb"
+        path.write_bytes(b"".join(order))
+        recording = Recording([path], log_names=wiring.wanted(settings).log_names)
+        (report,) = offline.score(recording, settings, wiring.pipeline(settings))
+        assert (CALLS, True, 0) == (report.trajectory.calls, report.complete, recording.problem_count)
+
+
 def test_from_kafka() -> None:
     """Logs stand in the topic of the spans; an open trace of records holds its partition, too."""
 
@@ -159,8 +248,8 @@ def test_records_outlive_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "killed.yaml"
     path.write_text(text)
     with serve("--config", path) as command:
+        post(command.wait_for(r"LOGS_ENDPOINT=(\S+)")[1], FIRST, "")
         url = command.wait_for(r"TRACES_ENDPOINT=(\S+)/v1/traces")[1]
-        post(url, FIRST, "/v1/logs")
         post(url, to_json(logs_of(SECOND)), "/v1/logs", "application/json")
     with serving(text) as running:
         assert 2 == running.service.engine.counts().live
@@ -180,12 +269,26 @@ def test_logs_that_nobody_reads_are_neither_kept_nor_stored(tmp_path: Path) -> N
         assert (0, 0) == (running.service.engine.counts().received, running.service.engine.counts().live)
 
 
+@pytest.mark.parametrize("signals", ["[traces]", "[metrics]"])
+def test_what_is_not_ours_goes_on_whatever_is_sent_of_ours(signals: str) -> None:
+    """`signals` is about scores and spans: metrics and logs that are received are passed on byte for byte."""
+    metrics = ExportMetricsServiceRequest(resource_metrics=[{"schema_url": "s"}]).SerializeToString()
+    with capturing("http/protobuf") as behind:
+        next_hop = f"otlp: {{endpoint: '{behind.endpoint}', signals: {signals}}}, prometheus"
+        with serving(ON_ANY_PORT.replace("prometheus", next_hop)) as running:
+            post(running, FIRST, "/v1/logs")
+            post(running, metrics, "/v1/metrics")
+            behind.wait_for_requests(2)
+            seen = [(each.path, each.body) for each in behind.seen[:2]]
+        assert [("/v1/logs", FIRST), ("/v1/metrics", metrics)] == seen
+
+
 def test_logs_that_nobody_reads_in_a_recording(tmp_path: Path) -> None:
-    """They are passed over as other signals are: a file of them is no empty one, and nothing is wrong with it."""
+    """They are passed over and counted: a file of them is no empty one, and nothing is wrong with it."""
     unread = logs([record("http.request", body="x")])
     (tmp_path / "logs.jsonl").write_bytes(to_json(unread))
     (tmp_path / "logs.pb").write_bytes(unread.SerializeToString())
     for names in ((), NAMES):
         recording = Recording([tmp_path], log_names=names)
         assert [] == [batch for batch in recording.read() if batch.spans]
-        assert (2, [], 0) == (recording.other_signals, recording.empty_files(), recording.problem_count)
+        assert ({"other_event": 2}, [], 0) == (recording.unread, recording.empty_files(), recording.problem_count)

@@ -14,6 +14,8 @@ from spanscore.service.durability import default_directory
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.sockets.listening import Address
 
+_LOGS_PATH = "/v1/logs"
+
 
 def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
     """Return the lines."""
@@ -36,11 +38,15 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
     lines = [f"spanscore {version('spanscore')} is ready"]
     lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]
     if http or grpc:
-        # The variables for traces alone: metrics and logs are taken only where they can be sent on.
+        # Not one variable for all signals: metrics are taken only where they can be sent on.
+        protocol = "http/protobuf" if http else "grpc"
+        logs = f"{http}{_LOGS_PATH}" if http else grpc
         lines += [
-            "Let an agent send its spans here:",
+            "Let an agent send its spans and logs here:",
+            f"  export OTEL_EXPORTER_OTLP_LOGS_ENDPOINT={logs}",
+            f"  export OTEL_EXPORTER_OTLP_LOGS_PROTOCOL={protocol}",
             f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={shown['OTLP over HTTP'] or grpc}",
-            f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={'http/protobuf' if http else 'grpc'}",
+            f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={protocol}",
         ]
     return "\n".join(lines)
 

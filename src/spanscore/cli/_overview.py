@@ -20,7 +20,7 @@ _COMMANDS: Final = {
         "record": "write down what an agent sends, to score it later",
         "score": "score recorded spans, for CI",
         "serve": "receive spans and score them as they come",
-        "send": "send recorded spans to an OTLP receiver, or to a Kafka topic",
+        "send": "send recorded spans and logs to an OTLP receiver, or to a Kafka topic",
     },
     "Configure": {
         "list": "list evaluators, dialects, receivers and emitters",

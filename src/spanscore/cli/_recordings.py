@@ -7,10 +7,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from spanscore.otlp.findings import Unread, told_of_no_run
 from spanscore.recordings.files import KEPT_OF_EACH, Recording
 from spanscore.wording.plural import plural
 
 _LINES_SHOWN: Final = 20
+
+
+def other_signals(recording: Recording) -> list[str]:
+    """Return a line where requests of a recording were passed over."""
+    count = recording.other_signals
+    return [f"{plural(count, 'request')} with other signals than spans and logs left out"] if count else []
+
+
+def unread_records(recording: Recording) -> list[str]:
+    """Return a line for each reason why log records of a recording were passed over."""
+    other, lost = (recording.unread[reason] for reason in (Unread.OTHER_EVENT, Unread.NO_RUN))
+    lines = []
+    if other:
+        lines.append(f"{plural(other, 'log record')} not read: no dialect knows events of their names")
+    return [*lines, told_of_no_run(lost)] if lost else lines
 
 
 @contextmanager

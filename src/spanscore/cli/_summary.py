@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -11,8 +11,10 @@ from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._sought import Sought
 from spanscore.compare.names import short
 from spanscore.config import ByCase
+from spanscore.dialects.custom import Custom
 from spanscore.model import Report, Skipped
 from spanscore.pipeline import EvaluatorEntry
+from spanscore.reading.trajectory import UNNAMED
 from spanscore.reports.tally import Tally
 from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
@@ -24,6 +26,10 @@ _TOOLS_TOLD: Final = 20
 _NAMES_TOLD: Final = 5
 _LINE_WIDTH: Final = 1_000
 _ROUNDING: Final = 1e-12
+
+_DIALECTS: Final = (
+    "'spanscore list dialects' has those that are known, 'spanscore describe custom' says how to describe others"
+)
 
 
 class Gate(NamedTuple):
@@ -54,6 +60,7 @@ class Summary:
         is_part: whether only a part of what there is was asked for.
         fail_under: what the mean score of each evaluator has to be, where that decides in place of the single run.
         repeated: counts runs by case, where that was asked for; its gates decide in place of the single run, too.
+        custom: the dialects that the configuration describes.
     """
 
     def __init__(
@@ -63,8 +70,11 @@ class Summary:
         is_part: bool = False,
         fail_under: float | None = None,
         repeated: RepeatedCases | None = None,
+        custom: Sequence[Custom] = (),
     ) -> None:
         self.repeated: Final = repeated
+        self._custom: Final = custom
+        self._unnamed = 0
         self._is_part: Final = is_part
         self._fail_under: Final = fail_under
         entries = tuple(entries)
@@ -85,6 +95,7 @@ class Summary:
         if self.repeated is not None:
             self.repeated.add(report)
         self.tool_calls += len(report.trajectory.calls)
+        self._unnamed += report.trajectory.names.count(UNNAMED)
         self._recognised += report.trajectory.recognised
         self.failing += report.label == "fail"
         for evaluation in report.evaluations:
@@ -180,18 +191,29 @@ class Summary:
 
     def remarks(self) -> list[str]:
         """Return what is no failure, and yet may be a mistake."""
-        if not self._recognised:
+        if not self.trajectories:
             return []
         if not self.tool_calls:
-            what = "no tool call was found: if these agents call tools, no dialect knows how their spans tell it"
-            return [f"{what}; 'spanscore list dialects' has those that are known"]
-        lines = [
+            what = "no span of an agent was found" if not self._recognised else "no tool call was found"
+            return [f"{what}: if agents called tools, no dialect knows how their spans or logs tell it; {_DIALECTS}"]
+        lines = [*self._told_of_unnamed()]
+        lines += [
             f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
             for name, sought in self._sought.items()
             for tool, near in sought.mistyped()
         ]
         more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]
+
+    def _told_of_unnamed(self) -> Iterator[str]:
+        if self._unnamed:
+            told = plural(
+                self._unnamed,
+                f"call is named {UNNAMED!r}: its span or log record names no tool",
+                f"calls are named {UNNAMED!r}: their spans or log records name no tool",
+            )
+            asked = (f"tool_name of dialect {short(each.name)!r} is {short(each.tool_name)!r}" for each in self._custom)
+            yield "; ".join([told, *asked])
 
     def skipped(self) -> Iterator[tuple[str, int, str]]:
         """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +27,7 @@ _NARROWEST: Final = 20
 _BELOW: Final = " " * 6
 _ERROR_WIDTH: Final = 500
 _EVALUATORS_SHOWN: Final = 8
+_MOST_TELLING: Final = 8
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +43,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     describe = commands.add_parser(
         "describe", help=SUMMARIES["describe"], description="Explain an evaluator, dialect, receiver or emitter."
     )
-    describe.add_argument("type", metavar="NAME", help="what spanscore list shows")
+    describe.add_argument("type", metavar="NAME", help="what spanscore list shows, or a program whose spans are read")
     describe.set_defaults(run=_describe)
 
     schema = commands.add_parser("schema", help=SUMMARIES["schema"], description="For editors: a JSON Schema.")
@@ -84,13 +87,30 @@ def _summary(kind: Kind, name: str) -> str:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    kinds = [kind for kind in KINDS if arguments.type in names(kind)]
-    if not kinds:
+    named = [configuration.describe(arguments.type, kind) for kind in KINDS if arguments.type in names(kind)]
+    if not named:
         near = suggestion(arguments.type, (known for each in KINDS for known in names(each)))
-        message = f"nothing is named {arguments.type!r}{near or '; spanscore list shows what there is'}"
-        raise ConfigError(message)
-    print("\n\n".join("\n".join(_described(configuration.describe(arguments.type, kind))) for kind in kinds))
+        named = [] if near else _telling_of(arguments.type)
+        if len(named) != 1:
+            is_telling = 0 < len(named) <= _MOST_TELLING
+            several = f"; it is in the descriptions of {', '.join(each.name for each in named)}" if is_telling else ""
+            message = f"nothing is named {arguments.type!r}{near or several or '; spanscore list shows what there is'}"
+            raise ConfigError(message)
+    print("\n\n".join("\n".join(_described(each)) for each in named))
     return OK
+
+
+def _telling_of(word: str) -> list[configuration.Description]:
+    """Return the plug-ins whose description has a word: a dialect may read the spans of programs of other names."""
+    wanted = re.compile(rf"(?<!\w){re.escape(word.strip())}", re.IGNORECASE)
+    found = []
+    for kind in KINDS:
+        for name in names(kind):
+            with suppress(ConfigError):  # one that is broken must not hide the others
+                told = configuration.describe(name, kind)
+                if word.strip() and wanted.search(told.doc):
+                    found.append(told)
+    return found
 
 
 def _described(told: configuration.Description) -> Iterator[str]:

@@ -12,10 +12,11 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._recordings import other_signals, problems_of, progress, unread_records
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
+from spanscore.dialects.custom import Custom
 from spanscore.recordings.files import Recording
 
 
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         is_part=selection.is_set,
         fail_under=arguments.fail_under,
         repeated=RepeatedCases(arguments.key, arguments.min_pass_rate) if by_case else None,
+        custom=[each for each in config.dialects if isinstance(each, Custom)],
     )
     with progress("reading") as shown, ExitStack() as stack:
         recording = Recording(
@@ -101,11 +103,11 @@ def run(arguments: argparse.Namespace) -> int:
         if summary.trajectories:
             summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
         elif not any(selection.problems()):
-            summary.problems.append("nothing to score: no trace was found")
+            summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
         for output in outputs:
             output.finish(summary)
-    for problem in summary.problems:
-        print(problem, file=sys.stderr)
+    for line in (*summary.problems, *unread_records(recording)):
+        print(line, file=sys.stderr)
     return _status(arguments, summary)
 
 

@@ -1,4 +1,4 @@
-"""`spanscore send`: recorded spans sent again, over OTLP or by way of Kafka."""
+"""`spanscore send`: recorded spans and logs sent again, over OTLP or by way of Kafka."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -15,11 +16,11 @@ from typing import Final, get_args
 from spanscore.cli import FAILED, OK
 from spanscore.cli._kafka_replay import KafkaReplay
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
-from spanscore.cli._replay import Pace, replayed, requests
+from spanscore.cli._recordings import other_signals, problems_of, progress
+from spanscore.cli._replay import NOUNS, Outgoing, Pace, counted, replayed, requests
 from spanscore.errors import InputError
 from spanscore.recordings.files import STDIN, Recording
-from spanscore.sending.client import Client, Delivery, Protocol, Refused, Retries, TrustFiles, TryAgain, connect
+from spanscore.sending.client import Client, Delivery, Protocol, Refused, Retries, Signal, TrustFiles, TryAgain, connect
 from spanscore.wording.plural import plural
 
 _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
@@ -32,6 +33,9 @@ _WRONG_PROTOCOL: Final = {
 }
 """What no retry heals."""
 
+_NOT_SERVED: Final = frozenset({"http_404", "grpc_unimplemented"})
+"""A receiver that has no service for one signal may take the other."""
+
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
@@ -39,8 +43,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "send",
         help=SUMMARIES["send"],
         description=(
-            "Replay recorded OTLP: send its requests again, in their order; to Kafka as the Collector's exporter does, "
-            "one record for each trace of a request, with the trace id as key. "
+            "Replay recorded OTLP: send its requests with spans and with logs again, each to the service of its "
+            "signal, in their order; to Kafka as the Collector's exporter does, one record for each trace of a "
+            "request, with the trace id as key. Metrics are left out. "
             "Reads JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, - is standard input. "
             "Exit status: 0 all was taken, 1 something was refused or could not be read, 2 usage."
         ),
@@ -81,7 +86,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--fresh-ids", action="store_true", help="give traces and spans new ids, so that they are not taken for repeats"
     )
     parser.add_argument(
-        "--shift-time", action="store_true", help="move the spans in time: the last one ends as it is sent"
+        "--shift-time",
+        action="store_true",
+        help="move spans and log records in time: the last span ends as it is sent",
     )
     parser.set_defaults(run=run)
 
@@ -98,13 +105,10 @@ def run(arguments: argparse.Namespace) -> int:
         shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
         id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
         replay.send(replayed(recording, pace, id_key, shift_ns))
-    for problem in problems_of(recording):
-        print(problem, file=sys.stderr)
-    if recording.other_signals:
-        left_out = plural(recording.other_signals, "request")
-        print(f"{left_out} with other signals than traces left out", file=sys.stderr)
+    for line in (*problems_of(recording), *other_signals(recording)):
+        print(line, file=sys.stderr)
     if not (replay.sent or replay.refused or recording.problem_count):
-        print("nothing to send: no span was found", file=sys.stderr)
+        print("nothing to send: no span and no log record was found", file=sys.stderr)
     to = arguments.endpoint or f"{arguments.topic} at {arguments.kafka}"
     print(f"{replay} to {to} in {time.monotonic() - began:.1f} s")
     return OK if replay.sent and not replay.refused and not recording.problem_count else FAILED
@@ -127,27 +131,34 @@ class _Replay:
         self._endpoint: Final = endpoint
         self._told = False
         self._requests = 0
-        self.sent = 0
-        """Spans taken."""
-        self.refused = 0
-        """Spans refused."""
+        self._not_served: set[Signal] = set()
+        self.sent: Counter[Signal] = Counter()
+        """Spans and log records taken."""
+        self.refused: Counter[Signal] = Counter()
+        """Spans and log records refused."""
 
     def __str__(self) -> str:
-        refused = f", {self.refused} refused" if self.refused else ""
-        return f"sent {plural(self.sent, 'span')} in {plural(self._requests, 'request')}{refused}"
+        refused = f", {counted(self.refused)} refused" if self.refused else ""
+        return f"sent {counted(self.sent)} in {plural(self._requests, 'request')}{refused}"
 
-    def send(self, recorded: Iterable[tuple[bytes, int]]) -> None:
+    def send(self, recorded: Iterable[Outgoing]) -> None:
         """Send all, unless one fails for a reason that the others will share."""
-        for self._requests, (body, spans) in enumerate(recorded, 1):
-            answer = self._delivery.send("traces", body)
-            rejected = spans if isinstance(answer, Refused) else min(answer.rejected, spans)
-            self.refused += rejected
-            self.sent += spans - rejected
+        for signal, body, items in recorded:
+            if signal in self._not_served:
+                self.refused[signal] += items
+                continue
+            self._requests += 1
+            answer = self._delivery.send(signal, body)
+            rejected = items if isinstance(answer, Refused) else min(answer.rejected, items)
+            _add(self.refused, signal, rejected)
+            _add(self.sent, signal, items - rejected)
             if rejected and not self._told:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
-                what = f"request {self._requests}: {plural(rejected, 'span')} refused ({reason})"
+                what = f"request {self._requests}: {plural(rejected, NOUNS[signal])} refused ({reason})"
                 print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
-            if isinstance(answer, Refused) and not answer.about_content:
+            if isinstance(answer, Refused) and answer.reason in _NOT_SERVED:
+                self._not_served.add(signal)
+            elif isinstance(answer, Refused) and not answer.about_content:
                 return  # it is of no use to go on
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
@@ -164,6 +175,12 @@ class _Replay:
         return True
 
 
+def _add(counts: Counter[Signal], signal: Signal, items: int) -> None:
+    """Count, but not that there was nothing."""
+    if items:
+        counts[signal] += items
+
+
 def _way_out(problem: str) -> str:
     """Return what helps against a certificate that was refused."""
     if "expired" in problem:
@@ -174,7 +191,7 @@ def _way_out(problem: str) -> str:
 
 
 def _shift_ns(recording: Recording, pace: Pace) -> int:
-    """Return by how much to move the spans, so that the last ones end when they are sent."""
+    """Return by how much to move what is sent, so that the last spans end when they are sent."""
     moments = [request.moment_ns for request in requests(recording) if request.moment_ns]
     if not moments:
         return 0

@@ -106,7 +106,10 @@ class Console:
 
 
 def line(report: Report, time_s: float) -> str:
-    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and why not."""
+    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and why not.
+
+    One that takes the place of an earlier report, because spans or logs came late, says which revision it is.
+    """
     trajectory = report.trajectory
     words = [
         time.strftime("%H:%M:%S", time.localtime(time_s)),
@@ -117,6 +120,8 @@ def line(report: Report, time_s: float) -> str:
     ]
     if not report.complete:
         words.append(f"incomplete ({report.close_reason})")
+    if report.revision:
+        words.append(f"revision {report.revision}")
     why = "; ".join(filter(None, (_why(report, each) for each in report.evaluations)))
     if not report.evaluations:
         why = "no evaluator matches it"

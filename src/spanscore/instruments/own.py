@@ -30,7 +30,7 @@ REQUESTS_ACCEPTED: Final = counter(
 REQUESTS_EMPTY: Final = counter(
     "spanscore.requests.empty",
     "{request}",
-    "Requests among the accepted ones that held no span at all: many are a sign of a wrong sender.",
+    "Requests among the accepted ones that held neither a span nor a log record: many are a sign of a wrong sender.",
 )
 REQUESTS_REFUSED: Final = counter(
     "spanscore.requests.refused",

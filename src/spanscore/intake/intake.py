@@ -7,26 +7,28 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Refused, told_of_no_run
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs
 from spanscore.otlp.from_protobuf import decoding_protobuf
+from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps, in_slices, in_thread
 from spanscore.otlp.strict_json import parse
 from spanscore.reading.wanted import Wanted
 
 OtherSignal: TypeAlias = Literal["metrics", "logs"]
+
+_Result = TypeVar("_Result")
 
 Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
 """Takes the spans of one request, and how many bytes of memory each keeps; all of them, or raises."""
@@ -57,7 +59,7 @@ class Answer(NamedTuple):
     rejected_spans: int = 0
     message: str = ""
     is_empty: bool = False
-    """The request had no span."""
+    """The request had neither a span nor a log record."""
     of_logs: bool = False
     """The request had log records; `rejected_spans` are such, then."""
 
@@ -205,9 +207,13 @@ class Intake:
         if onward is not None and not onward.has_room(len(body)):
             raise NoRoom
         async with self._large if len(body) > _LARGE else self._small:
-            written = await _in_protobuf(body, encoding, ExportLogsServiceRequest)
-            decoded = await in_slices(self._decoding(written, Encoding.LOGS))
-        return Request(written, Encoding.LOGS, decoded, b"" if onward is None else written)
+            refused: Sequence[Refused] = ()
+            if encoding is Encoding.JSON:
+                body, refused = await _written(lambda: logs_to_protobuf(parse(body) if body else {}), body)
+            else:
+                await in_slices(checking(body, ExportLogsServiceRequest))
+            decoded = (await in_slices(self._decoding(body, Encoding.LOGS))).refusing(refused)
+        return Request(body, Encoding.LOGS, decoded, b"" if onward is None else body)
 
     def accept(self, request: Request) -> Answer:
         """Take a decoded request, in one step; it may be acknowledged when it is stored.
@@ -234,13 +240,15 @@ class Intake:
                 to.take(onward)
         if decoded.spans:
             self._take(decoded.spans, decoded.sizes)
-        self._count_unread(decoded)
+        for reason, count in decoded.unread_records.items():
+            self._unread[reason.value] += count
+        is_empty = not decoded.spans and not decoded.unread_records
         if not decoded.refused and not decoded.caveats:
-            return Answer(is_empty=not decoded.spans)
+            return Answer(is_empty=is_empty)
         message = self._tell(decoded, "log records" if are_logs else "spans")
-        if decoded.refused and not decoded.spans and not are_logs:  # of logs, most are nobody's
+        if decoded.refused and not (body if are_logs else decoded.spans):  # of logs, most are nobody's
             raise NoValidSpan(message)
-        return Answer(decoded.refused_spans, message, not decoded.spans, are_logs)
+        return Answer(decoded.refused_spans, message, is_empty, are_logs)
 
     async def take_again(
         self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]
@@ -276,7 +284,13 @@ class Intake:
         if not onward.has_room(len(body)):  # before what may take long, and for nothing
             raise NoRoom
         async with self._large if len(body) > _LARGE else self._small:
-            written = await _in_protobuf(body, encoding, ExportMetricsServiceRequest)
+            written = body
+            if encoding is Encoding.JSON:
+                written = await _written(
+                    lambda: from_json(parse(body), ExportMetricsServiceRequest).SerializeToString(), body
+                )
+            else:
+                await in_slices(checking(body, ExportMetricsServiceRequest))
         if not written:
             return
         if not onward.has_room(len(written)):
@@ -289,12 +303,6 @@ class Intake:
         decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
         return decoding(body, wanted=self._wanted.attributes)
 
-    def _count_unread(self, decoded: Decoded) -> None:
-        counts = {Unread.OTHER_EVENT: decoded.unread, Unread.NO_RUN: decoded.caveats.get(Caveat.NO_RUN, 0)}
-        for reason, count in counts.items():
-            if count:
-                self._unread[reason.value] += count
-
     def _tell(self, decoded: Decoded, items: str) -> str:
         """Count what is wrong with a request and return it; log it where it is something new."""
         for refused in decoded.refused:
@@ -306,15 +314,7 @@ class Intake:
         return message
 
 
-async def _in_protobuf(body: bytes, encoding: Encoding, message_type: type[Message]) -> bytes:
-    """Return a request that is no trace request in protobuf, once it is sure that it is one."""
-    if encoding is Encoding.JSON:
-        return await _written(lambda: from_json(parse(body), message_type).SerializeToString(), body)
-    await in_slices(checking(body, message_type))
-    return body
-
-
-async def _written(write: Callable[[], bytes], body: bytes) -> bytes:
+async def _written(write: Callable[[], _Result], body: bytes) -> _Result:
     """Write a request anew, on another thread where that may take long."""
     return write() if len(body) <= _IN_THREAD else await in_thread(write)
 
@@ -328,13 +328,15 @@ def _forwardable(body: bytes, encoding: Encoding, decoded: Decoded) -> bytes:
 
 def _told(decoded: Decoded, items: str) -> str:
     if not decoded.refused:
-        caveats = ", ".join(f"{caveat} ({count})" for caveat, count in decoded.caveats.items())
-        return f"all {items} accepted, but not as they were sent: {caveats}"
+        odd = [f"{caveat} ({count})" for caveat, count in decoded.caveats.items() if caveat is not Caveat.NO_RUN]
+        told = [f"all {items} accepted, but not as they were sent: {', '.join(odd)}"] if odd else []
+        lost = decoded.caveats.get(Caveat.NO_RUN)
+        return "; ".join([*told, f"{Caveat.NO_RUN}: {told_of_no_run(lost)}"] if lost else told)
     reasons = "; ".join(
         f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
         for refused in decoded.refused
     )
-    total = decoded.refused_spans + len(decoded.spans)
+    total = decoded.refused_spans + len(decoded.spans) + sum(decoded.unread_records.values())
     return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS)
 
 

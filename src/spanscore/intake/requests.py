@@ -67,7 +67,7 @@ class RequestCounts:
 
     accepted: int = 0
     empty: int = 0
-    """Of those, the ones without any span."""
+    """Of those, the ones without any span or log record."""
     refused: Counter[str] = field(default_factory=Counter)
     """By why."""
 

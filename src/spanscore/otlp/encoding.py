@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 
 class Encoding(Enum):
@@ -12,3 +13,10 @@ class Encoding(Enum):
     JSON = "json"
     LOGS = "logs"
     """An ExportLogsServiceRequest in protobuf; those in JSON are written anew before they are kept."""
+
+
+class Logs(NamedTuple):
+    """A request with logs, where requests with spans may stand as well: in protobuf they look alike."""
+
+    body: bytes
+    """An ExportLogsServiceRequest in protobuf."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.errors import RefusedError
 from spanscore.model import Span
 from spanscore.otlp.kept_size import SPAN_SIZE, VALUE_SIZE
+from spanscore.reading.log_records import SESSIONS
+from spanscore.wording.plural import plural
 
 SPANS_PER_REQUEST: Final = 65_536
 """A span takes two bytes on the wire but hundreds in memory: a small request must not become gigabytes of spans."""
@@ -80,7 +82,7 @@ class Caveat(enum.StrEnum):
     INVALID_SCHEMA_URL = "invalid_schema_url"
     """A schema URL that is not UTF-8, which nobody could read the request with, was left out."""
     NO_RUN = "no_run"
-    """A log record that could hold a call was left out: it has no trace id, and tells of no session."""
+    """A log record that may tell of calls was left out: it has no trace id, and names no session."""
     PROFILING_FIELD = "profiling_field"
     """A field that belongs to the profiling signal was taken as absent."""
 
@@ -90,6 +92,15 @@ class Unread(enum.StrEnum):
 
     OTHER_EVENT = "other_event"
     NO_RUN = "no_run"
+
+
+def told_of_no_run(count: int) -> str:
+    """Return what to do about log records that belong to no run, in words."""
+    return (
+        f"{plural(count, 'log record')} that may tell of calls left out, as nothing says which run they belong to: "
+        f"they have neither a trace id nor {', '.join(SESSIONS[:-1])} or {SESSIONS[-1]}; let the agent write its logs "
+        "inside of its spans, with traces switched on, or name its session in them"
+    )
 
 
 class Refused(NamedTuple):
@@ -117,6 +128,20 @@ class Decoded:
     def refused_spans(self) -> int:
         """How many spans were refused: `rejected_spans` of the partial success."""
         return sum(refused.spans for refused in self.refused)
+
+    def refusing(self, refused: Sequence[Refused]) -> Decoded:
+        """Return the same with more that was refused."""
+        by_reason = {each.reason: each for each in refused}
+        for each in self.refused:
+            more = by_reason.get(each.reason)
+            by_reason[each.reason] = more._replace(spans=more.spans + each.spans) if more else each
+        return replace(self, refused=tuple(by_reason.values()))
+
+    @property
+    def unread_records(self) -> Mapping[Unread, int]:
+        """How many log records were passed over, by why."""
+        counts = {Unread.OTHER_EVENT: self.unread, Unread.NO_RUN: self.caveats.get(Caveat.NO_RUN, 0)}
+        return {reason: count for reason, count in counts.items() if count}
 
 
 class MalformedRequest(RefusedError):  # noqa: N818 - it is the request that is malformed, as OTLP says

@@ -29,7 +29,7 @@ from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, S
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_logs import narrowed_logs
 from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
-from spanscore.otlp.json_rules import identifier
+from spanscore.otlp.json_rules import identifier, kind_of_json
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_to_protobuf import to_protobuf
 from spanscore.otlp.protobuf_check import has_too_many_fields
@@ -109,11 +109,15 @@ def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
     Raises:
         MalformedRequest: it is not one.
     """
+    name = message_type.DESCRIPTOR.name
+    if not isinstance(document, dict):
+        what = f"not an {name} in JSON: it must be an object, not {kind_of_json(document)}"
+        raise MalformedRequest(what)
     message = message_type()
     try:
         ParseDict(_as_protobuf_json(document), message, ignore_unknown_fields=True, max_recursion_depth=_MOST_NESTED)
     except (ParseError, RecursionError, AttributeError, TypeError, ValueError) as error:
-        what = f"not an {message_type.DESCRIPTOR.name} in JSON"
+        what = f"not an {name} in JSON"
         raise MalformedRequest(what) from error
     return message
 

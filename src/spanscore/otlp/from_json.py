@@ -222,32 +222,15 @@ class _Decoding:
 def _parts(document: Any) -> messages.RawRequest:
     """Return the request with its resources, scopes and spans as they were parsed."""
     outer = []
-    for i, item in enumerate(_list(_object(document, "the request"), "resourceSpans", "")):
+    for i, item in enumerate(rules.list_at(rules.object_at(document, "the request"), "resourceSpans", "")):
         path = f"resourceSpans[{i}]"
-        resource_spans = _object(item, path)
+        resource_spans = rules.object_at(item, path)
         inner = []
-        for j, each in enumerate(_list(resource_spans, "scopeSpans", path)):
+        for j, each in enumerate(rules.list_at(resource_spans, "scopeSpans", path)):
             where = f"{path}.scopeSpans[{j}]"
-            scope_spans = _object(each, where)
+            scope_spans = rules.object_at(each, where)
             inner.append(
-                messages.RawScopeSpans(scope=scope_spans.get("scope"), spans=_list(scope_spans, "spans", where))
+                messages.RawScopeSpans(scope=scope_spans.get("scope"), spans=rules.list_at(scope_spans, "spans", where))
             )
         outer.append(messages.RawResourceSpans(resource=resource_spans.get("resource"), scope_spans=inner))
     return messages.RawRequest(resource_spans=outer)
-
-
-def _object(raw: Any, where: str) -> Any:
-    if not isinstance(raw, dict):
-        message = f"{where} must be an object, not {rules.kind_of_json(raw)}"
-        raise MalformedRequest(message)
-    return raw
-
-
-def _list(parent: dict[str, Any], key: str, where: str) -> list[Any]:
-    raw = parent.get(key)
-    if raw is None:
-        return []
-    if not isinstance(raw, list):
-        message = f"{where}{'.' if where else ''}{key} must be an array, not {rules.kind_of_json(raw)}"
-        raise MalformedRequest(message)
-    return raw

@@ -21,15 +21,11 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from spanscore.model import LOG_RECORD, NO_SPAN, Attributes, Span
 from spanscore.otlp.field_numbers import (
-    NAME,
     RESOURCE,
     RESOURCE_SPANS,
     SCOPE,
     SCOPE_SPANS,
-    SPAN_ID,
     SPANS,
-    TRACE_ID,
-    TRACE_STATE,
 )
 from spanscore.otlp.findings import (
     SPANS_PER_REQUEST,
@@ -44,14 +40,12 @@ from spanscore.otlp.kept_size import names_size
 from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.wire import Place, WireError, encoded_tag, fields, joined_field
+from spanscore.otlp.wire import Place, WireError, fields, joined_field
 from spanscore.reading.log_records import BODY, EVENT_NAME, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
 _FIELDS_AT_ONCE: Final = 8_192
-_BEGINS_SPAN: Final = frozenset(encoded_tag(number)[0] for number in (TRACE_ID, SPAN_ID, TRACE_STATE, NAME))
-"""What a span begins with, and a log record with a time does not."""
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -96,17 +90,6 @@ def _counting(body: bytes) -> Steps[int]:
                     if not count % _FIELDS_AT_ONCE:
                         yield
     return count
-
-
-def has_logs(body: bytes) -> bool:
-    """Return whether a request in protobuf has logs; nothing but its first record tells it from one with spans."""
-    with suppress(WireError):
-        for resource_logs in _contents(body, (0, len(body)), RESOURCE_SPANS):
-            for scope_logs in _contents(body, resource_logs, SCOPE_SPANS):
-                for record in _contents(body, scope_logs, SPANS):
-                    if record[0] < record[1]:
-                        return body[record[0]] not in _BEGINS_SPAN
-    return False
 
 
 def log_trace_ids(body: bytes) -> tuple[bytes, ...]:

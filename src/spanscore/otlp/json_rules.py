@@ -12,6 +12,7 @@ from spanscore.otlp.findings import (
     UNNAMED,
     Caveat,
     Findings,
+    MalformedRequest,
     Refusal,
     SpanRefused,
     check_ids,
@@ -104,7 +105,7 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
         name or UNNAMED,
         integer(get("startTimeUnixNano"), UINT64, "startTimeUnixNano", Refusal.INVALID_TIME),
         integer(get("endTimeUnixNano"), UINT64, "endTimeUnixNano", Refusal.INVALID_TIME),
-        _enum(get("kind"), "kind"),
+        enum(get("kind"), "kind"),
         status_code,
         status_message,
         span_attributes,
@@ -118,6 +119,11 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
     )
 
 
+def is_hexadecimal(raw: Any) -> bool:
+    """Return whether an id is absent, or made of hex digits, however many."""
+    return identifier(raw) != _NOT_AN_ID
+
+
 def identifier(raw: Any) -> bytes:
     """Read an id; what is none becomes one that is refused, and absent is empty."""
     if raw is None:
@@ -128,7 +134,8 @@ def identifier(raw: Any) -> bytes:
         return _NOT_AN_ID
 
 
-def _enum(raw: Any, name: str) -> int:
+def enum(raw: Any, name: str) -> int:
+    """Read the number of an enumeration; absent is 0."""
     if isinstance(raw, str):
         raise SpanRefused(Refusal.INVALID_ENUM, f"{name} must be an integer; OTLP/JSON has no names for it")
     return integer(raw, INT32, name, Refusal.INVALID_ENUM)
@@ -137,7 +144,7 @@ def _enum(raw: Any, name: str) -> int:
 def _status(raw: Any) -> tuple[int, str]:
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.INVALID_VALUE, "status must be an object")
-    return _enum(raw.get("code"), "status.code"), text(raw.get("message"), "status.message")
+    return enum(raw.get("code"), "status.code"), text(raw.get("message"), "status.message")
 
 
 def _events(raw: Any, findings: Findings) -> tuple[SpanEvent, ...]:
@@ -161,6 +168,33 @@ def _event(raw: dict[str, Any], findings: Findings) -> SpanEvent:
 def _span_list(raw: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
         raise SpanRefused(Refusal.INVALID_VALUE, f"{name} must be an array of objects")
+    return raw
+
+
+def object_at(raw: Any, where: str) -> Any:
+    """Return an object around spans or log records.
+
+    Raises:
+        MalformedRequest: it is none.
+    """
+    if not isinstance(raw, dict):
+        message = f"{where} must be an object, not {kind_of_json(raw)}"
+        raise MalformedRequest(message)
+    return raw
+
+
+def list_at(parent: dict[str, Any], key: str, where: str) -> list[Any]:
+    """Return a member of such an object that is a list; absent is empty.
+
+    Raises:
+        MalformedRequest: it is none.
+    """
+    raw = parent.get(key)
+    if raw is None:
+        return []
+    if not isinstance(raw, list):
+        message = f"{where}{'.' if where else ''}{key} must be an array, not {kind_of_json(raw)}"
+        raise MalformedRequest(message)
     return raw
 
 

@@ -65,6 +65,14 @@ def attributes(raw: Any, findings: Findings, wanted: WantedAttributes | None = N
     return read
 
 
+def any_value(raw: Any, findings: Findings) -> AttributeValue:
+    """Read an AnyValue; None where it is absent, or too long."""
+    try:
+        return _value(raw, 1, findings)
+    except ValueLeftOut:
+        return None
+
+
 def _is_unwanted(pair: Any, wanted: WantedAttributes) -> bool:
     if pair.__class__ is not dict:
         return False

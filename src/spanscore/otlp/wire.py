@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 Place: TypeAlias = tuple[int, int]
 """Where a message lies in the bytes: its start, and the end behind it."""
 
-_VARINT: Final = 0
-_FIXED64: Final = 1
-_LENGTH_DELIMITED: Final = 2
+VARINT: Final = 0
+FIXED64: Final = 1
+LENGTH_DELIMITED: Final = 2
 _START_GROUP: Final = 3
 _END_GROUP: Final = 4
 FIXED32: Final = 5
@@ -56,7 +56,7 @@ def field_at(body: bytes, position: int, end: int) -> tuple[int, int, int]:
         WireError: it is broken.
     """
     tag = body[position]
-    if tag & _ONE_BYTE_AND_TYPE == _LENGTH_DELIMITED and tag >= _FIRST_TAG and position + _SHORT_PREFIX < end:
+    if tag & _ONE_BYTE_AND_TYPE == LENGTH_DELIMITED and tag >= _FIRST_TAG and position + _SHORT_PREFIX < end:
         length, first = body[position + 1], position + _SHORT_PREFIX
         if length >= _MORE:
             length, first = length ^ _MORE | body[first] << 7, first + 1
@@ -65,7 +65,7 @@ def field_at(body: bytes, position: int, end: int) -> tuple[int, int, int]:
             return tag >> 3, first, behind
     tag, first = _tag(body, position, end)
     behind = _skip(body, first, end, tag)
-    return (tag >> 3, _varint(body, first, end)[1], behind) if tag & 7 == _LENGTH_DELIMITED else (0, behind, behind)
+    return (tag >> 3, _varint(body, first, end)[1], behind) if tag & 7 == LENGTH_DELIMITED else (0, behind, behind)
 
 
 def length_delimited(number: int, content: bytes) -> bytes:
@@ -78,7 +78,7 @@ def length_prefix(number: int, length: int) -> bytes:
     return encoded_tag(number) + _encoded_varint(length)
 
 
-def encoded_tag(number: int, wire_type: int = _LENGTH_DELIMITED) -> bytes:
+def encoded_tag(number: int, wire_type: int = LENGTH_DELIMITED) -> bytes:
     """Encode what each field begins with."""
     return _encoded_varint(number << 3 | wire_type)
 
@@ -138,13 +138,13 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
     while True:
         wire_type = tag & 7
         start = position
-        if wire_type == _VARINT:
+        if wire_type == VARINT:
             _, position = _varint(body, position, end)
-        elif wire_type == _FIXED64:
+        elif wire_type == FIXED64:
             position += 8
         elif wire_type == FIXED32:
             position += 4
-        elif wire_type == _LENGTH_DELIMITED:
+        elif wire_type == LENGTH_DELIMITED:
             length, start = _varint(body, position, end)
             position = start + length
         elif wire_type == _START_GROUP:

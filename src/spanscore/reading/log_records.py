@@ -15,7 +15,8 @@ EVENT_NAME: Final = "event.name"
 """The attribute in which some emitters write the name of an event."""
 
 _SERVICE: Final = "service.name"
-_SESSIONS: Final = ("gen_ai.conversation.id", "conversation.id", "session.id")
+SESSIONS: Final = ("gen_ai.conversation.id", "conversation.id", "session.id")
+"""The attributes of a record that name its session; the first that it has counts."""
 _PROMPTS: Final = ("prompt.id", "prompt_id")
 _TURN: Final = re.compile(r"#\d+\Z")
 """What Gemini CLI puts behind the id of a sub-agent, for each of its turns."""
@@ -39,7 +40,7 @@ def run_id(attributes: Attributes, resource: Attributes) -> bytes | None:
 
     None where the record says nothing of a session or conversation.
     """
-    session = _first(attributes, _SESSIONS)
+    session = _first(attributes, SESSIONS)
     if not session:
         return None
     parts = (_text(resource.get(_SERVICE)), session, _prompt(attributes, session))

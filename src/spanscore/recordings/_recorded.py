@@ -45,9 +45,9 @@ class Document(NamedTuple):
     requests: Sequence[Decoded] = ()
     problems: Sequence[MalformedRequest] = ()
     skipped: int = 0
-    """Requests of other signals."""
+    """Requests with neither spans nor logs, but another signal."""
     sources: Sequence[Any] = ()
-    """What each of the requests was decoded from: JSON as text or parsed, or bytes of protobuf."""
+    """What each of the requests was decoded from: JSON as text or parsed, bytes of protobuf, or `Logs`."""
 
 
 def open_file(path: Path) -> io.BufferedReader:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-
+from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
-from spanscore.otlp.forwardable import from_json
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.json_typed import decode_typed
+from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.strict_json import parse
 from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
 
@@ -26,7 +25,7 @@ _NEW_REQUEST: Final = re.compile(rb'\{.*"resource(?:Spans|Metrics|Logs|Profiles)
 _SPANS: Final = "resourceSpans"
 _LOGS: Final = "resourceLogs"
 _LOGS_KEY: Final = f'"{_LOGS}"'.encode()
-_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", _LOGS, "resourceProfiles"})
+_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", "resourceProfiles"})
 _KEYS_SHOWN: Final = 5
 _KEY_SHOWN: Final = 40
 
@@ -155,36 +154,73 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     problems: list[MalformedRequest] = []
     skipped = 0
     for request in parsed if isinstance(parsed, list) else [parsed]:
-        before = len(found)
+        if _is_of_other_signals(request):
+            skipped += 1
+            continue
         for decode in (_logs, _spans):
             try:
                 found += decode(request, log_names)
             except MalformedRequest as error:
                 problems.append(error)
-        is_read = any(decoded.spans or decoded.refused for decoded, _ in found[before:])
-        skipped += _is_of_other_signals(request) and not is_read
+            else:
+                problems += _misplaced(request, *_LEVELS[decode])
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 
 def _is_of_other_signals(request: Any) -> bool:
-    return isinstance(request, dict) and _SPANS not in request and not _OTHER_SIGNALS.isdisjoint(request)
+    return (
+        isinstance(request, dict)
+        and _SPANS not in request
+        and _LOGS not in request
+        and not _OTHER_SIGNALS.isdisjoint(request)
+    )
 
 
 def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    if isinstance(request, dict) and _LOGS in request and log_names:
-        message = from_json({_LOGS: request[_LOGS]}, ExportLogsServiceRequest)
-        yield decode_logs(message.SerializeToString(), log_names, max_records=None), None
+    if isinstance(request, dict) and _LOGS in request:
+        body, refused = logs_to_protobuf(request)
+        yield decode_logs(body, log_names, max_records=None).refusing(refused), Logs(body)
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    if _is_of_other_signals(request):
+    if isinstance(request, dict) and _LOGS in request and _SPANS not in request:
         return
     if isinstance(request, dict) and request and _SPANS not in request:
         # A receiver ignores what it does not know, but in a recording it is the wrong file.
-        keys = ", ".join(repr(key[:_KEY_SHOWN]) for key in list(request)[:_KEYS_SHOWN])
-        message = f"not an OTLP trace request: it has no {_SPANS!r}, but {keys}"
+        message = f"not OTLP with spans or logs: it has neither {_SPANS!r} nor {_LOGS!r}, but {_shown(request)}"
         raise MalformedRequest(message)
     yield decode_document(request, max_spans=None), request
+
+
+_LEVELS: Final = {
+    _spans: (_SPANS, ("scopeSpans", "resource", "schemaUrl"), ("spans", "scope", "schemaUrl")),
+    _logs: (_LOGS, ("scopeLogs", "resource", "schemaUrl"), ("logRecords", "scope", "schemaUrl")),
+}
+"""Where a request has what is read, and of each level inside of it the list that leads on, and what else may be."""
+
+
+def _misplaced(request: Any, key: str, *levels: tuple[str, ...]) -> Iterator[MalformedRequest]:
+    """Yield the first place of a decoded request where something stands in place of what leads to spans or logs."""
+    inside = [(each, f"{key}[{index}]") for index, each in enumerate(_members(request, key))]
+    for leads_on, *others in levels:
+        for each, where in inside:
+            unknown = [name for name in each if name not in others]
+            if leads_on not in each and unknown:
+                yield MalformedRequest(f"{where} has no {leads_on!r}, but {_shown(unknown)}")
+                return
+        inside = [
+            (member, f"{where}.{leads_on}[{index}]")
+            for each, where in inside
+            for index, member in enumerate(_members(each, leads_on))
+        ]
+
+
+def _members(parent: Any, key: str) -> Sequence[dict[str, Any]]:
+    return parent.get(key) or () if isinstance(parent, dict) else ()
+
+
+def _shown(keys: Iterable[str]) -> str:
+    return ", ".join(repr(key[:_KEY_SHOWN]) for key in list(keys)[:_KEYS_SHOWN])
 
 
 def _too_large(max_size: int) -> MalformedRequest:

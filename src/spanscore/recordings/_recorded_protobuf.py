@@ -6,9 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.from_logs import decode_logs, has_logs, log_trace_ids
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from spanscore.otlp.encoding import Logs
+from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.otlp.from_logs import decode_logs, log_trace_ids
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.signals import apart
+from spanscore.otlp.slices import at_once
 from spanscore.recordings._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
 
 _WHOLE_FILE: Final = 0
@@ -21,17 +27,14 @@ def protobuf_documents(content: Content, max_request_size: int, log_names: Seque
         if isinstance(body, MalformedRequest):
             yield Document(number, end, problems=(body,))
             continue
-        try:
-            if not has_logs(body):
-                yield Document(number, end, requests=(decode_protobuf(body, max_spans=None),), sources=(body,))
-                continue
-            decoded = decode_logs(body, log_names, max_records=None)
-            if decoded.spans or decoded.refused:
-                yield Document(number, end, requests=(decoded,), sources=(None,))
-            else:
-                yield Document(number, end, skipped=1)
-        except MalformedRequest as error:
-            yield Document(number, end, problems=(error,))
+        found: list[tuple[Decoded, bytes | Logs]] = []
+        problems: list[MalformedRequest] = []
+        for part in _parts(body):
+            try:
+                found.append((_decoded(part, log_names), part))
+            except MalformedRequest as error:
+                problems.append(error)
+        yield Document(number, end, [each for each, _ in found], problems, sources=[source for _, source in found])
 
 
 def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -40,8 +43,25 @@ def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple
         found: Iterable[bytes] = ()
         if isinstance(body, bytes):
             with suppress(MalformedRequest):
-                found = log_trace_ids(body) if has_logs(body) else trace_ids(body)
+                spans, logs = apart(body)
+                found = (*trace_ids(spans), *log_trace_ids(logs))
         yield from ((end - 1, trace_id) for trace_id in found if len(trace_id) == _TRACE_ID_LENGTH)
+
+
+def _parts(body: bytes) -> Iterator[bytes | Logs]:
+    """Yield what is in a request: files that were written one behind the other are one, with spans and logs in it."""
+    spans, logs = apart(body)
+    if spans or not logs:
+        yield spans
+    if logs:
+        yield Logs(logs)
+
+
+def _decoded(part: bytes | Logs, log_names: Sequence[str]) -> Decoded:
+    if not isinstance(part, Logs):
+        return decode_protobuf(part, max_spans=None)
+    at_once(checking(part.body, ExportLogsServiceRequest))
+    return decode_logs(part.body, log_names, max_records=None)
 
 
 def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:

@@ -1,4 +1,4 @@
-"""Recordings: OTLP trace requests read back from files, in bounded memory, however many traces they hold."""
+"""Recordings: OTLP requests with spans and logs read back from files, in bounded memory, however many they hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import BinaryIO, Final, NamedTuple
 
 from spanscore.errors import InputError
 from spanscore.model import Span
-from spanscore.otlp.findings import Caveat, MalformedRequest, Refusal
+from spanscore.otlp.encoding import Logs
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
 from spanscore.recordings._recorded import Document, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
@@ -77,7 +78,7 @@ class Recording:
         stdin: what `-` stands for.
         progress: called with the bytes read so far and those to read in all; both passes count.
         max_request_size: the largest document to read, in bytes.
-        log_names: what the names of the log records begin with that are read; without it, none are.
+        log_names: what the names of the log records begin with that are read; the others are counted.
 
     Raises:
         InputError: there is no such file, or nothing to read in a directory.
@@ -103,7 +104,7 @@ class Recording:
         self._forget()
 
     def empty_files(self) -> list[str]:
-        """Return the files that held no span, nor anything else to tell of, once all were read."""
+        """Return the files that held no span, no log record, nor anything else to tell of, once all were read."""
         return [source.name for source in self._sources if source.name not in self._used]
 
     def read(self) -> Iterator[Batch]:
@@ -144,8 +145,10 @@ class Recording:
         self.problems_by_file: Counter[str] = Counter()
         self.refused_spans: Counter[Refusal] = Counter()
         self.caveats: Counter[Caveat] = Counter()
+        self.unread: Counter[Unread] = Counter()
+        """Log records that were passed over."""
         self.other_signals = 0
-        """Requests with metrics, logs or profiles; they were passed over."""
+        """Requests with metrics or profiles; they were passed over."""
         self._used: set[str] = set()
 
     @property
@@ -196,16 +199,18 @@ class Recording:
         for problem in document.problems:
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
-        for request in document.requests:
+        for request, source in zip(document.requests, document.sources, strict=True):
+            noun = "log record" if isinstance(source, Logs) else "span"
             self.caveats.update(request.caveats)
+            self.unread.update(request.unread_records)
             for reason, spans, example in request.refused:
                 self.refused_spans[reason] += spans
-                what = f"{plural(spans, 'span')} refused ({reason}): {example}"
+                what = f"{plural(spans, noun)} refused ({reason}): {example}"
                 self._report(
                     InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
                 )
         self.other_signals += document.skipped
-        if document.problems or document.skipped or any(each.spans or each.refused for each in document.requests):
+        if document.problems or document.skipped or any(map(_holds_something, document.requests)):
             self._used.add(file)
 
     def _report(self, problem: InputProblem) -> None:
@@ -237,6 +242,10 @@ def _sources(path: str) -> list[_Source]:
         message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
         raise InputError(message)
     return found
+
+
+def _holds_something(request: Decoded) -> bool:
+    return bool(request.spans or request.refused or request.caveats or request.unread)
 
 
 class _TraceEnds:

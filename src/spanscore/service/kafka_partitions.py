@@ -19,7 +19,7 @@ from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.from_logs import has_logs
+from spanscore.otlp.signals import apart
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
 from spanscore.wording.faults import contained
@@ -168,8 +168,10 @@ class KafkaPartitions:
 
     async def _decoded(self, value: bytes) -> Request:
         """Decode a record: logs may stand in the same topic, and nothing beside a record says what it holds."""
-        is_json = self._encoding is Encoding.JSON
-        are_logs = _LOGS_IN_JSON in value and _SPANS_IN_JSON not in value if is_json else has_logs(value)
+        if self._encoding is Encoding.JSON:
+            are_logs = _LOGS_IN_JSON in value and _SPANS_IN_JSON not in value
+        else:
+            are_logs = bool(value) and not apart(value).spans
         return await (self._intake.decode_logs if are_logs else self._intake.decode)(value, self._encoding)
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:

@@ -30,7 +30,8 @@ class OtlpExporter:
     )
     """Sent with every request, such as an API key. Never shown."""
     signals: Annotated[tuple[Literal["metrics", "logs", "traces"], ...], MinLen(1)] = ("metrics", "logs", "traces")
-    """What to send: score metrics, score log events, the received spans."""
+    """What to send: `metrics` and `logs` are those of the scores, `traces` the received spans with their scores. The
+    metrics and logs that `serve` receives go on to the same receiver, whatever stands here."""
 
     @property
     def url(self) -> str:
@@ -46,7 +47,8 @@ class OtlpExporter:
 class Otlp:
     """An OTLP receiver, such as the Collector, Jaeger or Grafana Alloy.
 
-    Takes score metrics and log events, and the spans that were received, whose roots carry their scores.
+    Takes score metrics and log events, and the spans that were received, whose roots carry their scores; from `serve`
+    also the metrics and logs that were received, as they came.
     """
 
     Settings: ClassVar = OtlpExporter

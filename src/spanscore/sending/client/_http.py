@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import ssl
 import time
 from collections.abc import Mapping
@@ -22,7 +23,8 @@ from spanscore.sdk.identity import scope_version
 from spanscore.sending.client._answer import MAX_RESPONSE_SIZE, Answer, Refused, Signal, TryAgain, accepted, shown
 
 _PROTOBUF: Final = "application/x-protobuf"
-_TRACES_PATH: Final = "/v1/traces"
+_OWN_PATH: Final = re.compile(r"/v1/(?:traces|metrics|logs)\Z")
+"""What an endpoint may end with that was written for one signal."""
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _ABOUT_CONTENT: Final = frozenset({400, 413, 422})
 _LOST: Final = (BrokenPipeError, ConnectionResetError, RemoteDisconnected)
@@ -36,7 +38,7 @@ class HttpClient:
         self, url: SplitResult, headers: Mapping[str, str], timeout_s: float, tls: ssl.SSLContext | None = None
     ) -> None:
         self._url: Final = url
-        self._prefix: Final = url.path.rstrip("/").removesuffix(_TRACES_PATH)
+        self._prefix: Final = _OWN_PATH.sub("", url.path.rstrip("/"))
         agent = f"spanscore/{scope_version()}"
         self._headers: Final = {**headers, "content-type": _PROTOBUF, "user-agent": agent}
         self._timeout_s: Final = timeout_s
