@@ -25,6 +25,7 @@ BENCHES: Final = (
     (("P13",), "durability"),
     (("P14",), "imports"),
     (("P15",), "expected_trajectories"),
+    (("P16",), "hostile_expectations"),
 )
 """The goals, and the module that measures them."""
 

@@ -54,6 +54,7 @@ GOALS: Final = {
     "P13": Goal(what="durability `crash`, against `none`", reach=1.25, stretch=1.1),
     "P14": Goal(what="import spanscore", reach=150, stretch=60, unit="ms"),
     "P15": Goal(what="`expected_trajectory`", reach=50, stretch=10, unit="ms"),
+    "P16": Goal(what="expectations made to be slow", reach=2_000, stretch=1_000, unit="ms"),
 }
 
 

@@ -16,7 +16,7 @@ from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.step_graph import MISSING, Cell, Graph, Group
 from spanscore.compare.steps import Leaf
 
-MOST_WORK: Final = 10_000_000
+MOST_WORK: Final = 2_000_000
 """No alignment looks at more edges and states; ordinary ones look at some thousands."""
 
 Edges: TypeAlias = list[tuple[int, int, int, Leaf]]
@@ -121,6 +121,7 @@ class _Walk:
             known = self._work.edges[key] = [
                 (source, target, cost, leaf) for leaf, cost in candidates for source, target in takes.get(leaf, ())
             ]
+            self._work.spend(len(known))
         return known
 
     def end_turns_before(self, turn: int | None) -> int:
@@ -220,6 +221,7 @@ class _GroupWalk:
                 threads[:] = [each for each in threads if self._may_win(each)]
                 cost = self._entry + self._group.cost
                 threads.append(_Thread(self._entry, self._entry_cell, cost, list(self._group.untaken)))
+            self._work.spend(len(threads))
             for thread in threads:
                 if self._follow(thread, call):
                     is_better |= self._leave(thread, key)

@@ -15,7 +15,8 @@ from spanscore.model import Recorded
 MAX_STEPS: Final = 1_000_000
 """No evaluation of a run asks its matchers more often; items that they look at count, too."""
 
-_SCHEMA_WORK: Final = 200_000
+_SCHEMA_WORK: Final = 100_000
+_CHARS_A_STEP: Final = 25
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -147,6 +148,6 @@ class Test(Matcher):
         return self._words
 
     def matches(self, actual: Any, seen: Seen) -> bool:
-        """Return whether a value matches."""
-        seen.run.spend()
+        """Return whether a value matches. Long texts count for more: patterns look at each character."""
+        seen.run.spend(1 + len(actual) // _CHARS_A_STEP if isinstance(actual, str) else 1)
         return self._passes(actual)

@@ -162,11 +162,15 @@ def _beyond(matches: Matches, limit: int, run: Run) -> list[int] | None:
 def _in_a_row(sequence: Sequence[Matches], run: Run) -> list[int] | None:
     """Return the calls that complete the sequence."""
     fits = [{name for name in run.called if matches(name)} for matches in sequence]
-    starts = range(len(run.order) - len(fits) + 1)
+    # The tools that are called least often say where to look: there may be many rules, and many calls.
+    counts = [sum(len(run.called[name]) for name in names) for names in fits]
+    rarest = counts.index(min(counts))
+    at = [place for place, index in enumerate(run.order) if run.names[index] in fits[rarest]] if counts[rarest] else []
     found = (
         run.order[start + len(fits) - 1]
-        for start in starts
-        if all(run.names[run.order[start + place]] in names for place, names in enumerate(fits))
+        for start in (place - rarest for place in at)
+        if 0 <= start <= len(run.order) - len(fits)
+        and all(run.names[run.order[start + place]] in names for place, names in enumerate(fits))
     )
     return list(found) or None
 

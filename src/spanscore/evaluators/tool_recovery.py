@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge
 
@@ -45,7 +46,8 @@ class ToolRecovery(NameParameters):
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Look for a recovery behind each failed call."""
         run = Run.of(trajectory, self._normalise)
-        recovered = {index: self._recovery(index, run) for index in sorted(run.failed)}
+        helped = _Helped(run)
+        recovered = {index: self._recovery(index, run, helped) for index in sorted(run.failed)}
         lost = [index for index, by in recovered.items() if by is None]
         if skipped := cut_off(trajectory, len(lost)):
             return skipped
@@ -66,19 +68,41 @@ class ToolRecovery(NameParameters):
         for tool, others in self.alternatives.items():
             yield from (tool, *others)
 
-    def _recovery(self, failed: int, run: Run) -> int | None:
+    def _recovery(self, failed: int, run: Run, helped: _Helped) -> int | None:
         """Return the first call that makes up for a failed one."""
         name = run.names[failed]
-        others = [other for matches, instead in self._instead if matches(name) for other in instead]
         end = len(run.names) if self.within is None else min(len(run.names), failed + 1 + self.within)
-        retries = 0
-        for index in range(failed + 1, end):
-            is_retry = run.names[index] == name
-            retries += is_retry
-            if index in run.failed:
-                continue
-            if is_retry and (self.max_retries is None or retries <= self.max_retries):
-                return index
-            if any(matches(run.names[index]) for matches in others):
-                return index
-        return None
+        others = [other for matches, instead in self._instead if matches(name) for other in instead]
+        instead = helped.first(failed, (tool for tool in helped.tools if any(matches(tool) for matches in others)))
+        again = helped.again(failed, name, self.max_retries)
+        found = min((index for index in (instead, again) if index is not None), default=end)
+        return found if found < end else None
+
+
+class _Helped:
+    """Where calls succeeded, so that each failure finds the next one without going through all calls."""
+
+    def __init__(self, run: Run) -> None:
+        self._called = run.called
+        self.tools: Final = {
+            name: [index for index in places if index not in run.failed] for name, places in run.called.items()
+        }
+        """Of each tool, in order."""
+
+    def first(self, behind: int, tools: Iterable[str]) -> int | None:
+        """Return the first success behind a call of any of these tools."""
+        firsts = (self._next(self.tools[tool], behind) for tool in tools)
+        return min((index for index in firsts if index is not None), default=None)
+
+    def again(self, behind: int, tool: str, most: int | None) -> int | None:
+        """Return the first success of a tool behind a call of it, where it is among so many next calls of it."""
+        index = self._next(self.tools[tool], behind)
+        if index is None or most is None:
+            return index
+        called = self._called[tool]
+        return index if bisect_right(called, index) - bisect_right(called, behind) <= most else None
+
+    @staticmethod
+    def _next(places: Sequence[int], behind: int) -> int | None:
+        place = bisect_right(places, behind)
+        return places[place] if place < len(places) else None
