@@ -192,6 +192,12 @@ def _records(script: str, directory: Path) -> None:
     assert (0, "", "runs.jsonl: 1 trace with 0 tool calls\n") == (status, told, complained)
 
 
+def _explains(script: str, directory: Path) -> None:
+    status, told, complained = finished(script, directory)
+    assert (0, "") == (status, complained)
+    assert "call 1: get_weather(" in told
+
+
 def _demonstrates(script: str, directory: Path) -> None:
     status, told, complained = finished(f"cd {ROOT} && {script}", directory)
     assert 0 == status, complained
@@ -203,6 +209,7 @@ RUNS = (
     ("spanscore serve", _serves),
     ("spanscore send", _sends),
     ("spanscore record", _records),
+    ("spanscore explain", _explains),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
     ("export CLAUDE_CODE_ENABLE_TELEMETRY", _points_an_agent_there_with_its_own_exporters),
     ("export GEMINI_TELEMETRY_ENABLED", _names_a_receiver),

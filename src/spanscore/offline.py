@@ -12,7 +12,7 @@ from spanscore import wiring
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.model import Report, Span, Trace, Trajectory
-from spanscore.pipeline import Pipeline
+from spanscore.reading.reader import DialectReader
 from spanscore.recordings.files import Batch
 
 MOST_WAITING: Final = 10_000
@@ -30,8 +30,21 @@ class Recorded(Protocol):
         ...
 
 
+class Scores(Protocol):
+    """What scores traces: a pipeline."""
+
+    @property
+    def reader(self) -> DialectReader:
+        """What reads spans."""
+        ...
+
+    def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
+        """Return a report for each trajectory of the trace that is wanted."""
+        ...
+
+
 def score(
-    recording: Recorded, config: Config, pipeline: Pipeline, wanted: Callable[[Trajectory], bool] | None = None
+    recording: Recorded, config: Config, pipeline: Scores, wanted: Callable[[Trajectory], bool] | None = None
 ) -> Iterator[Report]:
     """Yield a report for every trajectory of a recording that is wanted.
 

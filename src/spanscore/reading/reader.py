@@ -52,6 +52,11 @@ class DialectReader:
             return _joined(readings)
         return readings[0][1] if readings else None
 
+    def knowing(self, span: Span) -> tuple[str, ...]:
+        """Return the names of the dialects that say something about a span, those first that are heard first."""
+        offered = self._offered(with_originals(span))
+        return tuple(_name(each) for each in offered if self._ask("read", Reading, [each], span))
+
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
         span = with_originals(span)

@@ -1,0 +1,180 @@
+"""`spanscore explain`: where each call of a run comes from, and why others were not found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from spanscore import config as configuration
+from spanscore import offline, wiring
+from spanscore.cli import FAILED, OK
+from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._selection import Selection, add_filters
+from spanscore.compare.differences import json_text
+from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trace, Trajectory
+from spanscore.pipeline import EvaluatorEntry, Pipeline
+from spanscore.plugins import find, names
+from spanscore.reading.explained import ExplainedSpan, explained
+from spanscore.reading.reader import DialectReader
+from spanscore.recordings.files import Recording
+from spanscore.reports.evaluation_event import failure_text
+from spanscore.wording.plural import plural
+from spanscore.wording.printable import printable
+
+_TRACES_SHOWN: Final = 10
+_SPANS_SHOWN: Final = 500
+_NAME_WIDTH: Final = 48
+_DIALECTS_WIDTH: Final = 28
+_LINE_WIDTH: Final = 2_000
+_CONTENT_WIDTH: Final = 120
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "explain",
+        help=SUMMARIES["explain"],
+        description=(
+            "Show the spans of recorded traces as a tree, with the dialects that know each, what it was taken for, "
+            "which calls models asked for that were not made, what is not recorded, and what each evaluator saw. "
+            "Exit status: 0 something was explained, 1 nothing was found or something cannot be read, 2 usage or "
+            "configuration."
+        ),
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    parser.add_argument(
+        "--no-content", action="store_true", help="leave arguments, results and the texts of errors out"
+    )
+    add_filters(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explain the traces and return the exit status."""
+    config = configuration.load(arguments.config) if arguments.config else configuration.default()
+    config = config.for_files(tool_content=not arguments.no_content)
+    pipeline = wiring.pipeline(config)
+    selection = Selection(arguments, arguments.key)
+    keeping = _Keeping(pipeline)
+    shown = 0
+    with progress("reading") as bar:
+        recording = Recording(
+            arguments.files, stdin=sys.stdin.buffer, progress=bar, log_names=wiring.wanted(config).log_names
+        )
+        for report in offline.score(recording, config, keeping, selection.wanted):
+            trace = keeping.traces.pop(report.trajectory.trace_id, None)
+            shown += trace is not None
+            if shown <= _TRACES_SHOWN:
+                if trace is not None:
+                    print("\n" * (shown > 1) + "\n".join(_spans(trace, report, pipeline.reader)))
+                print("\n".join(_run(report, pipeline.entries)))
+    if shown > _TRACES_SHOWN:
+        print(f"\n... and {plural(shown - _TRACES_SHOWN, 'more trace')}; --trace, --agent and --case pick some")
+    problems = [*problems_of(recording), *selection.problems()]
+    problems += [f"{file}: holds no span" for file in recording.empty_files()]
+    for problem in problems or ([] if shown else ["nothing to explain: no trace was found"]):
+        print(problem, file=sys.stderr)
+    return FAILED if problems or not shown else OK
+
+
+class _Keeping:
+    """A pipeline that keeps the traces until their reports have come."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.traces: Final[dict[bytes, Trace]] = {}
+        self._pipeline: Final = pipeline
+
+    @property
+    def reader(self) -> DialectReader:
+        return self._pipeline.reader
+
+    def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
+        reports = self._pipeline.run(trace, wanted)
+        if reports:
+            self.traces[trace.trace_id] = trace
+        return reports
+
+
+def _spans(trace: Trace, report: Report, reader: DialectReader) -> Iterator[str]:
+    explanation = explained(trace, [report.trajectory], reader)
+    calls = dict(enumerate(report.trajectory.calls, 1))
+    yield f"trace {trace.trace_id.hex()}  {plural(len(explanation.spans), 'span')}, {trace.close_reason}"
+    for each in explanation.spans[:_SPANS_SHOWN]:
+        yield _span(each, calls.get(each.call or 0), content=report.tool_content)
+    if len(explanation.spans) > _SPANS_SHOWN:
+        yield f"  ... and {plural(len(explanation.spans) - _SPANS_SHOWN, 'more span')}"
+    for number, call in calls.items():
+        if call.span_id is None:
+            yield f"  call {number} has no span of its own: {_call(call, content=report.tool_content)}"
+    if explanation.not_made:
+        yield (
+            f"  asked for, but no call of the run: {', '.join(map(printable, explanation.not_made))} (nothing ran it, "
+            "and no result was handed back to the model)"
+        )
+
+
+def _span(each: ExplainedSpan, call: ToolCall | None, *, content: bool) -> str:
+    indent = "  " * min(each.depth, 12)
+    kind = "log " if each.span.is_log else ""
+    name = printable(f"{indent}{kind}{each.span.name}", _NAME_WIDTH)
+    known = (_dialect_names().get(dialect, dialect) for dialect in each.dialects)
+    dialects = printable(", ".join(known) or "-", _DIALECTS_WIDTH)
+    role = each.role
+    if call is not None and role.startswith("call "):
+        role = f"{role}: {_call(call, content=content)}"
+    return f"  {name:{_NAME_WIDTH}}  {dialects:{_DIALECTS_WIDTH}}  {printable(role, _LINE_WIDTH)}"
+
+
+@cache
+def _dialect_names() -> dict[str, str]:
+    """Return what `spanscore list dialects` calls the classes."""
+    return {find("dialects", name).__name__: name for name in names("dialects")}
+
+
+def _call(call: ToolCall, *, content: bool) -> str:
+    arguments = "arguments not recorded" if call.arguments is NOT_RECORDED else json_text(call.arguments)
+    result = "result not recorded" if call.result is NOT_RECORDED else json_text(call.result)
+    if not content:
+        arguments, result = (each if "not recorded" in each else "…" for each in (arguments, result))
+    error = call.error if content else call.error_without_content
+    end = f"failed: {error}" if error is not None else result
+    return f"{call.name}({printable(arguments, _CONTENT_WIDTH)}) → {printable(end, _CONTENT_WIDTH)}"
+
+
+def _run(report: Report, entries: tuple[EvaluatorEntry, ...]) -> Iterator[str]:
+    trajectory = report.trajectory
+    agent = f" of {printable(trajectory.agent)}" if trajectory.agent else ""
+    yield f"run{agent}: {plural(len(trajectory.calls), 'tool call')}{_missing(report)}"
+    told = {evaluation.name: evaluation for evaluation in report.evaluations}
+    for entry in entries:
+        if entry.name not in told:
+            yield f"  {entry.name}: is not for this run (match, or sample_ratio)"
+            continue
+        match told[entry.name].outcome:
+            case Score(value, passed) as score:
+                yield printable(
+                    f"  {entry.name}: {'pass' if passed else 'fail'} {value:.4g}  {report.told(score)}", _LINE_WIDTH
+                )
+            case Skipped(reason):
+                yield printable(f"  {entry.name}: skipped: {reason}", _LINE_WIDTH)
+            case Failed() as failed:
+                yield printable(f"  {entry.name}: went wrong: {failure_text(report, failed)}", _LINE_WIDTH)
+
+
+def _missing(report: Report) -> str:
+    seen = report.trajectory.completeness
+    missing = [
+        *([] if seen.root_seen else ["no root came"]),
+        *([f"parents of {plural(seen.parents_missing, 'span')} did not come"] if seen.parents_missing else []),
+        *(["cut off by a limit"] if seen.truncated else []),
+        *([] if seen.arguments_recorded else ["arguments are not all recorded"]),
+        *([] if seen.results_recorded else ["results are not all recorded"]),
+        *(["content is kept elsewhere"] if seen.content_elsewhere else []),
+    ]
+    return f" ({', '.join(missing)})" if missing else ""

@@ -1,0 +1,126 @@
+"""What was read from each span of a trace and why: for a person who asks where a call is, or where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from spanscore.contracts import Reading
+from spanscore.model import Span, ToolCall, Trace, Trajectory
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.requested import Requested
+from spanscore.reading.same_calls import same_calls
+from spanscore.reading.tree import NO_READING, NONE, SpanTree
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedSpan:
+    """A span, or a log record, and what it was taken for."""
+
+    span: Span
+    depth: int
+    """How many spans are above it; 0 is a root, or one whose parent was not received."""
+    dialects: tuple[str, ...]
+    """The names of those that know it."""
+    role: str
+    """What it is in the run, in words; texts from spans stand in it as they are."""
+    call: int | None = None
+    """The number of its call among those of the run, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A trace."""
+
+    spans: tuple[ExplainedSpan, ...]
+    """Depth first, siblings by start."""
+    not_made: tuple[str, ...]
+    """Names of calls that models asked for, and that are no calls of the run, in their order."""
+
+
+def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectReader) -> Explanation:
+    """Return what was read from a trace.
+
+    Args:
+        trace: the trace.
+        trajectories: what came of it.
+        reader: read it.
+    """
+    calls = [call for trajectory in trajectories for call in trajectory.calls]
+    tree = SpanTree(trace.spans, reader)
+    roles = _Roles(tree, calls)
+    spans = tuple(
+        ExplainedSpan(tree.spans[index], depth, reader.knowing(tree.spans[index]), *roles.of(index))
+        for index, depth in _depth_first(tree)
+    )
+    requested = Requested(tree) if tree.models else None
+    known_ids = {call.call_id for call in calls}
+    by_name = {call.name for call in calls if call.call_id is None}
+    asked = [] if requested is None else [request for _, request, _ in requested.calls()]
+    not_made = (each.name for each in asked if each.call_id not in known_ids and each.name not in by_name)
+    return Explanation(spans, tuple(not_made))
+
+
+class _Roles:
+    def __init__(self, tree: SpanTree, calls: list[ToolCall]) -> None:
+        self._tree = tree
+        self._numbers = {call.span_id: number for number, call in enumerate(calls, 1) if call.span_id}
+        made = same_calls(tree)
+        self._tops = {
+            index: top for top, readings in made.items() for index in self._sightings(readings) if index != top
+        }
+        models = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
+        self._asked = {index: [request.name for request in each.requests] for index, each in models.items()}
+        self._silent = {index for index, each in models.items() if each.asks and not each.requests}
+
+    def _sightings(self, readings: Iterable[object]) -> Iterator[int]:
+        known = {id(reading) for reading in readings}
+        for index, reading in (*self._tree.calls.items(), *self._tree.parts.items()):
+            if id(reading) in known:
+                yield index
+
+    def of(self, index: int) -> tuple[str, int | None]:
+        """Return what a span is in the run, and the number of its call."""
+        tree, reading = self._tree, self._tree.readings[index]
+        if reading is NO_READING:
+            return "not read: no attribute, scope or name of a known instrumentation", None
+        if index in self._tops:
+            top = self._tops[index]
+            number = self._numbers.get(tree.spans[top].span_id)
+            what = "a part of call" if index in tree.parts else "the same call as"
+            return f"{what} {number or tree.spans[top].name}", number
+        if index in tree.calls:
+            number = self._numbers.get(tree.spans[index].span_id)
+            return (f"call {number}" if number else "a call of another run"), number
+        if reading.not_a_call:
+            return "no tool call: its instrumentation writes something else so, such as a hand-over", None
+        return self._other(index, reading), None
+
+    def _other(self, index: int, reading: Reading) -> str:
+        if index in self._asked:
+            asked = ", ".join(self._asked[index])
+            if index in self._silent:
+                return "a request to a model, which asked for tools: it is not recorded for which"
+            return f"a request to a model, which asked for {asked}" if asked else "a request to a model"
+        if index in self._tree.agents:
+            name = self._tree.agents[index]
+            return f"a run of agent {name}" if name else "a run of an agent without a name"
+        if reading.is_workflow:
+            return "a run of a workflow"
+        if reading.of_span:
+            return "attributes of the span above, moved into a log record"
+        return "known, and neither a call, nor a request to a model, nor an agent's run"
+
+
+def _depth_first(tree: SpanTree) -> Iterator[tuple[int, int]]:
+    below: dict[int, list[int]] = {}
+    for index in tree.order:
+        below.setdefault(tree.parents[index], []).append(index)
+    pending = [(index, 0) for index in reversed(below.pop(NONE, []))]
+    seen: set[int] = set()
+    while pending:
+        index, depth = pending.pop()
+        seen.add(index)
+        yield index, depth
+        pending += [(each, depth + 1) for each in reversed(below.pop(index, []))]
+    yield from ((index, 0) for index in tree.order if index not in seen)  # their parents form a cycle
