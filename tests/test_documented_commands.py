@@ -32,6 +32,7 @@ RUN_ELSEWHERE = {
     "spanscore record -o runs.jsonl -- python -m spanscore.demo.agent": test_say_what.COMMANDS,
     "spanscore score runs.jsonl --config spanscore.yaml --key gen_ai.agent.name": test_say_what.COMMANDS,
     "spanscore score runs.jsonl --config spanscore.yaml --junit junit.xml": test_say_what.COMMANDS,
+    "spanscore golden runs.jsonl -o golden.jsonl": test_say_what.COMMANDS,
     "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": test_golden_recipe.COMMANDS,
 }
 """What blocks begin with that others run, and what these run."""

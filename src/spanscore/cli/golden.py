@@ -1,0 +1,150 @@
+"""`spanscore golden`: what runs that were right have called, as what is expected from now on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from spanscore import config as configuration
+from spanscore import offline, wiring
+from spanscore.cli import FAILED, OK
+from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._recordings import problems_of, progress
+from spanscore.errors import InputError
+from spanscore.model import Trajectory
+from spanscore.recordings.files import Recording
+from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.reports.golden import Row, golden_rows, updated
+from spanscore.wording.plural import plural
+from spanscore.wording.printable import printable
+
+_SUFFIX: Final = ".jsonl"
+_SHOWN: Final = 10
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "golden",
+        help=SUMMARIES["golden"],
+        description=(
+            "Write a dataset with a row for each case of recorded runs that were right: calls with their arguments, "
+            "as `expected_from: {dataset: FILE, key: ATTR}` takes them. Runs of one case that differ are alternatives. "
+            "Exit status: 0 every run has its row, 1 something could not be read or has no case, 2 usage."
+        ),
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    parser.add_argument(
+        "-o", "--output", type=_dataset, required=True, metavar="FILE", help="the dataset, a .jsonl file"
+    )
+    parser.add_argument(
+        "--key",
+        metavar="ATTR",
+        help=(
+            "the attribute of the root span or the resource that names the case "
+            f"(default: the first of {', '.join(CASE_KEYS)} that a run has)"
+        ),
+    )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="where the dataset is there, replace the rows of these cases and keep the others",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the dataset and return the exit status."""
+    known = list(_known(arguments.output)) if arguments.update else []
+    if arguments.output.exists() and not arguments.update:
+        message = (
+            f"{arguments.output} is there: --update replaces the rows of the cases recorded here, and keeps others"
+        )
+        raise InputError(message)
+    config = replace(configuration.default(), evaluators=()).for_files()
+    with progress("reading") as shown:
+        recording = Recording(
+            arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
+        )
+        pipeline = wiring.pipeline(config)
+        runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
+    key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
+    usable = [(case, run) for run in runs if run.unread is None and (case := case_of(run, key))] if key else []
+    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    problems += _left_out(runs, key)
+    if usable and key is not None:
+        rows = golden_rows(key, usable)
+        _write(arguments.output, updated(known, key, rows) if arguments.update else rows)
+        _tell(arguments.output, key, rows)
+    else:
+        problems.append(f"nothing was written to {arguments.output}: there is no run of a known case")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return FAILED if problems else OK
+
+
+def _left_out(runs: Iterable[Trajectory], key: str | None) -> Iterator[str]:
+    """Yield a line for each run that has no row; other services' traces are only counted."""
+    lines: list[str] = []
+    others = 0
+    for run in runs:
+        what = f"trace {run.trace_id.hex()}{f' of {printable(run.agent)}' if run.agent else ''}"
+        if not run.recognised:
+            others += 1
+        elif run.unread is not None:
+            lines.append(f"{what} has no row: {run.unread}")
+        elif key is None or case_of(run, key) is None:
+            wanted = key or f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
+            lines.append(f"{what} has no row: {f'it has no {key!r}' if key else f'it has {wanted}'}")
+    yield from lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        yield f"... and {plural(len(lines) - _SHOWN, 'more run')} without a row"
+    if others:
+        print(f"left out: {plural(others, 'trace')} without a span of a known instrumentation", file=sys.stderr)
+
+
+def _tell(path: Path, key: str, rows: list[Row]) -> None:
+    several = sum("tool_calls" not in row for row in rows)
+    ways = f", {several} of them with several ways" if several else ""
+    print(f"{path}: {plural(len(rows), 'case')}{ways}, by {key}")
+    print(f"  evaluators: {{golden: {{type: expected_trajectory, expected_from: {{dataset: {path}, key: {key}}}}}}}")
+
+
+def _known(path: Path) -> Iterator[Row]:
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            message = f"{path}:{number}: is not JSON: {error}"
+            raise InputError(message) from error
+        if not isinstance(row, dict):
+            message = f"{path}:{number}: a row must be a mapping"
+            raise InputError(message)
+        yield row
+
+
+def _write(path: Path, rows: Iterable[Row]) -> None:
+    """Replace the file as a whole: whoever reads it finds the old rows or the new ones."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+
+
+def _dataset(text: str) -> Path:
+    if not text.lower().endswith(_SUFFIX):
+        message = f"must end in {_SUFFIX}, not {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return Path(text)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.trace import TracerProvider
+
+import spanscore as package
+from commands import spanscore
+
+Made = tuple[str, Any]
+
+
+def record(path: Path, *runs: tuple[str | None, Iterable[Made]], operation: str = "invoke_agent") -> Path:
+    """Record runs, each of a case, with these calls and their arguments."""
+    provider = TracerProvider()
+    tracer = provider.get_tracer("agent")
+    with package.recording(provider, LoggerProvider(shutdown_on_exit=False)) as recorded:
+        for case, calls in runs:
+            attributes = {"gen_ai.operation.name": operation} if operation else {}
+            attributes |= {} if case is None else {"test.case.id": case}
+            with tracer.start_as_current_span("run", attributes=attributes):
+                for name, arguments in calls:
+                    told = {} if arguments is None else {"gen_ai.tool.call.arguments": json.dumps(arguments)}
+                    with tracer.start_as_current_span(f"execute_tool {name}", attributes=told):
+                        pass
+    recorded.save(path, append=True)
+    return path
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a dataset."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def verdicts(runs: Path, dataset: Path, **params: Any) -> list[str]:
+    """What the recorded runs come to by the dataset."""
+    expected = {"expected_from": {"dataset": str(dataset), "key": "test.case.id"}}
+    config = {"evaluators": {"golden": {"type": "expected_trajectory", **expected, **params}}}
+    return [report.verdict for report in package.score(runs, config)]
+
+
+def test_what_was_right_passes_and_what_changed_fails(tmp_path: Path) -> None:
+    """With the names and arguments that were recorded, whatever their keys begin with; those that were not are open."""
+    good = record(
+        tmp_path / "good.jsonl",
+        ("a", [("search", {"q": "tea", "filter": {"$gt": 5}}), ("book", None)]),
+        ("b", []),
+    )
+    ended = spanscore("golden", good, "-o", tmp_path / "golden.jsonl")
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert f"{tmp_path / 'golden.jsonl'}: 2 cases, by test.case.id" in ended.stdout
+    assert ["a", "b"] == [row["test.case.id"] for row in rows(tmp_path / "golden.jsonl")]
+    assert ["pass", "pass"] == verdicts(good, tmp_path / "golden.jsonl", other_calls="forbid")
+    changed = record(
+        tmp_path / "changed.jsonl",
+        ("a", [("search", {"q": "tea", "filter": {"$gt": 6}}), ("book", {"x": 1})]),
+        ("b", [("search", {})]),
+    )
+    assert ["fail", "fail"] == verdicts(changed, tmp_path / "golden.jsonl", other_calls="forbid")
+
+
+def test_other_evaluators_take_the_rows_too(tmp_path: Path) -> None:
+    """Where the runs of a case were alike."""
+    good = record(tmp_path / "good.jsonl", ("a", [("search", {"q": "tea"})]), ("a", [("search", {"q": "tea"})]))
+    spanscore("golden", good, "-o", tmp_path / "golden.jsonl")
+    expected = {"dataset": str(tmp_path / "golden.jsonl"), "key": "test.case.id"}
+    for name in ("trajectory_match", "tool_call_args", "tool_call_order", "tool_correctness", "tool_call_f1"):
+        config = {"evaluators": {"golden": {"type": name, "expected_from": expected}}}
+        assert ["pass", "pass"] == [report.verdict for report in package.score(good, config)]
+
+
+def test_runs_that_differ_are_alternatives(tmp_path: Path) -> None:
+    """Each way passes, and a mixture does not."""
+    one, other = [("search", {}), ("book", {})], [("book", {}), ("pay", {})]
+    good = record(tmp_path / "good.jsonl", ("a", one), ("a", other), ("a", one))
+    ended = spanscore("golden", good, "-o", tmp_path / "golden.jsonl")
+
+    assert "1 case, 1 of them with several ways" in ended.stdout
+    (row,) = rows(tmp_path / "golden.jsonl")
+    assert 2 == len(row["steps"][0]["one_of"])
+    tried = record(tmp_path / "tried.jsonl", ("a", one), ("a", other), ("a", [("search", {}), ("pay", {})]))
+    assert ["pass", "pass", "fail"] == verdicts(tried, tmp_path / "golden.jsonl", other_calls="forbid")
+
+
+def test_updated_in_place(tmp_path: Path) -> None:
+    """The rows of cases that were recorded again are replaced, others stay as they are, new ones come behind."""
+    dataset = tmp_path / "golden.jsonl"
+    dataset.write_text('{"test.case.id": "x", "reference": []}\n{"test.case.id": "a", "note": "old"}\n')
+    again = record(tmp_path / "again.jsonl", ("new", []), ("a", [("search", {})]))
+
+    refused = spanscore("golden", again, "-o", dataset)
+    assert (2, True) == (refused.returncode, "--update replaces the rows of the cases" in refused.stderr)
+    assert 0 == spanscore("golden", again, "-o", dataset, "--update").returncode
+    assert [("x", []), ("a", None), ("new", None)] == [
+        (row["test.case.id"], row.get("reference")) for row in rows(dataset)
+    ]
+    assert [{"name": "search", "arguments": {}}] == rows(dataset)[1]["tool_calls"]
+    assert ["golden.jsonl"] == [path.name for path in tmp_path.iterdir() if "golden" in path.name]
+
+
+def test_what_has_no_row_is_said(tmp_path: Path) -> None:
+    """A run without a case is told, with its trace; the traces of other services are counted."""
+    mixed = record(tmp_path / "mixed.jsonl", ("a", [("search", {})]), (None, [("book", {})]))
+    record(mixed, ("http", []), operation="")
+    ended = spanscore("golden", mixed, "-o", tmp_path / "golden.jsonl")
+
+    assert 1 == ended.returncode
+    assert "has no row: it has no 'test.case.id'" in ended.stderr
+    assert "left out: 1 trace without a span of a known instrumentation" in ended.stderr
+    assert 1 == len(rows(tmp_path / "golden.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("-o", "golden.csv"), 2, "must end in .jsonl"),
+        (("-o", "missing/golden.jsonl"), 2, "cannot write"),
+        (("-o", "golden.jsonl", "--key", "no.such"), 1, "nothing was written to golden.jsonl"),
+        (("-o", "broken.jsonl", "--update"), 2, "broken.jsonl:2: is not JSON"),
+    ],
+)
+def test_what_is_wrong(
+    arguments: tuple[str, ...], status: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.jsonl").write_text("{}\n{\n")
+    runs = record(tmp_path / "runs.jsonl", ("a", []))
+    ended = spanscore("golden", runs, *arguments)
+
+    assert (status, True) == (ended.returncode, said in ended.stderr)
+    assert not (tmp_path / "golden.jsonl").exists()
