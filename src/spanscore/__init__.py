@@ -11,6 +11,7 @@ from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCa
 
 if TYPE_CHECKING:
     from spanscore.contracts import Evaluator
+    from spanscore.golden_runs import assert_trajectory
     from spanscore.in_process.exporter import ScoringSpanExporter
     from spanscore.in_process.log_records import ScoringLogRecordProcessor
     from spanscore.in_process.processor import ScoringSpanProcessor
@@ -32,6 +33,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "SpanscoreError",
     "ToolCall",
     "Trajectory",
+    "assert_trajectory",
     "evaluator",
     "read",
     "recording",
@@ -43,6 +45,7 @@ _LATER: Final = {
     "ScoringSpanExporter": "spanscore.in_process.exporter",
     "ScoringSpanProcessor": "spanscore.in_process.processor",
     "Runs": "spanscore.runs",
+    "assert_trajectory": "spanscore.golden_runs",
     "read": "spanscore.runs",
     "recording": "spanscore.runs",
     "score": "spanscore.runs",
