@@ -55,8 +55,8 @@ def test_every_step(tmp_path: Path) -> None:
             (tmp_path / "spanscore.yaml").write_text(text, encoding="utf-8")
             status, said = ran("spanscore score runs.jsonl --config spanscore.yaml", tmp_path)
             assert 1 == status
-        elif language == "yaml":
-            assert text == (ROOT / "config" / "cases.yaml").read_text(encoding="utf-8")
+        elif language == "json":
+            assert text == (ROOT / "config" / "cases.jsonl").read_text(encoding="utf-8")
         else:
             place = 0
             for line in text.splitlines():

@@ -88,6 +88,16 @@ def test_runs_that_differ_are_alternatives(tmp_path: Path) -> None:
     assert ["pass", "pass", "fail"] == verdicts(tried, tmp_path / "golden.jsonl", other_calls="forbid")
 
 
+def test_printed_runs_are_rows_too(tmp_path: Path) -> None:
+    """Each call is a step."""
+    good = record(tmp_path / "good.jsonl", ("a", [("search", {"q": "tea"}), ("book", None)]))
+    (tmp_path / "rows.jsonl").write_text(spanscore("score", good, "--format", "json").stdout)
+    changed = record(tmp_path / "changed.jsonl", ("a", [("search", {"q": "milk"}), ("book", None)]))
+
+    assert ["pass"] == verdicts(good, tmp_path / "rows.jsonl", other_calls="forbid")
+    assert ["fail"] == verdicts(changed, tmp_path / "rows.jsonl", other_calls="forbid")
+
+
 def test_updated_in_place(tmp_path: Path) -> None:
     """The rows of cases that were recorded again are replaced, others stay as they are, new ones come behind."""
     dataset = tmp_path / "golden.jsonl"

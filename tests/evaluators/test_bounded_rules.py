@@ -62,3 +62,12 @@ def test_recovery(
     assert isinstance(outcome, spanscore.Score)
     found = {each["call"]: each["by"] for each in outcome.details["recovered"]}
     assert {call: by for call, by in expected.items() if by is not None} == found
+
+
+def test_a_broken_gate_fails_whatever_the_threshold() -> None:
+    """It cannot be made up for, and not be configured away either."""
+    policy = spanscore.evaluator("tool_policy", {"gates": {"forbidden": ["a"]}, "threshold": 0})
+    outcome = policy.evaluate(spanscore.Trajectory.from_calls([{"name": "a"}]))
+
+    assert isinstance(outcome, spanscore.Score)
+    assert (0, False) == (outcome.value, outcome.passed)

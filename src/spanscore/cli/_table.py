@@ -33,6 +33,8 @@ _PLAIN_WIDTH: Final = 120
 _UNBOUNDED: Final = 10_000
 _NAMES: Final = ("evaluator", "type")
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
+_CONDITIONS: Final = frozenset({"arguments", "result", "error"})
+"""The kinds of deviations of a call that was made where it was expected."""
 _PARTED: Final = {
     "ok": "",
     "ignored": "",
@@ -197,7 +199,7 @@ def _call(call: ToolCall, *, content: bool) -> Text:
 def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
     columns = (Column(name, overflow="fold") for name in ("expected", "actual", ""))
     grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
-    by_call = {row["call"]: row for row in deviations if row["kind"] == "arguments"}
+    by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
     for entry in folded(entries):
         status = entry["status"]
         if status in {"folded", "cut"}:
@@ -217,7 +219,7 @@ def _paths(row: Mapping[str, Any]) -> Iterator[str]:
     for path in (row, *row.get("more", ())):
         if "path" in path:
             difference = Difference((), path.get("expected", ABSENT), path.get("actual", ABSENT))
-            yield f"{path['path'] or 'arguments'}: {difference.words}"
+            yield f"{path['path'] or row['kind']}: {difference.words}"
 
 
 def _counts(summary: Summary, *, typed: bool = True) -> Grid:

@@ -21,6 +21,8 @@ COLUMN: Final = "tool_calls"
 
 _NAMES: Final = frozenset({"tool_calls_order", "expected_tools"})
 """The expectations that are names of tools."""
+_STEPS: Final = frozenset({"steps"})
+"""The expectations that are steps, each with the arguments of a call."""
 _COUNTS: Final = frozenset({"tool_calls_count"})
 """The expectations that are numbers of calls by tool."""
 _ARGUMENTS: Final = ("arguments", "args", "input")
@@ -32,7 +34,7 @@ _Call: TypeAlias = Mapping[str, JSON]
 
 def are_expected_by(kind: EvaluatorType) -> bool:
     """Return whether an evaluator can expect recorded calls."""
-    return bool(kind.call_keys) or kind.expectation in _NAMES | _COUNTS
+    return bool(kind.call_keys) or kind.expectation in _NAMES | _COUNTS | _STEPS
 
 
 def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mapping[str, Any]) -> dict[str, JSON]:
@@ -57,6 +59,10 @@ def translated(kind: EvaluatorType, column: str, value: JSON, parameters: Mappin
     if kind.expectation in _COUNTS:
         tools = [name for name in names if isinstance(name, str)]
         return {expectation: value if len(tools) < len(names) else dict(Counter(tools))}
+    if kind.expectation in _STEPS:
+        return {
+            expectation: [_step(recorded[index]) if index in recorded else item for index, item in enumerate(value)]
+        }
     if not recorded:
         return {expectation: value}
     return _Translation(kind, column, value, recorded, parameters).parameters()
@@ -140,10 +146,17 @@ class _Translation:
         ]
 
 
+def _step(call: _Call) -> JSON:
+    arguments = call.get("arguments")
+    return call["name"] if arguments is None else {"call": call["name"], "args": arguments, "match": "exact"}
+
+
 def _is_recorded(call: _Call, kind: EvaluatorType, column: str) -> bool:
     """Return whether a call is in the printed form: by its column, or by a key that the evaluator does not have."""
     if column == COLUMN != kind.expectation:
         return True
+    if kind.expectation in _STEPS:
+        return False
     return not kind.call_keys.union({"name"}).issuperset(call.keys() & set(CALL_KEYS))
 
 

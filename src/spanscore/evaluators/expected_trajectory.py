@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
@@ -16,7 +16,7 @@ from spanscore.compare.step_alignment import StepAlignment
 from spanscore.compare.step_calls import StepCalls
 from spanscore.compare.step_graph import Graph, graph_of
 from spanscore.compare.step_reading import read_other_calls, read_pattern
-from spanscore.compare.steps import Pattern, required
+from spanscore.compare.steps import Pattern, leaves, required
 from spanscore.model import Outcome, Skipped, Trajectory
 
 MOST_CALLS: Final = 10_000
@@ -86,6 +86,12 @@ class ExpectedTrajectory(NameParameters):
         if skipped := cut_off(trajectory, found.missing):
             return skipped
         return self._scored(found, trajectory)
+
+    def named_tools(self) -> Iterator[str]:
+        """Yield the tools that steps name, and those that may be called besides."""
+        yield from (leaf.tool.text.removeprefix("!") for leaf in leaves(self._pattern.row))
+        if not isinstance(self.other_calls, str):
+            yield from (tool.removeprefix("!") for tool in self.other_calls)
 
     def _scored(self, found: StepAlignment, trajectory: Trajectory) -> Outcome:
         deviating, unexpected = found.count, len(found.unexpected)

@@ -37,7 +37,8 @@ class ToolPolicy(NameParameters, Rules):
     expectation: ClassVar[str | None] = None
 
     gates: Rules | None = None
-    """Rules that cannot be made up for by keeping others: where one of them is broken, the value is 0."""
+    """Rules that cannot be made up for by keeping others: where one of them is broken, the value is 0, and the run
+    fails whatever the threshold."""
     ignore_failed: bool = False
     """Leave failed calls out, except where retries are counted."""
     score_by: Literal["rules", "calls"] = "rules"
@@ -79,7 +80,7 @@ class ToolPolicy(NameParameters, Rules):
         value, explanation = kept / total, f"{kept} of {total} rules were kept"
         if self.score_by == "calls":
             value, explanation = _by_calls(run, broken)
-        if any(each.is_gate for each in broken):
+        if is_shut := any(each.is_gate for each in broken):
             value, explanation = 0.0, f"{explanation}, but a gate was broken"
         explanation += f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
         details = {
@@ -87,7 +88,7 @@ class ToolPolicy(NameParameters, Rules):
             "broken": [each.as_json(trajectory.calls) for each in broken],
         }
         told = [each.deviation(trajectory.calls) for each in broken]
-        return scored(value, value >= self.threshold, explanation, details, told=told)
+        return scored(value, value >= self.threshold and not is_shut, explanation, details, told=told)
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
