@@ -98,6 +98,36 @@ def test_printed_runs_are_rows_too(tmp_path: Path) -> None:
     assert ["fail"] == verdicts(changed, tmp_path / "rows.jsonl", other_calls="forbid")
 
 
+def test_a_mistyped_parameter_in_a_row_is_no_note(tmp_path: Path) -> None:
+    """It would be left out without a word, and the case be green."""
+    good = record(tmp_path / "good.jsonl", ("a", []))
+    (tmp_path / "rows.yaml").write_text("- {test.case.id: a, steps: [], other_call: forbid, remark: none}")
+    with pytest.raises(package.ConfigError, match=r"other_call: .* has no such parameter; did you mean 'other_calls'"):
+        verdicts(good, tmp_path / "rows.yaml")
+    (tmp_path / "rows.yaml").write_text("- {test.case.id: a, steps: [], other_calls: forbid, remark: none}")
+    assert ["pass"] == verdicts(good, tmp_path / "rows.yaml")
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "why"),
+    [
+        ("find", "/id", "no such call was made before"),
+        ("pay", "/id", "no such call was made before"),
+        ("search", "/number", "no result before has /number"),
+        ("search", "/id", "got 1"),
+    ],
+)
+def test_why_no_earlier_value_would_do(source: str, path: str, why: str) -> None:
+    """No such call before, or nothing at the path: that is told, without what results hold."""
+    made = [{"name": "search", "result": {"id": 7}}, {"name": "book", "arguments": {"id": 1}}, {"name": "pay"}]
+    step = {"call": "book", "args": {"id": {"$from": source, "path": path}}}
+    outcome = package.evaluator("expected_trajectory", {"steps": [step]}).evaluate(package.Trajectory.from_calls(made))
+
+    assert isinstance(outcome, package.Score)
+    assert why in outcome.explanation
+    assert "7" not in outcome.explanation
+
+
 def test_updated_in_place(tmp_path: Path) -> None:
     """The rows of cases that were recorded again are replaced, others stay as they are, new ones come behind."""
     dataset = tmp_path / "golden.jsonl"

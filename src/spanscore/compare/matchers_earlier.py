@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.compare.differences import ABSENT, shown
+from spanscore.compare.differences import ABSENT, Described, Difference, shown
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.matchers_base import Index, Matcher, Run, Seen
 from spanscore.compare.matching import json_key
@@ -48,6 +48,20 @@ class FromEarlier(Matcher):
             return False
         first = seen.run.index((self._tool, self._pointer), self._index).get(json_key(actual))
         return first is not None and first < seen.before
+
+    def mismatches(self, actual: Any, seen: Seen, path: tuple[str | int, ...] = ()) -> Iterator[Difference]:
+        """Yield that a value does not match, and why none could."""
+        if not self.matches(actual, seen):
+            yield Difference(path, Described(f"{self.words}{self._why_none(seen)}"), actual)
+
+    def _why_none(self, seen: Seen) -> str:
+        """Return why no value would match, without a word of what results hold; nothing where some would."""
+        if not any(self.is_source(tool) for tool, _ in seen.run.results[: seen.before]):
+            return " (no such call was made before)"
+        found = seen.run.index((self._tool, self._pointer), self._index)
+        if all(first >= seen.before for first in found.values()):
+            return f" (no result before has {self._pointer})" if self._pointer else " (no result before was recorded)"
+        return ""
 
     def _index(self, run: Run) -> Index:
         """Look at each result once, whatever the number of calls that are compared with it."""

@@ -15,7 +15,7 @@ from spanscore.config._json import parse_json
 from spanscore.config._parameters import EvaluatorType
 from spanscore.model import JSON
 from spanscore.reports.serialization import REPORT_KEYS
-from spanscore.wording.nearest import suggestion
+from spanscore.wording.nearest import mistyped, suggestion
 
 _ATTRIBUTES: Final = "attributes"
 _EXPECTED: Final = "expected"
@@ -54,6 +54,8 @@ def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *
             message = f"{column}: {error}"
             raise ValueError(message) from None
     names = _parameters(kind, cells)
+    if not _is_report(cells):
+        _check_notes(cells.keys() - {key, column}, names, kind)
     others = {
         name: _read_cell(value) if is_text and isinstance(value, str) else value
         for name, value in cells.items()
@@ -62,6 +64,15 @@ def case_of(row: Row, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *
     parameters = {**others, **recorded_calls.translated(kind, column, expected, {**fixed, **others})}
     is_recorded = column == recorded_calls.COLUMN and (column != kind.expectation or _is_report(cells))
     return Case(row.line, name, parameters, is_recorded)
+
+
+def _check_notes(columns: Iterable[str], names: Iterable[str], kind: EvaluatorType) -> None:
+    """Raise ValueError where a column is hardly a note: a mistyped parameter would be left out without a word."""
+    known = {*names, "key", "id", kind.expectation, _EXPECTED, recorded_calls.COLUMN}
+    for column in sorted(column for column in columns if column not in known):
+        if (near := mistyped(column, names)) is not None:
+            message = f"{column}: {kind.name} has no such parameter; did you mean {near!r}? A note needs another name"
+            raise ValueError(message)
 
 
 def _is_report(cells: Mapping[str, JSON]) -> bool:
