@@ -11,9 +11,11 @@ from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.strict_json import parse
+from spanscore.recordings._foreign import from_foreign
 from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -26,6 +28,9 @@ _SPANS: Final = "resourceSpans"
 _LOGS: Final = "resourceLogs"
 _LOGS_KEY: Final = f'"{_LOGS}"'.encode()
 _OTHER_SIGNALS: Final = frozenset({"resourceMetrics", "resourceProfiles"})
+_OTLP_KEYS: Final = frozenset({_SPANS, _LOGS, *_OTHER_SIGNALS})
+_BASE64_ID: Final = re.compile(rb'"trace_?[iI]d"\s*:\s*"[A-Za-z0-9+/]{22}=="')
+"""A trace id as protobuf's own JSON has it."""
 _KEYS_SHOWN: Final = 5
 _KEY_SHOWN: Final = 40
 
@@ -144,8 +149,11 @@ def _brackets_left_open(text: bytes) -> int:
 
 
 def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Document:
-    if _LOGS_KEY not in text and (decoded := decode_typed(text, max_spans=None, wanted=None)) is not None:
-        return Document(line, end, (decoded,), sources=(text.decode(),))
+    has_base64_ids = b'=="' in text and _BASE64_ID.search(text) is not None
+    if _LOGS_KEY not in text and not has_base64_ids:
+        decoded = decode_typed(text, max_spans=None, wanted=None)
+        if decoded is not None:
+            return Document(line, end, (decoded,), sources=(text.decode(),))
     try:
         parsed = parse(text)
     except MalformedRequest as error:
@@ -157,13 +165,14 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
         if _is_of_other_signals(request):
             skipped += 1
             continue
-        for decode in (_logs, _spans):
+        is_foreign = isinstance(request, dict) and (has_base64_ids or not _OTLP_KEYS.intersection(request))
+        for decode in (_foreign,) if is_foreign else (_logs, _spans):
             try:
                 found += decode(request, log_names)
             except MalformedRequest as error:
                 problems.append(error)
             else:
-                problems += _misplaced(request, *_LEVELS[decode])
+                problems += _misplaced(request, *_LEVELS[decode]) if decode in _LEVELS else ()
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 
@@ -180,6 +189,14 @@ def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any
     if isinstance(request, dict) and _LOGS in request:
         body, refused = logs_to_protobuf(request)
         yield decode_logs(body, log_names, max_records=None).refusing(refused), Logs(body)
+
+
+def _foreign(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
+    body = from_foreign(request)
+    if body is None:
+        yield from _spans(request, log_names)
+    else:
+        yield decode_protobuf(body, max_spans=None), body
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
