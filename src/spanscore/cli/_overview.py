@@ -19,6 +19,7 @@ _COMMANDS: Final = {
         "demo": "watch a sample agent being scored",
         "record": "write down what an agent sends, to score it later",
         "score": "score recorded spans, for CI",
+        "fetch": "take traces out of Jaeger or Tempo",
         "golden": "expect from now on what runs that were right have called",
         "explain": "show what was read from each span of a run, and why",
         "serve": "receive spans and score them as they come",

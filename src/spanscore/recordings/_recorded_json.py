@@ -15,8 +15,8 @@ from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.strict_json import parse
-from spanscore.recordings._foreign import from_foreign
 from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
+from spanscore.recordings.foreign import from_foreign
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024
