@@ -76,8 +76,8 @@ def test_wrong(spanscore_run):
     assert [
         ["expected", "actual"],
         ["search", "search"],
-        ["book", "book", "<-", "id:", "expected", "2,", "got", "1"],
-        ["pay", "<-", "missing"],
+        ["book", "book", "←", "id:", "expected", "2,", "got", "1"],
+        ["pay", "←", "missing"],
     ] == shown[1:]
     assert "def assert_trajectory" not in told
 

@@ -10,23 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from spanscore.compare.alignment import folded
-from spanscore.compare.differences import ABSENT, Difference
 from spanscore.config import build_evaluator
 from spanscore.model import JSON, Score, Skipped, Trajectory
+from spanscore.reports.aligned import AlignedLine, aligned_lines
 from spanscore.reports.golden import golden_rows, updated
 from spanscore.runs import Runs
 
 _KEY: Final = "test"
-_MARKS: Final = {
-    "ok": "",
-    "ignored": "",
-    "missing": "<- missing",
-    "extra": "<- not expected",
-    "wrong": "<- another tool",
-    "order": "<- called, but not here",
-    "arguments": "<- other arguments",
-}
 
 
 class GoldenRuns(Runs):
@@ -130,18 +120,7 @@ def _told(outcome: object, trajectory: Trajectory) -> Iterator[str]:
 
 
 def _aligned(entries: Sequence[Any], deviations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    by_call = {row["call"]: row for row in deviations if row["kind"] == "arguments" and "path" in row}
-    lines = [("expected", "actual", "")]
-    for entry in folded(entries):
-        status = entry["status"]
-        if status in {"folded", "cut"}:
-            lines.append((f"... {entry['calls']} calls {'as expected' if status == 'folded' else 'more'}", "", ""))
-            continue
-        mark = _MARKS[status]
-        if status == "arguments" and (row := by_call.get(entry["call"])) is not None:
-            difference = Difference((), row.get("expected", ABSENT), row.get("actual", ABSENT))
-            mark = f"<- {row['path'] or 'arguments'}: {difference.words}"
-        lines.append((entry["expected"] or "", entry["actual"] or "", mark))
-    widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
-    for expected, actual, mark in lines:
-        yield f"  {expected:{widths[0]}}  {actual:{widths[1]}}  {mark}".rstrip()
+    lines = [AlignedLine("expected", "actual", ""), *aligned_lines(entries, deviations)]
+    expected, actual = max(len(line.expected) for line in lines), max(len(line.actual) for line in lines)
+    for line in lines:
+        yield f"  {line.expected:{expected}}  {line.actual:{actual}}  {line.mark}".rstrip()

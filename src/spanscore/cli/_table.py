@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TextIO, assert_never
 
 from rich.console import Console
@@ -14,10 +14,10 @@ from rich.text import Text
 from spanscore.cli._columns import width_of
 from spanscore.cli._repeats import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
-from spanscore.compare.alignment import CONTEXT, Entry, folded
-from spanscore.compare.differences import ABSENT, Difference
+from spanscore.compare.alignment import CONTEXT, Entry
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.plugins import is_built_in
+from spanscore.reports.aligned import aligned_lines
 from spanscore.reports.cases import case_of
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.tally import COLUMNS
@@ -33,17 +33,6 @@ _PLAIN_WIDTH: Final = 120
 _UNBOUNDED: Final = 10_000
 _NAMES: Final = ("evaluator", "type")
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
-_CONDITIONS: Final = frozenset({"arguments", "result", "error"})
-"""The kinds of deviations of a call that was made where it was expected."""
-_PARTED: Final = {
-    "ok": "",
-    "ignored": "",
-    "missing": "← missing",
-    "extra": "← not expected",
-    "wrong": "← another tool",
-    "order": "← called, but not here",
-    "arguments": "← other arguments",
-}
 
 
 class _Terminal(Console):
@@ -199,27 +188,10 @@ def _call(call: ToolCall, *, content: bool) -> Text:
 def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
     columns = (Column(name, overflow="fold") for name in ("expected", "actual", ""))
     grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
-    by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
-    for entry in folded(entries):
-        status = entry["status"]
-        if status in {"folded", "cut"}:
-            as_expected = " as expected" if status == "folded" else " more"
-            grid.add_row(f"… {plural(entry['calls'], 'call')}{as_expected}", "", "", style="dim")
-            continue
-        mark = _PARTED[status]
-        if status == "arguments" and entry["call"] in by_call:
-            mark = f"← {'; '.join(_paths(by_call[entry['call']]))}"
-        names = (printable(entry[side] or "") for side in ("expected", "actual"))
-        grid.add_row(*names, printable(mark, _MARK_WIDTH), style="yellow" if _PARTED[status] else "")
+    for line in aligned_lines(entries, deviations):
+        style = "dim" if line.is_left_out else "yellow" if line.mark else ""
+        grid.add_row(printable(line.expected), printable(line.actual), printable(line.mark, _MARK_WIDTH), style=style)
     return grid
-
-
-def _paths(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs in a call, path by path."""
-    for path in (row, *row.get("more", ())):
-        if "path" in path:
-            difference = Difference((), path.get("expected", ABSENT), path.get("actual", ABSENT))
-            yield f"{path['path'] or row['kind']}: {difference.words}"
 
 
 def _counts(summary: Summary, *, typed: bool = True) -> Grid:
