@@ -120,11 +120,12 @@ def test_what_is_wrong_is_said(providers: dict[str, Any], tmp_path: Path) -> Non
         spanscore.read(tmp_path / "missing.jsonl")
     with pytest.raises(spanscore.InputError, match="nothing to save"):
         runs.save(tmp_path / "runs.jsonl")
-    with (
-        pytest.raises(spanscore.InputError, match="it has no add_span_processor"),
-        spanscore.recording(trace.NoOpTracerProvider()),  # type: ignore[arg-type]
-    ):
-        pass
+    for provider in (trace.NoOpTracerProvider(), object(), "x"):
+        with (
+            pytest.raises(spanscore.InputError, match="it has no add_span_processor"),
+            spanscore.recording(provider),  # type: ignore[arg-type]
+        ):
+            pass
 
 
 def test_the_global_provider_is_made_where_there_is_none() -> None:

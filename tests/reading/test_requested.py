@@ -345,6 +345,14 @@ class TestAskedWithoutContent:
         """An answer without calls, with and without its content, is one."""
         assert self.why(agent(1), self.silent(2, 1, attributes)) is None
 
+    def test_one_step_of_a_run(self) -> None:
+        """Its spans say what was asked for, and other traces what was executed: with an answer it was."""
+        step = model(1, asked("book", PARIS, "c1"))
+
+        assert "one step of a run, in which a model asked for tools" == self.why(step)
+        assert self.why(step, model(3, told={"c1": "booked"})) is None
+        assert self.why(model(1)) is None
+
     def test_not_beside_calls_that_ran(self) -> None:
         """Their spans tell of them."""
         assert self.why(agent(1), self.silent(2, 1), tool(3, "book", parent=1)) is None

@@ -20,7 +20,18 @@ from spanscore.cli._recordings import other_signals, problems_of, progress
 from spanscore.cli._replay import NOUNS, Outgoing, Pace, counted, replayed, requests
 from spanscore.errors import InputError
 from spanscore.recordings.files import STDIN, Recording
-from spanscore.sending.client import Client, Delivery, Protocol, Refused, Retries, Signal, TrustFiles, TryAgain, connect
+from spanscore.sending.client import (
+    Accepted,
+    Client,
+    Delivery,
+    Protocol,
+    Refused,
+    Retries,
+    Signal,
+    TrustFiles,
+    TryAgain,
+    connect,
+)
 from spanscore.wording.plural import plural
 
 _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
@@ -132,6 +143,8 @@ class _Replay:
         self._told = False
         self._requests = 0
         self._not_served: set[Signal] = set()
+        self._warnings = {""}
+        """Of the receiver, each told once."""
         self.sent: Counter[Signal] = Counter()
         """Spans and log records taken."""
         self.refused: Counter[Signal] = Counter()
@@ -156,6 +169,9 @@ class _Replay:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
                 what = f"request {self._requests}: {plural(rejected, NOUNS[signal])} refused ({reason})"
                 print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
+            elif not rejected and isinstance(answer, Accepted) and answer.message not in self._warnings:
+                self._warnings.add(answer.message)
+                print(f"request {self._requests}: taken, but {answer.message}", file=sys.stderr)
             if isinstance(answer, Refused) and answer.reason in _NOT_SERVED:
                 self._not_served.add(signal)
             elif isinstance(answer, Refused) and not answer.about_content:

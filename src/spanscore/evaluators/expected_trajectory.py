@@ -80,7 +80,8 @@ class ExpectedTrajectory(NameParameters):
             if lacking is not None and not run.aligned(self._graph, by_name=True).count:
                 call, what = lacking
                 name = short(trajectory.calls[call].name)
-                return Skipped(f"not recorded: {what} {name!r} (call {call + 1}), which a step compares")
+                where = "content elsewhere" if trajectory.completeness.content_elsewhere else "not recorded"
+                return Skipped(f"{where}: {what} {name!r} (call {call + 1}), which a step compares")
         except TooMuchWorkError as error:
             return Skipped(str(error))
         if skipped := cut_off(trajectory, found.missing):

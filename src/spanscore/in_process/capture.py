@@ -80,10 +80,11 @@ def captured_spans(take: Callable[[ReadableSpan], object], provider: trace.Trace
         if is_stand_in(provider):
             trace.set_tracer_provider(TracerProvider())
             provider = trace.get_tracer_provider()
+    add = _adding(provider, "add_span_processor")
     with _lock:
         if provider not in _spans:
             _spans[provider] = _Spans()
-            _add(provider, "add_span_processor", _spans[provider])
+            add(_spans[provider])
     with _spans[provider].open_to(take):
         yield
 
@@ -96,18 +97,19 @@ def captured_logs(take: Callable[[ReadWriteLogRecord], object], provider: Any | 
         if is_stand_in(provider):
             _logs.set_logger_provider(LoggerProvider(shutdown_on_exit=False))
             provider = _logs.get_logger_provider()
+    add = _adding(provider, "add_log_record_processor")
     with _lock:
         if provider not in _logs_of:
             _logs_of[provider] = _Logs()
-            _add(provider, "add_log_record_processor", _logs_of[provider])
+            add(_logs_of[provider])
     with _logs_of[provider].open_to(take):
         yield
 
 
-def _add(provider: object, method: str, processor: object) -> None:
-    add = getattr(provider, method, None)
+def _adding(provider: object, method: str) -> Callable[[object], object]:
+    add: Callable[[object], object] | None = getattr(provider, method, None)
     if add is None:
         kind = f"{type(provider).__module__}.{type(provider).__qualname__}"
         message = f"cannot record what {kind} makes: it has no {method}; give a provider of the OpenTelemetry SDK"
         raise InputError(message)
-    add(processor)
+    return add

@@ -44,6 +44,9 @@ _UNLISTED: Final = (
     " hold it"
 )
 
+_STEP: Final = "one step of a run, in which a model asked for tools: whether they were executed, other traces tell"
+_TALK: Final = "log records of what models said, outside of all spans, and of no call: no run of an agent"
+
 
 class DialectFailedError(Exception):
     """What an evaluator asked for cannot be relied on: a dialect went wrong while it was read."""
@@ -65,8 +68,8 @@ def trajectories(
     counts = dict.fromkeys(invoked, 0)
     asked_by: dict[int, int] = {}
     executed = _executed(tree, asked_by)
-    listed_calls, silent = (executed, []) if executed else _requested(tree)
-    unlisted = {run_of[index] for index in silent}
+    listed_calls, untold = (executed, {}) if executed else _requested(tree)
+    unlisted = {run_of[index]: why for index, why in untold.items()}
     models = ModelCalls(tree) if model_calls else None
     for index, call in listed_calls if models is None else models.with_turns(listed_calls, asked_by, run_of):
         calls.setdefault(run_of[index], []).append(call)
@@ -78,7 +81,7 @@ def trajectories(
     seen = _completeness(trace, tree)
     is_run = tree.recognised and (any(calls.values()) or not _is_talk(tree))
     failures = reader.failures - failed_before
-    unread = None if is_run else _unknown(tree)
+    unread = None if is_run else _TALK if tree.recognised else _unknown(tree)
     if failures:
         unread = _failed(failures)
     return tuple(
@@ -91,7 +94,7 @@ def trajectories(
             invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
             # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
             recognised=is_run or bool(failures),
-            unread=unread or (_UNLISTED if run in unlisted else None),
+            unread=unread or unlisted.get(run),
         )
         for run, found in ((run, tuple(found)) for run, found in calls.items())
     )
@@ -248,16 +251,16 @@ def _merged(readings: Sequence[CallReading]) -> CallReading:
     return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
 
 
-def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], list[int]]:
+def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], dict[int, str]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
 
-    The other positions are those of the models' spans that asked for calls, but do not tell of which.
+    Also returned are the positions of the models' spans of whose calls too little is known, and why.
 
     A trace of nothing but model spans, and of what the model's client does below them, is one step of a run whose other
     steps are traces of their own: only of what a model was told the result it says that it was executed.
     """
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
-        return [], []
+        return [], {}
     models = set(tree.models)
     above = tree.nearest(models)
     is_step = not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
@@ -267,7 +270,8 @@ def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], list[int]]:
         for index, request, answer in requested.calls()
         if answer is not NOT_RECORDED or not is_step
     ]
-    return calls, requested.unrecorded()
+    steps = {index: _STEP for index, _, _ in requested.calls()} if is_step and not calls else {}
+    return calls, {**steps, **dict.fromkeys(requested.unrecorded(), _UNLISTED)}
 
 
 def _asked(tree: SpanTree, index: int, request: CallRequest, result: Recorded) -> ToolCall:
