@@ -199,6 +199,13 @@ def _explains(script: str, directory: Path) -> None:
     assert "call 1: get_weather(" in told
 
 
+def _learns(script: str, directory: Path) -> None:
+    status, told, complained = finished(script, directory)
+    assert (0, "") == (status, complained)
+    assert "expected false alarms: " in told
+    assert "  # 1 of 1 runs" in (directory / "learned.yaml").read_text(encoding="utf-8")
+
+
 def _demonstrates(script: str, directory: Path) -> None:
     status, told, complained = finished(f"cd {ROOT} && {script}", directory)
     assert 0 == status, complained
@@ -211,6 +218,7 @@ RUNS = (
     ("spanscore send", _sends),
     ("spanscore record", _records),
     ("spanscore explain", _explains),
+    ("spanscore learn", _learns),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
     ("export CLAUDE_CODE_ENABLE_TELEMETRY", _points_an_agent_there_with_its_own_exporters),
     ("export GEMINI_TELEMETRY_ENABLED", _names_a_receiver),

@@ -1,0 +1,76 @@
+"""What was learned as YAML, with what each line rests on behind it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from spanscore.learn import Noted, has_notes, plain
+from spanscore.wording.printable import printable
+
+_WIDEST: Final = 100
+
+
+def yaml_lines(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
+    """Yield the lines of a mapping: what has notes in it, or is wide, in lines of its own, and all else in one."""
+    for key, each in value.items():
+        yield from _entry(f"{' ' * indent}{_flow(key)}:", each, indent + 2)
+
+
+def _entry(head: str, value: Any, indent: int) -> Iterator[str]:
+    note = ""
+    if isinstance(value, Noted):
+        value, note = value.value, f"  # {printable(value.note, _WIDEST)}"
+    flat = f"{head} {_flow(plain(value))}"
+    if not has_notes(value) and (not isinstance(value, (Mapping, list)) or not value or len(flat) <= _WIDEST):
+        yield flat + note
+    else:
+        yield head + note
+        yield from _below(value, indent)
+
+
+def _below(value: Any, indent: int) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from yaml_lines(value, indent)
+        return
+    for each in value:
+        yield from _item(each, indent)
+
+
+def _item(value: Any, indent: int) -> Iterator[str]:
+    inner = value.value if isinstance(value, Noted) else value
+    if isinstance(inner, Mapping) and has_notes(inner) and inner:
+        # A mapping begins on the line of its dash; what it rests on stands behind its first key.
+        noted = isinstance(value, Noted)
+        first, *rest = inner.items()
+        head = Noted(first[1], value.note) if noted and not isinstance(first[1], Noted) else first[1]
+        lines = yaml_lines(dict([(first[0], head), *rest]), indent + 2)
+        yield f"{' ' * indent}- {next(lines).lstrip()}"
+        yield from lines
+    else:
+        yield from _entry(f"{' ' * indent}-", value, indent + 2)
+
+
+def _flow(value: Any) -> str:
+    """Return a value on one line."""
+    text = yaml.safe_dump(
+        value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False
+    ).removesuffix("\n")
+    return text.removesuffix("\n...")
+
+
+def comment(text: str, width: int = 118) -> Iterator[str]:
+    """Yield a text as lines of a comment."""
+    margin = "#" + " " * (len(text) - len(text.lstrip()))
+    yield from textwrap.wrap(
+        printable(text.strip(), len(text)), width, initial_indent=f"{margin} ", subsequent_indent=f"{margin}   "
+    )
+
+
+def document(header: Sequence[str], evaluators: Mapping[str, Any]) -> str:
+    """Return the file: what is said about it, and the evaluators."""
+    lines = [line for text in header for line in comment(text)]
+    return "\n".join([*lines, *yaml_lines({"evaluators": evaluators})]) + "\n"

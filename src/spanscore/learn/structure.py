@@ -1,0 +1,160 @@
+"""The steps of an expected trajectory out of runs that were right: what is in order, in any order, optional, repeated.
+
+Runs are taken apart where they allow it: into parts in sequence, parts of which there is one or the other, rounds of
+the same, and parts in any order; then each part by itself. That is how process mining finds trees (S. Leemans, D.
+Fahland, W. van der Aalst, "Discovering block-structured process models from event logs", 2013), but by which call
+comes anywhere before which: few runs show all orders, and few show every call right behind every other. Every run
+fits what is found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from spanscore.learn.evidence import least, most, needed, times
+from spanscore.learn.noted import Noted, plain
+from spanscore.learn.relations import Label, Relations, Traced
+
+_MOST_APART: Final = 10
+"""A tool that is called more often in each run is told by how often, and not call by call."""
+
+
+def rare_tools(runs: Sequence[Sequence[str]]) -> list[str]:
+    """Return the tools of which too few runs tell where their calls stand."""
+    seen = Counter(name for run in runs for name in set(run))
+    return [name for name, count in seen.items() if count < needed(len(runs))]
+
+
+def learned_steps(runs: Sequence[Sequence[str]]) -> list[Any]:
+    """Return the steps, with notes, as `expected_trajectory` takes them.
+
+    Args:
+        runs: the names of the calls of each, in order, without those of `rare_tools`.
+    """
+    return _Steps(len(runs)).row(_labelled(runs))
+
+
+def _labelled(runs: Sequence[Sequence[str]]) -> list[Traced]:
+    """Tell the calls of a tool apart where all runs that call it do so equally often."""
+    counts = [Counter(run) for run in runs]
+    often = {name: {count[name] for count in counts if count[name]} for count in counts for name in count}
+    apart = {name for name, seen in often.items() if len(seen) == 1 and max(seen) <= _MOST_APART}
+    traces = []
+    for number, run in enumerate(runs):
+        made: Counter[str] = Counter()
+        labels: list[Label] = []
+        for name in run:
+            made[name] += name in apart
+            labels.append((name, made[name]))
+        traces.append(Traced(number, tuple(labels)))
+    return traces
+
+
+class _Steps:
+    """Takes runs apart.
+
+    Args:
+        runs: how many there are.
+    """
+
+    def __init__(self, runs: int) -> None:
+        self._runs: Final = runs
+
+    def row(self, log: Sequence[Traced]) -> list[Any]:
+        """Return the steps of parts of runs, some of which may be empty."""
+        present = [part for part in log if part.labels]
+        if not present:
+            return []
+        if len(present) == len(log):
+            return self._block(present, covering=True)
+        inner = self._block(present, covering=False)
+        if len(inner) == 1 and isinstance(inner[0], Noted):
+            step = inner[0].value
+            if isinstance(step, dict) and "repeat" in step:
+                return [Noted(step | {"min": 0}, inner[0].note)]
+            if isinstance(step, dict) and "optional" in step:
+                return inner
+        short = len(inner) == 1 and isinstance(plain(inner[0]), str)
+        return [Noted({"optional": plain(inner) if short else inner}, self._in(present))]
+
+    def _block(self, log: Sequence[Traced], *, covering: bool) -> list[Any]:
+        labels = list(dict.fromkeys(label for part in log for label in part.labels))
+        if len(labels) == 1:
+            return [self._tool(labels[0], log)]
+        for enough in range(needed(self._runs), 0, -1):  # less evidence is better than no structure at all
+            relations = Relations(log, labels, self._runs, enough, covering=covering)
+            if len(groups := relations.in_sequence()) > 1:
+                return [step for group in groups for step in self.row(_only(log, group))]
+            if len(groups := relations.exclusive()) > 1:
+                return [self._one_of(log, groups)]
+            if rounds := _rounds(log):
+                return [self._repeat(rounds, log)]
+            if len(groups := relations.concurrent()) > 1:
+                break
+        else:
+            groups = [[label] for label in labels]
+        return [Noted({"any_order": [_as_one(self.row(_only(log, group))) for group in groups]}, self._in(log))]
+
+    def _repeat(self, rounds: Sequence[Traced], log: Sequence[Traced]) -> Noted:
+        counts = list(Counter(part.run for part in rounds).values())
+        step = {"repeat": self.row(rounds), "min": least(counts), "max": most(counts)}
+        return Noted(step, f"{self._in(log)}, {times(counts)}")
+
+    def _one_of(self, log: Sequence[Traced], groups: Sequence[Sequence[Label]]) -> Any:
+        branches = [[part for part in _only(log, group) if part.labels] for group in groups]
+        return Noted(
+            {"one_of": [Noted(self._block(branch, covering=True), self._in(branch)) for branch in branches]},
+            self._in(log),
+        )
+
+    def _tool(self, label: Label, log: Sequence[Traced]) -> Noted:
+        counts = [len(part.labels) for part in log]
+        if max(counts) == 1:
+            return Noted(label[0], self._in(log))
+        step = {"repeat": [label[0]], "min": least(counts), "max": most(counts)}
+        return Noted(step, f"{self._in(log)}, {times(counts)}")
+
+    def _in(self, log: Iterable[Traced]) -> str:
+        return f"{len({part.run for part in log})} of {self._runs} runs"
+
+
+def _only(log: Iterable[Traced], group: Sequence[Label]) -> list[Traced]:
+    wanted = frozenset(group)
+    return [Traced(part.run, tuple(label for label in part.labels if label in wanted)) for part in log]
+
+
+def _as_one(steps: list[Any]) -> Any:
+    return steps[0] if len(steps) == 1 else steps
+
+
+def _rounds(log: Sequence[Traced]) -> list[Traced]:
+    """Return the rounds of parts that do the same again and again; none where they do not.
+
+    A round begins with the call that all parts begin with, or ends with the one that all end with.
+    """
+    firsts, lasts = {part.labels[0] for part in log}, {part.labels[-1] for part in log}
+    for split in [_beginning(log, *firsts)] if len(firsts) == 1 else []:
+        if len(split) > len(log):
+            return split
+    if len(lasts) == 1 and len(split := _ending(log, *lasts)) > len(log):
+        return split
+    return []
+
+
+def _beginning(log: Iterable[Traced], first: Label) -> list[Traced]:
+    return [Traced(part.run, labels) for part in log for labels in _cut(part.labels, first)]
+
+
+def _ending(log: Iterable[Traced], last: Label) -> list[Traced]:
+    reverse = (Traced(part.run, part.labels[::-1]) for part in log)
+    return [Traced(part.run, part.labels[::-1]) for part in _beginning(reverse, last)]
+
+
+def _cut(labels: Sequence[Label], first: Label) -> Iterator[tuple[Label, ...]]:
+    begin = 0
+    for place in range(1, len(labels) + 1):
+        if place == len(labels) or labels[place] == first:
+            yield tuple(labels[begin:place])
+            begin = place

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import spanscore as package
+from cli.recorded_runs import recorded
+from commands import spanscore
+
+GOOD = [("a", "lookup", "check", "refund")] * 6 + [("b", "lookup", "check", "voucher", "mail")] * 6
+
+
+def learned(path: Path) -> dict[str, Any]:
+    """The evaluators of a configuration."""
+    evaluators: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["evaluators"]
+    return evaluators
+
+
+def verdicts(runs: str, config: Path) -> list[str]:
+    """What the recorded runs come to by the configuration."""
+    return [report.verdict for report in package.score(runs, config)]
+
+
+def test_good_runs_pass_what_they_teach_and_others_do_not(tmp_path: Path) -> None:
+    """The configuration says for each line what it rests on, and how many good runs it would refuse."""
+    good, config = recorded(tmp_path / "good.jsonl", *GOOD), tmp_path / "learned.yaml"
+
+    ended = spanscore("learn", good, "-o", config)
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert "refund: 12 runs, steps, " in ended.stdout
+    assert "expected false alarms: 0 of 12 runs (0\N{EN DASH}24 %)" in ended.stdout
+    text = config.read_text(encoding="utf-8")
+    assert "# refund: 12 runs, expected false alarms: 0 of 12 runs" in text
+    assert re.search(r"^ +- lookup  # 12 of 12 runs$", text, re.MULTILINE)
+    steps = learned(config)["steps"]
+    assert {"gen_ai.agent.name": "refund"} == steps["match"]
+    assert ["lookup", "check", {"one_of": [["refund"], ["voucher", "mail"]]}] == steps["steps"]
+    assert ["pass"] * 12 == verdicts(good, config)
+    wrong = recorded(tmp_path / "wrong.jsonl", ("a", "lookup", "refund"), ("b", "lookup", "check", "refund", "refund"))
+    assert ["fail", "fail"] == verdicts(wrong, config)
+    assert 0 == spanscore("check", config).returncode
+
+
+def test_each_agent_and_each_case_can_have_its_own(tmp_path: Path) -> None:
+    """By agent unless told otherwise; a case has what its own runs have in common."""
+    good, config = recorded(tmp_path / "good.jsonl", *GOOD), tmp_path / "learned.yaml"
+
+    ended = spanscore("learn", good, "-o", config, "--by", "case")
+
+    assert 0 == ended.returncode, ended.stderr
+    assert {"test.case.id": "a"} == learned(config)["a.steps"]["match"]
+    assert ["lookup", "check", "refund"] == learned(config)["a.steps"]["steps"]
+    assert ["lookup", "check", "voucher", "mail"] == learned(config)["b.steps"]["steps"]
+    assert "few runs, 6: " in ended.stdout
+
+
+def test_a_learned_configuration_is_replaced_and_no_other(tmp_path: Path) -> None:
+    """What a person wrote stays."""
+    good, config = recorded(tmp_path / "good.jsonl", *GOOD), tmp_path / "learned.yaml"
+    assert 0 == spanscore("learn", good, "-o", config).returncode
+    assert 0 == spanscore("learn", good, "-o", config).returncode
+    config.write_text("evaluators: {}\n", encoding="utf-8")
+
+    ended = spanscore("learn", good, "-o", config)
+
+    assert (2, f"{config} is there, and was not learned: it is not replaced\n") == (ended.returncode, ended.stderr)
+
+
+def test_what_cannot_be_learned_from_is_told(tmp_path: Path) -> None:
+    """Other services' traces, nothing at all, a case that is not named, a wrong name of the file."""
+    config = tmp_path / "learned.yaml"
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+
+    ended = spanscore("learn", empty, "-o", config)
+
+    assert 1 == ended.returncode
+    assert f"{empty}: holds no span" in ended.stderr
+    assert f"nothing was written to {config}: there is no run to learn from" in ended.stderr
+    assert not config.exists()
+    good = recorded(tmp_path / "good.jsonl", *GOOD)
+    ended = spanscore("learn", good, "-o", config, "--by", "case", "--key", "case")
+    assert 1 == ended.returncode
+    assert "12 runs of no case left out: --key names another attribute" in ended.stderr
+    ended = spanscore("learn", good, "-o", config, "--key", "case")
+    assert (2, "--key names what tells cases apart: it needs --by case\n") == (ended.returncode, ended.stderr)
+    assert 2 == spanscore("learn", good, "-o", tmp_path / "learned.json").returncode
+    ended = spanscore("learn", good, "-o", tmp_path / "no" / "learned.yaml")
+    assert 2 == ended.returncode
+    assert "cannot write" in ended.stderr
+
+
+def test_one_run_is_enough_to_begin_with(tmp_path: Path) -> None:
+    """And what it cannot tell is said."""
+    config = tmp_path / "learned.yaml"
+
+    ended = spanscore("learn", recorded(tmp_path / "good.jsonl", GOOD[0]), "-o", config)
+
+    assert 0 == ended.returncode, ended.stderr
+    assert "expected false alarms: unknown, one run cannot be left out" in ended.stdout
+    assert ["lookup", "check", "refund"] == learned(config)["steps"]["steps"]
