@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import test_comparing
 import test_golden_recipe
 import test_say_what
 from deadline import DEADLINE_S
@@ -33,6 +34,7 @@ RUN_ELSEWHERE = {
     "spanscore score runs.jsonl --config spanscore.yaml --key gen_ai.agent.name": test_say_what.COMMANDS,
     "spanscore score runs.jsonl --config spanscore.yaml --junit junit.xml": test_say_what.COMMANDS,
     "spanscore golden runs.jsonl -o golden.jsonl": test_say_what.COMMANDS,
+    "spanscore diff base.jsonl new.jsonl --config spanscore.yaml": test_comparing.COMMANDS,
     "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": test_golden_recipe.COMMANDS,
 }
 """What blocks begin with that others run, and what these run."""

@@ -48,14 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Imported here, so that `import spanscore.cli` by the entry point costs nothing before the arguments are known.
-    from spanscore.cli import catalog, completion, demo, explain, fetch, golden, learn, record, score, send, serve  # noqa: PLC0415
+    from spanscore.cli import catalog, completion, demo, diff, explain, fetch, golden, learn, record, score, send, serve  # noqa: PLC0415
 
     parser = _Main(prog="spanscore")
     parser.add_argument("--version", action="version", version=f"spanscore {version('spanscore')}")
     parser.set_defaults(run=_overview)
     commands: argparse._SubParsersAction[argparse.ArgumentParser]
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    for command in (demo, serve, record, score, explain, golden, learn, fetch, send, catalog):
+    for command in (demo, serve, record, score, explain, golden, learn, diff, fetch, send, catalog):
         command.add_to(commands)
     completion.add_to(commands, parser)
     return parser

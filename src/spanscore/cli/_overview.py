@@ -22,6 +22,7 @@ _COMMANDS: Final = {
         "fetch": "take traces out of Jaeger or Tempo",
         "golden": "expect from now on what runs that were right have called",
         "learn": "expect from now on what runs that were right have in common",
+        "diff": "compare the runs of two versions: better, the same, worse, or too few to say",
         "explain": "show what was read from each span of a run, and why",
         "serve": "receive spans and score them as they come",
         "send": "send recorded spans and logs to an OTLP receiver, or to a Kafka topic",

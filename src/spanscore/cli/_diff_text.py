@@ -1,0 +1,142 @@
+"""What a comparison of two versions says: the same words on a terminal, in Markdown and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spanscore.difference import Change, Compared, Measure, Pairing, Settings, Verdict, overall
+from spanscore.wording.plural import plural
+
+MARKS: Final = {
+    Verdict.BETTER: "\N{UPWARDS ARROW}",
+    Verdict.SAME: "=",
+    Verdict.WORSE: "\N{DOWNWARDS ARROW}",
+    Verdict.INCONCLUSIVE: "?",
+}
+
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two versions, compared."""
+
+    base: str
+    """The recording of the base, as it was given."""
+    new: str
+    base_runs: int
+    new_runs: int
+    paired: Pairing
+    settings: Settings
+    measures: Sequence[Compared]
+    changes: Sequence[Change]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What can be said of the new version."""
+        return overall(self.measures)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON."""
+        return {
+            "verdict": self.verdict.value,
+            "margin": self.settings.margin,
+            "alpha": self.settings.alpha,
+            "runs": {"base": self.base_runs, "new": self.new_runs},
+            "cases": {
+                "key": self.paired.key,
+                "common": len(self.paired.common),
+                "only_base": list(self.paired.only_base),
+                "only_new": list(self.paired.only_new),
+            },
+            "evaluators": [_measure_as_json(each) for each in self.measures],
+            "changes": [
+                {"what": each.what, "tools": list(each.tools), "base": each.base, "new": each.new}
+                | {"examples": list(each.examples)}
+                for each in self.changes
+            ],
+        }
+
+    def headline(self) -> str:
+        """Return the verdict in a sentence."""
+        verdict = self.verdict
+        named = [each for each in self.measures if each.verdict is verdict]
+        first = ", ".join(dict.fromkeys(f"{each.evaluator} ({each.measure})" for each in named[:_NAMED]))
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        match verdict:
+            case Verdict.SAME:
+                return "the same: nothing that was scored differs by more than the margin"
+            case Verdict.INCONCLUSIVE:
+                return f"inconclusive: too few runs to say for {first}{more}"
+            case _:
+                return f"{verdict}: {first}{more}"
+
+    def how(self) -> Iterator[str]:
+        """Yield what was compared, and how."""
+        runs = f"{plural(self.base_runs, 'run')} of the base, {self.new_runs} of the new version"
+        paired = self.paired
+        if paired.key:
+            yield f"{runs}, compared by {plural(len(paired.common), 'case')} of {paired.key}"
+            for cases, where in ((paired.only_base, "the base"), (paired.only_new, "the new version")):
+                if cases:
+                    more = ", ..." if len(cases) > _NAMED else ""
+                    yield f"{plural(len(cases), 'case')} only of {where}, left out: {', '.join(cases[:_NAMED])}{more}"
+        elif paired.common:
+            counts = [len(paired.common) + len(each) for each in (paired.only_base, paired.only_new)]
+            shared = f"only {plural(len(paired.common), 'case')} of {counts[0]} and {counts[1]} is of both"
+            yield f"{runs}, compared all together: {shared}"
+        else:
+            yield f"{runs}, compared all together: no case is of both"
+        percent = 100 * (1 - 2 * self.settings.alpha)
+        yield (
+            f"margin {self.settings.margin:g}, alpha {self.settings.alpha:g} for each direction over all evaluators "
+            f"(Holm), {percent:g} % intervals"
+        )
+
+
+def level(each: Compared, side: str) -> str:
+    """Return what one version came to."""
+    value, runs = (each.base, each.base_runs) if side == "base" else (each.new, each.new_runs)
+    if value is None:
+        return f"{runs} scored"
+    if each.measure is Measure.SCORE:
+        return f"{value:.3f}"
+    return f"{100 * value:.0f} % ({round(value * runs)}/{runs})"
+
+
+def difference(each: Compared) -> str:
+    """Return the difference with its interval."""
+    if each.interval is None:
+        return ""
+    if each.measure is Measure.SCORE:
+        change, low, high = (f"{number:+.3f}" for number in each.interval)
+        return f"{change} ({low} to {high})"
+    change, low, high = (f"{round(100 * number):+d}" for number in each.interval)
+    return f"{change} ({low} to {high}) points"
+
+
+def judgement(each: Compared) -> str:
+    """Return the verdict on a measure, and what would decide it."""
+    if each.reason:
+        return f"{each.verdict}: {each.reason}"
+    if each.decided_by:
+        return f"{each.verdict}: some {_round(each.decided_by)} runs a side would decide"
+    return each.verdict.value
+
+
+def _round(runs: int) -> str:
+    return f"{runs:,}" if runs < 100 else f"{round(runs, -1):,}"  # noqa: PLR2004 - three digits say more than is known
+
+
+def _measure_as_json(each: Compared) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": each.evaluator, "measure": each.measure.value, "verdict": each.verdict.value}
+    told |= {"base": {"value": each.base, "runs": each.base_runs}, "new": {"value": each.new, "runs": each.new_runs}}
+    if each.interval is not None:
+        told |= {"difference": each.interval.difference, "interval": [each.interval.low, each.interval.high]}
+    if each.chances is not None:
+        told |= {"p_worse": each.chances.worse, "p_better": each.chances.better}
+    if each.decided_by:
+        told["decided_by"] = each.decided_by
+    return told | ({"reason": each.reason} if each.reason else {})

@@ -1,0 +1,160 @@
+"""`spanscore diff`: whether a new version is better or worse than the one before, and what it does otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spanscore import config as configuration
+from spanscore import offline, wiring
+from spanscore.cli import FAILED, OK
+from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._recordings import problems_of, progress
+from spanscore.config import Config
+from spanscore.errors import InputError
+from spanscore.model import Report
+from spanscore.recordings.files import Recording
+from spanscore.reports.cases import CASE_KEYS
+
+if TYPE_CHECKING:
+    from spanscore.cli._diff_text import Comparison
+
+INCONCLUSIVE: Final = 3
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "diff",
+        help=SUMMARIES["diff"],
+        description=(
+            "Compare the recorded runs of two versions: by case where both ran the same ones, else all together. Tells "
+            "for each evaluator whether the new version is better, the same within the margin, worse, or too few runs "
+            "were made to say, and what it does otherwise. Exit status: 0 the same or better, 1 worse or something "
+            "could not be read, 3 inconclusive, 2 usage."
+        ),
+    )
+    parser.add_argument("base", metavar="BASE", help="a recording, or a directory of recordings, of the version before")
+    parser.add_argument("new", metavar="NEW", help="the same of the new version")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    parser.add_argument(
+        "--key",
+        metavar="ATTR",
+        help=(
+            "the attribute of the root span or the resource that names the case "
+            f"(default: the first of {', '.join(CASE_KEYS)} by which both have the same)"
+        ),
+    )
+    parser.add_argument(
+        "--margin",
+        type=_share,
+        default=0.05,
+        metavar="X",
+        help="a difference of pass rates or scores that does not matter (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=_chance,
+        default=0.05,
+        metavar="X",
+        help="how often a version that is not worse may be called so, over all evaluators (default: %(default)s)",
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 in place of 3 where it is inconclusive")
+    parser.add_argument(
+        "--format", choices=("table", "json", "markdown"), default="table", help="what standard output shows"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON, too")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a comment for a pull request, too")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and return the exit status."""
+    try:
+        from spanscore.cli._diff_markdown import as_markdown  # noqa: PLC0415 - scipy is of an extra
+        from spanscore.cli._diff_table import print_table  # noqa: PLC0415
+        from spanscore.cli._diff_text import Comparison  # noqa: PLC0415
+        from spanscore.difference import Settings, Verdict, changes, compared, pairing  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
+            raise
+        message = "comparing versions needs scipy, which the extra `analysis` brings: pip install 'spanscore[analysis]'"
+        raise InputError(message) from error
+    config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
+    sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
+    (base, new), problems = [side[0] for side in sides], [problem for side in sides for problem in side[1]]
+    settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
+    paired = pairing(base, new, arguments.key)
+    found = Comparison(
+        base=arguments.base,
+        new=arguments.new,
+        base_runs=len(base),
+        new_runs=len(new),
+        paired=paired,
+        settings=settings,
+        measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
+        changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
+    )
+    writers: dict[str, Callable[[Comparison], str]] = {"json": _as_json, "markdown": as_markdown}
+    if arguments.format == "table":
+        print_table(found, sys.stdout)
+    else:
+        sys.stdout.write(writers[arguments.format](found))
+    for form in ("json", "markdown"):
+        if (path := getattr(arguments, form)) is not None:
+            _write(path, writers[form](found))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems or found.verdict is Verdict.WORSE:
+        return FAILED
+    if found.verdict is Verdict.INCONCLUSIVE:
+        return FAILED if arguments.strict else INCONCLUSIVE
+    return OK
+
+
+def _scored(path: str, config: Config) -> tuple[list[Report], list[str]]:
+    """Return the reports of a version's runs, and what could not be read; other services' traces are left out."""
+    config = config.for_files()
+    with progress(f"reading {path}") as shown:
+        recording = Recording([path], stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names)
+        scored = list(offline.score(recording, config, wiring.pipeline(config, model_calls=True)))
+    reports = [report for report in scored if report.trajectory.recognised]
+    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    if not reports and not problems:
+        problems.append(f"{path}: holds no run of an agent")
+    return reports, problems
+
+
+def _as_json(found: Comparison) -> str:
+    return json.dumps(found.as_json(), ensure_ascii=False, indent=2) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+
+
+def _share(text: str) -> float:
+    return _within(text, 0.0, 1.0, "a share from 0 to 1, such as 0.05")
+
+
+def _chance(text: str) -> float:
+    return _within(text, 1e-6, 0.49, "a chance from 0.000001 to 0.49, such as 0.05")
+
+
+def _within(text: str, low: float, high: float, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not low <= number <= high:
+        message = f"must be {what}, not {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return number

@@ -1,0 +1,78 @@
+"""What two versions scored, put side by side: by case where both ran the same ones, else all runs together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from spanscore.model import Report, Score
+from spanscore.reports.cases import CASE_KEYS, case_of
+
+_ENOUGH_PAIRED: Final = 0.5
+"""Versions are compared by case where at least this share of the cases of each is one of the other's."""
+
+
+class Sample(NamedTuple):
+    """One run as an evaluator scored it."""
+
+    value: float
+    passed: bool
+
+
+class Stratum(NamedTuple):
+    """The runs of one case in both versions; all runs where there are no cases."""
+
+    base: Sequence[Sample]
+    new: Sequence[Sample]
+
+
+class Pairing(NamedTuple):
+    """How the runs of both versions belong together."""
+
+    key: str | None
+    """The attribute that names the cases; None where they are compared all together."""
+    common: Sequence[str]
+    """The cases of both, also where they are too few to go by."""
+    only_base: Sequence[str]
+    only_new: Sequence[str]
+
+
+def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = None) -> Pairing:
+    """Return the cases that both versions have run, by the attribute `key`, else by the first that both have."""
+    base, new = list(base), list(new)
+    found: Pairing | None = None
+    for each in CASE_KEYS if key is None else (key,):
+        cases = _cases(base, each)
+        others = _cases(new, each)
+        common = [case for case in cases if case in others]
+        paired = Pairing(each, common, [c for c in cases if c not in others], [c for c in others if c not in cases])
+        if common and len(common) >= _ENOUGH_PAIRED * max(len(cases), len(others)):
+            return paired
+        if common:
+            found = found or paired._replace(key=None)
+    return found or Pairing(None, [], [], [])
+
+
+def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired: Pairing) -> list[Stratum]:
+    """Return what an evaluator scored, case by case; what it skipped is in none."""
+    sides = [_by_case(reports, evaluator, paired) for reports in (base, new)]
+    return [
+        Stratum(before, after)
+        for case in (paired.common if paired.key else [""])
+        if (before := sides[0].get(case, [])) and (after := sides[1].get(case, []))
+    ]
+
+
+def _cases(reports: Iterable[Report], key: str) -> dict[str, None]:
+    return dict.fromkeys(case for each in reports if (case := case_of(each.trajectory, key)) is not None)
+
+
+def _by_case(reports: Iterable[Report], evaluator: str, paired: Pairing) -> Mapping[str, list[Sample]]:
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for report in reports:
+        case = case_of(report.trajectory, paired.key) if paired.key else ""
+        for each in report.evaluations:
+            if each.name == evaluator and isinstance(each.outcome, Score) and case is not None:
+                found[case].append(Sample(each.outcome.value, each.outcome.passed))
+    return found

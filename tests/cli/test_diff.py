@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.recorded_runs import recorded
+from commands import spanscore
+
+CONFIG = """
+evaluators:
+  refund_rules: {type: tool_policy, must_precede: [[check, refund]]}
+"""
+GOOD, BAD = ("lookup", "check", "refund"), ("lookup", "refund")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """One rule."""
+    path = tmp_path / "rules.yaml"
+    path.write_text(CONFIG, encoding="utf-8")
+    return path
+
+
+def version(path: Path, good: int, bad: int, prefix: str = "c") -> str:
+    """Record runs of so many cases that keep the rule, and so many that break it."""
+    cases = [*[GOOD] * good, *[BAD] * bad]
+    return recorded(path, *((f"{prefix}{number}", *tools) for number, tools in enumerate(cases)))
+
+
+def test_the_exit_status_is_the_verdict(tmp_path: Path, config: Path) -> None:
+    """0 the same or better, 1 worse, 3 inconclusive and 1 with --strict."""
+    base, worse = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "worse.jsonl", 10, 10)
+    few = version(tmp_path / "few.jsonl", 19, 1)
+
+    statuses = [
+        spanscore("diff", *sides, "--config", config, *more).returncode
+        for sides, more in [
+            ((base, base), ()),
+            ((worse, base), ()),
+            ((base, worse), ()),
+            ((base, few), ()),
+            ((base, few), ("--strict",)),
+        ]
+    ]
+
+    assert [0, 0, 1, 3, 1] == statuses
+
+
+def test_a_person_sees_the_verdict_first_and_then_why(tmp_path: Path, config: Path) -> None:
+    """Rates with their difference, by case, and what is done otherwise."""
+    base, worse = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "worse.jsonl", 10, 10)
+
+    told = spanscore("diff", base, worse, "--config", config).stdout
+
+    assert told.startswith(
+        "worse: refund_rules (pass rate)\n20 runs of the base, 20 of the new version, compared by 20 "
+    )
+    assert re.search(r"↓ +refund_rules +pass rate +100 % \(20/20\) +50 % \(10/20\) +-50 \(-67 to -29\) points", told)
+    assert re.search(r"check +called: 20 of 20 runs → 10 of 20 runs +such as trace 0{30}0b\n", told)
+    assert "lookup → refund  new: one right after the other: 0 of 20 runs → 10 of 20 runs" in told
+
+
+def test_json_and_markdown_stand_beside_what_is_shown(tmp_path: Path, config: Path) -> None:
+    """The same comparison is the same text; JSON has all of it."""
+    base, worse = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "worse.jsonl", 10, 10)
+    files = ["--json", tmp_path / "diff.json", "--markdown", tmp_path / "diff.md"]
+
+    first = spanscore("diff", base, worse, "--config", config, "--format", "markdown", *files)
+    again = spanscore("diff", base, worse, "--config", config, "--format", "json")
+
+    markdown = (tmp_path / "diff.md").read_text(encoding="utf-8")
+    assert first.stdout == markdown
+    assert markdown.startswith("<!-- spanscore diff -->\n### \N{LARGE RED CIRCLE} spanscore: worse: refund\\_rules")
+    assert "\n| `refund_rules` | pass rate | 100 % (20/20) | 50 % (10/20) | -50 (-67 to -29) points | " in markdown
+    written: dict[str, Any] = json.loads((tmp_path / "diff.json").read_text(encoding="utf-8"))
+    assert json.loads(again.stdout) == written
+    assert ("worse", {"base": 20, "new": 20}) == (written["verdict"], written["runs"])
+    (measure,) = written["evaluators"]
+    assert ("refund_rules", "worse", -0.5) == (measure["name"], measure["verdict"], measure["difference"])
+    assert measure["p_worse"] < 0.01
+    assert {"test.case.id": 20} == {written["cases"]["key"]: written["cases"]["common"]}
+
+
+def test_hostile_names_of_tools_are_text(tmp_path: Path) -> None:
+    """In a comment for a pull request they make no markup, no column and call nobody."""
+    name = "x`|<img src=x onerror=alert(1)>@someone\n# y"
+    base = recorded(tmp_path / "base.jsonl", *[(f"c{number}", "a") for number in range(10)])
+    new = recorded(tmp_path / "new.jsonl", *[(f"c{number}", name) for number in range(10)])
+
+    told = spanscore("diff", base, new, "--format", "markdown").stdout
+
+    (line,) = [line for line in told.splitlines() if "onerror" in line]
+    assert line.startswith("- `` x`\\|<img src=x onerror=alert(1)>@someone\N{REPLACEMENT CHARACTER}# y `` new: called")
+
+
+def test_versions_without_common_cases_are_compared_all_together(tmp_path: Path, config: Path) -> None:
+    """And the first lines say so, with what --key could name."""
+    base, other = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "new.jsonl", 10, 10, prefix="d")
+
+    ended = spanscore("diff", base, other, "--config", config)
+
+    assert 1 == ended.returncode
+    assert "compared all together: no case is of both" in ended.stdout
+
+
+def test_what_cannot_be_compared_is_told(tmp_path: Path, config: Path) -> None:
+    """What is broken or empty fails, whatever the rest says; wrong options are named with what they may be."""
+    base, empty = version(tmp_path / "base.jsonl", 3, 0), tmp_path / "empty.jsonl"
+    empty.touch()
+
+    ended = spanscore("diff", base, empty, "--config", config)
+
+    assert 1 == ended.returncode
+    assert f"{empty}: holds no span" in ended.stderr
+    assert "inconclusive: scored 3 runs of the base and 0 of the new version" in (" ".join(ended.stdout.split()))
+    ended = spanscore("diff", base, base, "--margin", "5")
+    assert 2 == ended.returncode
+    assert "must be a share from 0 to 1, such as 0.05, not '5'" in ended.stderr
+    ended = spanscore("diff", base, tmp_path / "none.jsonl")
+    assert 0 != ended.returncode
+    assert "none.jsonl" in ended.stderr
+
+
+def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
+    """Nothing else needs it."""
+    base = version(tmp_path / "base.jsonl", 1, 0)
+    program = "import sys; sys.modules['scipy'] = None; from spanscore.cli import main; sys.exit(main(sys.argv[1:]))"
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "diff", base, base], capture_output=True, text=True, check=False, env=os.environ
+    )
+
+    assert 2 == ended.returncode
+    assert "comparing versions needs scipy, which the extra `analysis` brings: pip install 'spanscore[analysis]'" in (
+        ended.stderr
+    )
