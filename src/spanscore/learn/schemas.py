@@ -16,6 +16,8 @@ from spanscore.wording.plural import plural
 
 _FEW: Final = 5
 """In fewer runs nothing is seen but the types."""
+_ROOM: Final = 0.25
+"""A limit stands at least so far beyond the number that it is for, as a share of that."""
 _DEEPEST: Final = 6
 _WORD: Final = 40
 """A value of an enumeration is no longer."""
@@ -89,7 +91,8 @@ def _range(numbers: Sequence[Seen]) -> dict[str, Any]:
     values = [each.value for each in numbers if isinstance(each.value, (int, float))]
     low, high = min(values), max(values)
     if not is_enumeration(_runs_of(numbers), len({each.run for each in numbers})):
-        low, high = min(rounded_down(below(values)), low), max(rounded_up(above(values)), high)
+        low = rounded_down(min(below(values), low - _ROOM * abs(low)))
+        high = rounded_up(max(above(values), high + _ROOM * abs(high)))
         if all(float(value).is_integer() for value in values):
             low, high = math.floor(low), math.ceil(high)
         if min(values) >= 0 > low:  # what never was negative is an amount or a count
