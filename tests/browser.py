@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -62,3 +63,14 @@ class Watched:
     def _note(self, request: Request) -> None:
         if not request.url.startswith("data:"):
             self.requests.append(request.url)
+
+
+def violations(page: Page) -> list[str]:
+    """Return what axe finds that is serious or critical."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {node['html']}"
+        for each in found
+        if each["impact"] in {"serious", "critical"}
+        for node in each["nodes"]
+    ]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from browser import Watched, chromium
+from browser import Watched, chromium, violations
 from deadline import DEADLINE_S
 from page.shown_runs import EXPECTED, page_of, report_of
 from spanscore.model import Report
@@ -237,17 +236,6 @@ def test_it_is_light_or_dark_and_no_one_is_kept_out(opened: Opened, scheme: str,
     page.set_viewport_size({"width": 400, "height": 800})
     assert [] == violations(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def violations(page: Page) -> list[str]:
-    """Return what axe finds that is serious or critical."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{each['id']}: {node['html']}"
-        for each in found
-        if each["impact"] in {"serious", "critical"}
-        for node in each["nodes"]
-    ]
 
 
 def test_on_paper_there_is_nothing_to_press(opened: Opened) -> None:

@@ -70,7 +70,7 @@ function timeline(run) {
 function beside(run, { evaluator, entries }) {
   const rows = entries.map((entry) => ({ ...entry, call: entry.call === null ? null : run.story.calls[entry.call] }));
   for (const row of rows) {
-    const others = row.call ? row.call.marks.filter((mark) => mark.evaluator !== evaluator).map((mark) => mark.text) : [];
+    const others = row.call && row.status !== "order" ? row.call.marks.filter((mark) => mark.evaluator !== evaluator).map((mark) => mark.text) : [];
     row.marks = [row.mark, ...others].filter(Boolean);
   }
   return rows;
@@ -126,7 +126,7 @@ function callRow(run, row, aligned) {
   return element(
     "tr",
     { class: kind },
-    cell(call ? String(call.number) : ""),
+    cell(call && row.status !== "order" ? String(call.number) : ""),
     aligned ? element("td", { class: "expected" }, row.expected || element("span", { class: "dim" }, "-")) : null,
     element("td", {}, call && row.status !== "order" ? called(call) : element("span", { class: "dim" }, call ? `call ${call.number}` : "-"), marksList(row.marks)),
     element("td", { class: "when" }, call && row.status !== "order" ? bar(run, call) : null),
