@@ -77,7 +77,7 @@ def test_what_checked_nothing_is_not_green(tmp_path: Path, options: list[str], s
 
     assert status == main(["score", recording, "--config", str(config), "--html", str(page), *options])
     told = headline(page)
-    assert verdict == told[0]
+    assert (verdict, [["order", "tool_call_order"]]) == (told[0], embedded_in(page.read_text("utf-8"))["evaluators"])
     assert ["order checked nothing: "] == [line[:23] for line in told[2]]
 
 

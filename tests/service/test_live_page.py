@@ -121,8 +121,9 @@ def test_runs_come_as_events() -> None:
         page.show(5)
         again = Events(page.ask(f"/runs?after={after}", Last_Event_ID=event["id"]))
         assert 5 == again.trace()
-        unknown = Events(page.ask("/runs", Last_Event_ID="of-another-process-7"))
-        assert [1, 2, 3, 4, 5] == [unknown.trace() for _ in range(5)]
+        for unknown in ("00000000-7", f"{after.partition('-')[0]}-{'9' * 5000}", "²"):
+            events = Events(page.ask("/runs", Last_Event_ID=unknown))
+            assert [1, 2, 3, 4, 5] == [events.trace() for _ in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,15 @@ def test_other_pages_cannot_take_the_places_of_clients() -> None:
         ]
 
     assert [403, 403, 200, 200] == told
+
+
+def test_the_page_is_no_part_of_other_pages() -> None:
+    """It can be led to from anywhere, and loaded by itself only: nobody else has it made again and again."""
+    with served() as page:
+        modes = [("cross-site", "navigate"), ("cross-site", "no-cors"), ("same-origin", "cors"), ("none", "navigate")]
+        told = [page.ask("/", Sec_Fetch_Site=site, Sec_Fetch_Mode=mode).status for site, mode in modes]
+
+    assert [200, 403, 200, 200] == told
 
 
 def test_there_are_so_many_clients_and_no_more() -> None:

@@ -7,7 +7,8 @@ from typing import Any, Final, TextIO
 from spanscore.cli._summary import Summary
 from spanscore.model import Report
 from spanscore.page import render
-from spanscore.page.runs import COLUMNS, SCRIPTS, Batch
+from spanscore.page.runs import COLUMNS, SCRIPTS, Batch, embedded_data
+from spanscore.page.story import cut
 from spanscore.reports.cases import CaseNames
 from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
@@ -51,7 +52,8 @@ class Page:
             "columns": COLUMNS,
             "notes": list(self._notes()),
         }
-        data = f'{{"batches":[{self._batch.embedded(self._names.names())}]}}'
+        evaluators = [[cut(name), cut(tally.type)] for name, tally in summary.tallies.items()]
+        data = embedded_data([self._batch.embedded(self._names.names())], evaluators=evaluators)
         title = f"{_HEADLINES[verdict]}: {plural(summary.trajectories, 'run')} - spanscore"
         self._out.write(render("runs.html", data, title=title, scripts=SCRIPTS, **values))
 

@@ -127,6 +127,8 @@ class Config:
     def doubts(self) -> Iterator[str]:
         """Yield a warning for each thing that is no mistake, but hardly meant."""
         yield from self._exposed_secrets()
+        if "page.runs" in self.given and self.page.runs and self.of(PrometheusExporter) is None:
+            yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
         room = Room(self.storage.max_size)
         otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
         if self.storage.durability == "none" or otlp is None:

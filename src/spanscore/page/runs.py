@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, assert_never
 
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
@@ -124,6 +124,17 @@ class Batch:
             return None
         self._left[kind] -= needed
         return text
+
+
+def embedded_data(batches: Iterable[str], **more: Any) -> str:
+    """Return the data of a page of runs.
+
+    Args:
+        batches: each as `Batch.embedded` returns it.
+        more: what a script looks for besides: `evaluators`, `[[name, type], ...]`, all that there are, and `live`.
+    """
+    told = "".join(f",{embedded(key)}:{embedded(value)}" for key, value in more.items())
+    return f'{{"batches":[{",".join(batches)}]{told}}}'
 
 
 def _said(report: Report, evaluation: Evaluation) -> tuple[int, float | None, str]:

@@ -4,7 +4,7 @@ const ORDER = new Intl.Collator("en", { numeric: true });
 const BINS = 11; // tenths, and what is exactly 1
 
 function tally(runs) {
-  const evaluators = new Map();
+  const evaluators = new Map((given.evaluators || []).map(([name, type]) => [name, untold(name, type)]));
   const agents = new Map();
   const verdicts = { passed: 0, failed: 0, unchecked: 0 };
   let calls = 0;
@@ -19,12 +19,11 @@ function tally(runs) {
   return { evaluators: [...evaluators.values()], agents: [...agents.values()], verdicts, calls };
 }
 
+const untold = (name, type) => ({ name, type, passed: 0, failed: 0, skipped: 0, errors: 0, measured: 0, total: 0, bins: Array(BINS).fill(0) });
+
 function count(evaluators, { name, type, status, value }) {
-  let found = evaluators.get(name);
-  if (!found) {
-    found = { name, type, passed: 0, failed: 0, skipped: 0, errors: 0, measured: 0, total: 0, bins: Array(BINS).fill(0) };
-    evaluators.set(name, found);
-  }
+  const found = evaluators.get(name) || untold(name, type);
+  evaluators.set(name, found);
   found[{ unmeasured: "errors" }[status] || status] += 1;
   if (value === null) return;
   found.total += value;

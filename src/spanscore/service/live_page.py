@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Final, cast
 from aiohttp import web
 
 from spanscore.page import encoded, policy, render
-from spanscore.page.runs import COLUMNS, SCRIPTS
+from spanscore.page.runs import COLUMNS, SCRIPTS, embedded_data
 from spanscore.service.recent_runs import RecentRuns, ShownRun
 from spanscore.sockets.http_connection import Connection
 
@@ -26,18 +27,16 @@ _ALIVE_S: Final = 15.0
 _AGAIN_MS: Final = 2_000
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 _HEADERS: Final = {
+    "Server": "spanscore",
+    "Cache-Control": "no-store",
     "Content-Security-Policy": f"{policy(_SCRIPTS, live=True)}; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_STREAM_HEADERS: Final = {
-    **_HEADERS,
-    "Content-Type": "text/event-stream",
-    "Cache-Control": "no-store",
-    "Server": "spanscore",
-}
+_PAGE_HEADERS: Final = {**_HEADERS, "Content-Type": "text/html; charset=utf-8"}
+_STREAM_HEADERS: Final = {**_HEADERS, "Content-Type": "text/event-stream"}
 
 
 class LivePage:
@@ -53,6 +52,7 @@ class LivePage:
         self._recent: Final = recent
         self._clients: Final[set[_Client]] = set()
         self._is_over = False
+        self._being_made: asyncio.Future[bytes] | None = None
 
     def start(self) -> None:
         """Keep runs, and tell those who look."""
@@ -65,11 +65,16 @@ class LivePage:
         for client in list(self._clients):
             client.end()
 
-    async def page(self, maker: Executor) -> tuple[bytes, dict[str, str]]:
-        """Return the page as it is now, made elsewhere, and its headers."""
-        runs, last = self._recent.runs, f"{self._recent.session}-{self._recent.last}"
-        body = await asyncio.get_running_loop().run_in_executor(maker, _rendered, runs, last, self._recent.most)
-        return body, _HEADERS
+    async def page(self, request: web.BaseRequest, maker: Executor) -> web.Response:
+        """Return the page as it is now, made elsewhere; those who ask meanwhile get the same one."""
+        if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate" and not _is_own(request):
+            return _refusal(HTTPStatus.FORBIDDEN, "the page is not a part of other pages")
+        if self._being_made is None:
+            runs, last = self._recent.runs, f"{self._recent.session}-{self._recent.last}"
+            loop = asyncio.get_running_loop()
+            self._being_made = loop.run_in_executor(maker, _rendered, runs, last, self._recent.most)
+            self._being_made.add_done_callback(self._made)
+        return web.Response(body=await asyncio.shield(self._being_made), headers=_PAGE_HEADERS)
 
     async def stream(self, request: web.BaseRequest) -> web.StreamResponse:
         """Send each run as an event, from the one that the client has seen last until it leaves or the server ends."""
@@ -82,8 +87,11 @@ class LivePage:
         finally:
             self._clients.discard(client)
 
+    def _made(self, _page: asyncio.Future[bytes]) -> None:
+        self._being_made = None
+
     def _refused(self, request: web.BaseRequest) -> web.Response | None:
-        if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
+        if not _is_own(request):
             return _refusal(HTTPStatus.FORBIDDEN, "the runs are for the page of this server")
         self._clients.difference_update([client for client in self._clients if client.is_gone])
         if self._is_over or len(self._clients) >= MOST_CLIENTS:
@@ -93,8 +101,8 @@ class LivePage:
 
     def _unseen(self, request: web.BaseRequest) -> list[ShownRun]:
         seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
-        session, _, number = seen.partition("-")
-        after = int(number) if session == self._recent.session and number.isascii() and number.isdigit() else 0
+        found = re.fullmatch(rf"{self._recent.session}-(\d{{1,18}})", seen, re.ASCII)
+        after = int(found[1]) if found else 0  # of another process nothing is known
         return [run for run in self._recent.runs if run.number > after]
 
     def _tell(self, runs: Sequence[ShownRun]) -> None:
@@ -160,14 +168,17 @@ class _Client:
         return b"id: %s\ndata: %s\n\n" % (event.id, event.text) if isinstance(event, ShownRun) else event
 
 
+def _is_own(request: web.BaseRequest) -> bool:
+    """Return whether no other page has asked, as far as a browser says."""
+    return request.headers.get("Sec-Fetch-Site", "none") in _OWN_SITES
+
+
 def _refusal(status: HTTPStatus, why: str) -> web.Response:
-    headers = {"Server": "spanscore", "Cache-Control": "no-store", "Retry-After": "5"}
-    return web.Response(status=status, text=f"{why}\n", headers=headers)
+    return web.Response(status=status, text=f"{why}\n", headers={**_HEADERS, "Retry-After": "5"})
 
 
 def _rendered(runs: Sequence[ShownRun], last: str, most: int) -> bytes:
-    batches = b",".join(run.text for run in reversed(runs)).decode()
-    data = f'{{"live":{{"after":"{last}","most":{most}}},"batches":[{batches}]}}'
+    data = embedded_data((run.text.decode() for run in reversed(runs)), live={"after": last, "most": most})
     told = {
         "verdict": "live",
         "headline": "Live",

@@ -25,7 +25,6 @@ Readiness: TypeAlias = Callable[[], Mapping[str, str]]
 OK: Final = "ok"
 
 _TEXT: Final = "text/plain; charset=utf-8"
-_HTML: Final = "text/html; charset=utf-8"
 _JSON: Final = "application/json"
 _NOT_OURS: Final = (
     b"the Host must be localhost, an address of loopback or the one configured in exporters.prometheus.endpoint: "
@@ -113,11 +112,10 @@ class Pages(HttpServer):
             return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _UNKNOWN_NAME)
         if request.path == "/":
             try:
-                body, headers = await live.page(self._maker)
+                return await live.page(request, self._maker)
             except Exception:  # noqa: BLE001 - as below
                 _log.exception("the page of runs could not be made")
                 return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"internal error\n")
-            return _response(HTTPStatus.OK, _HTML, body, headers)
         if request.method != "GET":
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET"})
         return await live.stream(request)
