@@ -11,7 +11,7 @@ from page.shown_runs import EXPECTED, data_of, report_of
 from spanscore.model import CloseReason, Completeness, Evaluation, Failed, Report, Score, Skipped
 from spanscore.page.runs import Batch, Room
 
-ROOMY = Room(failed=10**6, others=10**6, bare=10**6)
+ROOMY = Room(failed=10**6, others=10**6, bare=10**6, told=10**6)
 
 
 def read(reports: Sequence[Report], room: Room = ROOMY) -> list[dict[str, Any]]:
@@ -213,7 +213,7 @@ def test_long_texts_are_cut_and_say_so() -> None:
 def test_where_there_is_no_room_content_goes_first_and_then_the_calls() -> None:
     """Every run keeps its line; those that failed have room of their own, and what is left out is counted."""
     reports = [report_of(n, {"name": "tool", "arguments": {"n": n}, "result": f"{n}" * 500}) for n in range(1, 7)]
-    batch = Batch(Room(failed=1_900, others=0, bare=250))
+    batch = Batch(Room(failed=1_900, others=0, bare=250, told=0))
     for report in reports:
         batch.add(report)
     runs = json.loads(batch.embedded(["" for _ in reports]))["runs"]
@@ -239,3 +239,27 @@ def test_what_was_not_seen_whole_says_so(close_reason: CloseReason, missing: int
     (run,) = read([replace(report, trajectory=trajectory, close_reason=close_reason, revision=2)])
 
     assert ("", told, 2) == run["rest"]
+
+
+def test_explanations_are_cut_and_then_left_out() -> None:
+    """Also what evaluators say of many runs has its bounds; the verdicts stay."""
+    reports = [scored(report_of(n), a=Score(0.0, passed=False, explanation=f"{n}" * 300)) for n in range(1, 8)]
+    told = [run["outcomes"][0][3] for run in read(reports, ROOMY._replace(told=500))]
+
+    assert ["1" * 300, "2" * 300] == told[:2]
+    assert [f"{n * 100}… (200 more characters)" for n in "34"] == told[2:4]
+    assert ["left out, to keep the page small"] * 3 == told[4:]
+
+
+def test_ten_thousand_of_the_worst_runs_fit() -> None:
+    """Whatever tools and evaluators say, and it is all different, ten thousand runs are less than 20 MB."""
+
+    def worst(number: int) -> Report:
+        calls = [
+            {"name": f"tool-{place}", "arguments": {"n": f"{number}-{place}" * 20}, "result": f"{place}-{number}" * 40}
+            for place in range(10)
+        ]
+        long = {name: Score(0.0, passed=False, explanation=f"{name}{number} " * 150) for name in "abc"}
+        return scored(report_of(number, *calls), **long)
+
+    assert len(data_of(map(worst, range(10_000))).encode()) < 20e6

@@ -31,7 +31,7 @@ _PASSED, _NOT_PASSED, _SKIPPED, _ERROR, _MEASURED, _UNMEASURED = range(6)
 
 
 class Room(NamedTuple):
-    """How many bytes of a page the calls of runs may have, besides a line for each run, which is always there."""
+    """How many bytes of a page runs may have, besides a line for each, which is always there."""
 
     failed: int
     """For the calls of runs that failed, with arguments and results."""
@@ -39,9 +39,13 @@ class Room(NamedTuple):
     """For those of the other runs."""
     bare: int
     """For calls without arguments and results, where there is no room for these."""
+    told: int
+    """For explanations as they are, and half as much for those that are cut then."""
 
 
-IN_A_FILE: Final = Room(failed=7 * _MIB, others=4 * _MIB, bare=_MIB)
+IN_A_FILE: Final = Room(failed=6 * _MIB, others=3 * _MIB, bare=_MIB, told=4 * _MIB)
+_BRIEF_CHARS: Final = 100
+_NOT_TOLD: Final = "left out, to keep the page small"
 
 
 class Batch:
@@ -53,6 +57,7 @@ class Batch:
         self.without_calls = 0
         """Runs of which even the calls are left out."""
         self._left: Final = {"fail": room.failed, "others": room.others, "bare": room.bare}
+        self._told_left: Final = [(MAX_EXPLANATION_CHARS, room.told), (_BRIEF_CHARS, room.told // 2)]
         self._strings: Final = Strings()
         self._rows: Final[list[tuple[str, str]]] = []
 
@@ -99,8 +104,19 @@ class Batch:
             *(self._strings.number(cut(name)) for name in names),
             status,
             value,
-            self._strings.number(cut(told, MAX_EXPLANATION_CHARS)),
+            self._told(told),
         ]
+
+    def _told(self, explanation: str) -> int:
+        """Return the number of an explanation: whole, then cut, and then none, as the room for them fills up."""
+        if not self._told_left:
+            return self._strings.number(_NOT_TOLD)
+        chars, room = self._told_left[0]
+        before = self._strings.size
+        number = self._strings.number(cut(explanation, chars))
+        left = room - (self._strings.size - before)
+        self._told_left[:1] = [(chars, left)] if left > 0 else []
+        return number
 
     def _story(self, report: Report) -> str:
         """Return what there is room for, fullest first."""

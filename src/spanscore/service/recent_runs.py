@@ -22,7 +22,8 @@ _AT_ONCE: Final = 16
 _PACE_S: Final = 0.2
 """In this time at most so many are written down, which takes some 0.3 ms each: a few hundredths of a core, however much
 is scored."""
-_RUN: Final = Room(failed=64 * 1024, others=64 * 1024, bare=64 * 1024)
+_RUN_BYTES: Final = 64 * 1024
+_RUN: Final = Room(failed=_RUN_BYTES, others=_RUN_BYTES, bare=_RUN_BYTES, told=_RUN_BYTES)
 _MOST_BYTES: Final = 16 * 2**20
 
 _log = logging.getLogger(__name__)
