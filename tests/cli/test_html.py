@@ -41,9 +41,10 @@ def headline(page: Path) -> tuple[str, str, list[str]]:
 @pytest.mark.parametrize(
     ("runs", "options", "status", "verdict", "sentence"),
     [
-        ([("a", "lookup", "refund")], [], 0, "passed", "None of 1 run failed."),
+        ([("a", "lookup", "refund")], [], 0, "passed", "1 of 1 run passed."),
         ([("a", "refund", "lookup"), ("b", "lookup", "refund")], [], 1, "failed", "1 of 2 runs failed."),
         ([("a", "refund"), ("b", "lookup", "refund")], ["--fail-under", "0.4"], 0, "passed", "1 of 2 runs failed."),
+        ([("a", "lookup", "refund"), ("b", "lookup", "refund")], [], 0, "passed", "2 of 2 runs passed."),
         ([("a", "lookup", "refund")], ["--case", "z"], 1, "unchecked", "There was no run to score."),
     ],
 )
@@ -78,6 +79,7 @@ def test_what_checked_nothing_is_not_green(tmp_path: Path, options: list[str], s
     assert status == main(["score", recording, "--config", str(config), "--html", str(page), *options])
     told = headline(page)
     assert (verdict, [["order", "tool_call_order"]]) == (told[0], embedded_in(page.read_text("utf-8"))["evaluators"])
+    assert "None of 1 run was evaluated." == told[1]
     assert ["order checked nothing: "] == [line[:23] for line in told[2]]
 
 

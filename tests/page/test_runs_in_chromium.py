@@ -183,6 +183,16 @@ def test_a_long_run_is_folded(opened: Opened) -> None:
     assert "1" == page.evaluate("document.activeElement.firstChild.textContent")
 
 
+def test_calls_that_deviate_alike_are_folded_too(opened: Opened) -> None:
+    """A loop is told once; a call that failed in it stands there."""
+    page, _ = opened([report_of(1, *EXPECTED, *["poll"] * 20, {"name": "poll", "error": "E"}, *["poll"] * 5)], ["loop"])
+    page.get_by_role("button", name="loop").click()
+
+    numbers = page.locator(".calls tbody td:first-child").all_inner_texts()
+    shown = ["1", "2", "3", "4", "5", "… 18 more calls: not expected", "24", "25", "26", "27", "28", "29"]
+    assert shown == numbers
+
+
 def test_the_keyboard_is_enough(opened: Opened) -> None:
     """From the top of the page to an opened call, with a focus that can be seen at each step."""
     page, _ = opened(some_runs(), NAMES)

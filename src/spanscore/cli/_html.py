@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final, TextIO
 
 from spanscore.cli._summary import Summary
@@ -33,10 +34,12 @@ class Page:
         self._out: Final = out
         self._names: Final = CaseNames(key)
         self._batch: Final = Batch()
+        self._labels: Final = Counter[str]()
 
     def add(self, report: Report) -> None:
         self._names.add(report.trajectory)
         self._batch.add(report)
+        self._labels[report.label] += 1
 
     def finish(self, summary: Summary) -> None:
         unchecked = summary.unchecked()
@@ -47,7 +50,7 @@ class Page:
         values: dict[str, Any] = {
             "verdict": verdict,
             "headline": _HEADLINES[verdict],
-            "sentence": _sentence(summary),
+            "sentence": _sentence(self._labels),
             "reasons": [*lines[:_REASONS_TOLD], *more],
             "columns": COLUMNS,
             "notes": list(self._notes()),
@@ -78,10 +81,12 @@ class Page:
         return notes
 
 
-def _sentence(summary: Summary) -> str:
-    if not summary.trajectories:
+def _sentence(labels: Counter[str]) -> str:
+    runs = plural(labels.total(), "run")
+    passed, failed, others = (labels[each] for each in ("pass", "fail", "not_evaluated"))
+    if not labels:
         return "There was no run to score."
-    runs = plural(summary.trajectories, "run")
-    if summary.failing:
-        return f"{summary.failing:,} of {runs} failed."
-    return f"None of {runs} failed."
+    if not passed and not failed:
+        return f"None of {runs} was evaluated."
+    told = f"{failed:,} of {runs} failed" if failed else f"{passed:,} of {runs} passed"
+    return f"{told}, {others:,} not evaluated." if others else f"{told}."

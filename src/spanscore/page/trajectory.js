@@ -87,27 +87,40 @@ function callsTable(run, way) {
   const heads = [["#", "number"], ...(aligned ? [["expected"]] : []), ["called"], ["when", "when"], ["took", "number"]];
   const made = table(aligned ? `Calls beside what ${way.name} expects` : "Calls", heads, []);
   const body = made.querySelector("tbody");
-  for (const part of parts(way.rows)) body.append(...(part.rows ? [foldRow(run, part.rows, aligned, heads.length)] : [callRow(run, part, aligned)]));
+  for (const part of parts(way.rows)) body.append(...(part.rows ? [foldRow(run, part, aligned, heads.length)] : [callRow(run, part, aligned)]));
   return element("div", { class: "calls", tabindex: "0", role: "region", "aria-label": "Tool calls" }, made);
 }
 
-// Of a long run what deviates, with two calls around it, and the others as one part for each gap.
+// Of a long run what deviates, with two calls around it, and the others as one part for each gap. Of calls in a row that
+// deviate alike the first stand there, and the others as one part.
 function* parts(rows) {
   if (rows.length <= LONG) return yield* rows;
-  const near = new Set();
+  const shown = new Set();
   rows.forEach((row, at) => {
-    if (deviates(row)) for (let other = at - CONTEXT; other <= at + CONTEXT; other += 1) near.add(other);
+    if (deviates(row)) for (let other = at - CONTEXT; other <= at + CONTEXT; other += 1) shown.add(other);
   });
-  for (let at = 0; at < rows.length; at += 1) {
+  for (let at = 0; at < rows.length; ) {
     const begin = at;
-    while (at < rows.length && !near.has(at)) at += 1;
+    while (at < rows.length && !shown.has(at)) at += 1;
     if (at - begin === 1) yield rows[begin];
-    else if (at > begin) yield { rows: rows.slice(begin, at) };
-    if (at < rows.length) yield rows[at];
+    else if (at > begin) yield { rows: rows.slice(begin, at), what: "" };
+    if (at >= rows.length) return;
+    const first = at;
+    while (at < rows.length && alike(rows[first], rows[at])) at += 1;
+    at = Math.max(at, first + 1);
+    if (at - first <= LONG) yield* rows.slice(first, at);
+    else {
+      yield* rows.slice(first, first + CONTEXT);
+      yield { rows: rows.slice(first + CONTEXT, at), what: rows[first].marks.join("; ") };
+    }
   }
 }
 
-function foldRow(run, rows, aligned, width) {
+function alike(row, other) {
+  return deviates(other) && !(other.call && other.call.error) && row.marks.join("\n") === other.marks.join("\n");
+}
+
+function foldRow(run, { rows, what }, aligned, width) {
   const calls = rows.reduce((sum, row) => sum + (row.count || 1), 0);
   const open = () => {
     const shown = rows.map((row) => callRow(run, row, aligned));
@@ -115,7 +128,8 @@ function foldRow(run, rows, aligned, width) {
     shown[0].tabIndex = -1;
     shown[0].focus();
   };
-  const fold = element("tr", { class: "fold" }, element("td", { colspan: width }, button(`… ${plural(calls, "call")} ${aligned ? "as expected" : "without a remark"}`, {}, open)));
+  const told = what ? `… ${plural(calls, "more call")}: ${what}` : `… ${plural(calls, "call")} ${aligned ? "as expected" : "without a remark"}`;
+  const fold = element("tr", { class: "fold" }, element("td", { colspan: width }, button(told, {}, open)));
   return fold;
 }
 
