@@ -157,7 +157,7 @@ def test_a_receiver_that_everything_goes_wrong_with(path: Path) -> None:
         url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
         command.wait_for("TRACES_PROTOCOL")
         provoke(url, grpc_url)
-        pages = [page(f"{metrics}/{name}") for name in ("metrics", "livez", "readyz", CANARY)]
+        pages = [page(f"{metrics}/{name}") for name in ("metrics", "livez", "readyz", CANARY, "")]
         path.write_text(path.read_text() + "'${env:UPSTREAM_KEY}': 1\nannotate: '${env:UPSTREAM_KEY}'\n")
         command.process.send_signal(signal.SIGHUP)
         command.wait_for("stays as it was: .*annotate")

@@ -137,3 +137,15 @@ def test_requests_that_could_never_be_kept_are_told(sections: str, warned: list[
     for (key, size_mib), line in zip(warned, told, strict=True):
         assert line.startswith("c.yaml: storage.max_size has room for requests of at most 50331648 bytes")
         assert f"receivers.otlp.protocols.{key} lets in {size_mib * 2**20}" in line
+
+
+@pytest.mark.parametrize(
+    ("exporters", "runs", "is_told"),
+    [("console: {}", 5, True), ("console: {}", 0, False), ("prometheus: {}", 5, False)],
+)
+def test_a_page_without_a_port_is_told(exporters: str, runs: int, *, is_told: bool) -> None:
+    """It is on the port for Prometheus, which has to be listed where exporters are."""
+    loaded = config.loads(f"exporters: {{{exporters}}}\npage: {{runs: {runs}}}", "c.yaml", Path())
+    why = "c.yaml: page has no effect: exporters.prometheus is not listed, and the page is on its port"
+
+    assert ([why] if is_told else []) == list(loaded.doubts())

@@ -166,7 +166,7 @@ def test_the_pages_tell_how_it_is() -> None:
         assert (200, {"otlp": "ok"}) == running.readiness()
         status, text = running.page("/metrics")
         assert (200, True) == (status, "spanscore_spans_received_total 1.0" in text.splitlines())
-        assert 404 == running.page("/")[0]
+        assert 404 == running.page("/config")[0]
 
 
 def test_it_is_not_ready_at_the_end() -> None:

@@ -32,6 +32,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         "OTLP over HTTP": http and f"{http}{path}",
         "Kafka": kafka and f"{kafka.topic} at {', '.join(kafka.brokers)}, in group {kafka.group_id}",
         **{name: origin("receivers", name) for name in config.receivers if not is_built_in("receivers", name)},
+        "page": pages if page_shown(addresses, config) else None,
         "metrics": pages and f"{pages}/metrics",
         "storage": stores and (config.storage.directory or default_directory(os.environ)),
     }
@@ -49,6 +50,12 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
             f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={protocol}",
         ]
     return "\n".join(lines)
+
+
+def page_shown(addresses: Mapping[str, Sequence[Address]], config: Config) -> bool:
+    """Return whether the page of runs is served."""
+    found = addresses.get(PAGES, ())
+    return bool(found and config.page_runs(is_loopback=all(each.is_loopback for each in found)))
 
 
 def _url(addresses: Mapping[str, Sequence[Address]], key: str, *, secure: bool = False) -> str | None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
+from spanscore.cli._html import Page
 from spanscore.cli._junit import JUnit
 from spanscore.cli._summary import Summary
 from spanscore.errors import ConfigError
@@ -59,6 +60,7 @@ class CaseLines:
 _FILES: Final = {
     "junit": "what CI servers read",
     "json": "a line of JSON for each trajectory",
+    "html": "a page that shows each run beside what was expected of it",
     "cases": "a line of JSON for each case",
 }
 """What can be written to files: the option, and what is in it."""
@@ -94,6 +96,8 @@ def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> Output:
             return CaseLines(out)
         case "junit":
             return JUnit(out, arguments.key, allow_unscored=arguments.allow_unscored)
+        case "html":
+            return Page(out, arguments.key, allow_unscored=arguments.allow_unscored)
         case _:
             from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
 

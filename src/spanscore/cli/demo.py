@@ -112,6 +112,7 @@ async def _demo(*, keep: bool) -> int:
         print(await asyncio.to_thread(_metric, page))
         print(_NEXT, flush=True)
         if keep:
+            print(f"See each run beside what was expected: {page.removesuffix('metrics')}")
             print(f"Receiving on {receiver} until Ctrl-C", flush=True)
             ended = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -14,7 +14,7 @@ from spanscore.config._dialects import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._plugged import document_for
-from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Telemetry
+from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Page, Telemetry
 from spanscore.config._server_files import is_readable_by_all, missing_directories, parts, secret_files, unusable_files
 from spanscore.config._tree import Node, Place, Problem, dotted
 from spanscore.config._tree import Path as KeyPath
@@ -54,6 +54,7 @@ class Config:
     metrics: Metrics
     annotate: Annotate
     tool_content: bool
+    page: Page
     telemetry: Telemetry
     given: frozenset[str] = frozenset()
     """The sections and keys that are in the file, such as `traces.root`: their defaults do not matter."""
@@ -73,6 +74,14 @@ class Config:
     def sends_spans(self) -> bool:
         """Whether the spans that are received are to go on."""
         return any(getattr(each, "sends_spans", False) for each in self.exporters.values())
+
+    def page_runs(self, *, is_loopback: bool) -> int:
+        """Return how many runs the page shows; 0 where there is none.
+
+        Args:
+            is_loopback: whether only this machine can reach its port.
+        """
+        return self.page.runs if is_loopback or "page.runs" in self.given else 0
 
     def for_serve(self) -> Config:
         """Return the configuration of a standalone receiver: what was left out is its default there.
@@ -118,6 +127,8 @@ class Config:
     def doubts(self) -> Iterator[str]:
         """Yield a warning for each thing that is no mistake, but hardly meant."""
         yield from self._exposed_secrets()
+        if "page.runs" in self.given and self.page.runs and self.of(PrometheusExporter) is None:
+            yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
         room = Room(self.storage.max_size)
         otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
         if self.storage.durability == "none" or otlp is None:
@@ -221,6 +232,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         metrics=document.metrics,
         annotate=document.annotate or "child_span",
         tool_content=document.tool_content,
+        page=document.page,
         telemetry=document.telemetry,
         given=frozenset(_given(root)),
         source=source,

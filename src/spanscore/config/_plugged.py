@@ -14,7 +14,7 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._models import checkable
 from spanscore.config._section import Section
-from spanscore.config._sections import Dialects, Document
+from spanscore.config._sections import Dialects, Document, Page
 from spanscore.config._tree import Node, Problem
 from spanscore.errors import ConfigError, PluginError
 from spanscore.plugins import Kind, find, is_built_in, names
@@ -27,6 +27,7 @@ _SETTINGS: Final = {
     "traces": checkable(TraceSettings),
     "storage": checkable(StorageSettings),
     "dialects": checkable(Dialects),
+    "page": checkable(Page),
 }
 _ABOUT: Final = {
     "receivers": "Where spans come from; a receiver runs when it is listed.",

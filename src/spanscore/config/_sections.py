@@ -15,7 +15,7 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.config._models import ConfiguredFile, TimeLimit
 from spanscore.config._section import Section
 from spanscore.dialects.custom import Custom
-from spanscore.settings import Text
+from spanscore.settings import ByPlace, Text
 from spanscore.storage.settings import StorageSettings
 
 Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
@@ -31,6 +31,18 @@ class Dialects:
     """Dialects of your own."""
     disabled: tuple[Text, ...] = ()
     """Dialects not to use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The page of the last runs, at `/` of the port for Prometheus of `spanscore serve`."""
+
+    runs: Annotated[int, Ge(0), Le(10_000), ByPlace()] = 500
+    """How many runs it shows; with 0 there is no page. 500 where the port is on loopback, else 0: who can reach it sees
+    names, scores and times of runs, and arguments and results only with `tool_content: true`."""
+    hosts: tuple[Text, ...] = ()
+    """Names by which browsers may ask for it, besides localhost, addresses and that of the port: a foreign web page
+    could have them ask by another one."""
 
 
 class ExpectedFrom(Section):
@@ -115,6 +127,8 @@ class Document(Section):
     tool_content: bool = False
     """Let score events and the console hold arguments and results of tools, and messages of failed evaluators, which
     may quote them. A JSON Lines file holds them always."""
+    page: Any = Field(default_factory=Page)
+    """The page of the last runs, at `/` of the port for Prometheus."""
     telemetry: Telemetry = Field(default_factory=Telemetry)
     """What spanscore says about itself."""
 

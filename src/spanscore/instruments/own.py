@@ -159,5 +159,11 @@ KAFKA_COMMIT_FAILURES: Final = counter(
     "Offsets that could not be committed, by the broker's error; the next commit repeats them.",
     (REASON,),
 )
+PAGE_RUNS_SKIPPED: Final = counter(
+    "spanscore.page.skipped_runs", "{run}", "Runs that came faster than the page of runs shows them; they are scored."
+)
+PAGE_CLIENTS_DROPPED: Final = counter(
+    "spanscore.page.dropped_clients", "{client}", "Browsers cut off as they did not read the runs they asked for."
+)
 
 OWN_INSTRUMENTS: Final = tuple(each for each in globals().values() if isinstance(each, Instrument))

@@ -14,11 +14,11 @@ _CONDITIONS: Final = frozenset({"arguments", "result", "error"})
 _MARKS: Final = {
     "ok": "",
     "ignored": "",
-    "missing": "← missing",
-    "extra": "← not expected",
-    "wrong": "← another tool",
-    "order": "← called, but not here",
-    "arguments": "← other arguments",
+    "missing": "missing",
+    "extra": "not expected",
+    "wrong": "another tool",
+    "order": "called, but not here",
+    "arguments": "other arguments",
 }
 
 
@@ -39,21 +39,32 @@ def aligned_lines(entries: Sequence[Entry], deviations: Iterable[Mapping[str, An
         entries: the `alignment` of a score's details.
         deviations: its `deviations`, where arguments and results may be shown.
     """
-    by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
-    for entry in folded(entries):
-        status = entry["status"]
-        if status in {"folded", "cut"}:
-            what = " as expected" if status == "folded" else " more"
+    shown = folded(entries)
+    for entry, mark in zip(shown, marks(shown, deviations), strict=True):
+        if entry["status"] in {"folded", "cut"}:
+            what = " as expected" if entry["status"] == "folded" else " more"
             yield AlignedLine(f"… {plural(entry['calls'], 'call')}{what}", "", "", is_left_out=True)
-            continue
-        mark = _MARKS[status]
-        if status == "arguments" and entry["call"] in by_call:
-            mark = f"← {'; '.join(_paths(by_call[entry['call']]))}"
-        yield AlignedLine(entry["expected"] or "", entry["actual"] or "", mark)
+        else:
+            yield AlignedLine(entry["expected"] or "", entry["actual"] or "", mark and f"← {mark}")
 
 
-def _paths(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs in a call, path by path."""
+def marks(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]] = ()) -> Iterator[str]:
+    """Yield for each entry what deviates in it; an empty text where nothing does.
+
+    Args:
+        entries: as above.
+        deviations: as above.
+    """
+    by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
+    for entry in entries:
+        mark = _MARKS.get(entry["status"], "")
+        if entry["status"] == "arguments" and entry["call"] in by_call:
+            mark = "; ".join(paths(by_call[entry["call"]]))
+        yield mark
+
+
+def paths(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs in a call, path by path, of a row of a score's `deviations`."""
     for path in (row, *row.get("more", ())):
         if "path" in path:
             difference = Difference((), path.get("expected", ABSENT), path.get("actual", ABSENT))

@@ -21,6 +21,7 @@ from spanscore.plugins import find
 from spanscore.receivers.otlp import OtlpReceiver, listed
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
+from spanscore.service.live_page import LivePage
 from spanscore.service.pages import Page, Pages, Readiness
 from spanscore.sockets.bearer import BearerTokens
 from spanscore.sockets.listening import Address, ListenError, resolved
@@ -48,6 +49,8 @@ class Front:
     metrics: Page | None
     """The metrics page, where one is served."""
     readiness: Readiness
+    live: LivePage | None = None
+    """The page of runs, where one may be served."""
 
 
 class _Server(Protocol):
@@ -176,7 +179,11 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
         exposed = [str(address) for address in addresses if not address.is_loopback]
         if exposed:
             _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
-        pages = Pages(front.metrics, front.readiness, names=[prometheus.endpoint.host])
+        live = front.live if config.page_runs(is_loopback=not exposed) else None
+        if exposed and live is not None:
+            _log.warning("page: other machines can look at the last runs at %s", ", ".join(exposed))
+        names = [prometheus.endpoint.host, *config.page.hosts]
+        pages = Pages(front.metrics, front.readiness, names=names, live=live)
         yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES), pages.trouble)
 
 

@@ -1,4 +1,4 @@
-"""The pages for machines: /metrics for Prometheus, /livez and /readyz for whoever starts and stops us."""
+"""The pages: /metrics for Prometheus, /livez and /readyz for whoever starts and stops us, / for people to look at."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
+from spanscore.service.live_page import LivePage
 from spanscore.sockets.http_connection import HttpLimits
 from spanscore.sockets.http_server import HttpServer
 
@@ -29,13 +30,16 @@ _NOT_OURS: Final = (
     b"the Host must be localhost, an address of loopback or the one configured in exporters.prometheus.endpoint: "
     b"these pages are for this machine\n"
 )
+_UNKNOWN_NAME: Final = (
+    b"the Host must be an address, localhost or one of page.hosts: the page of runs is shown under no other name\n"
+)
 _SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
 
 _log = logging.getLogger(__name__)
 
 
 class Pages(HttpServer):
-    """Serves the pages. They show no configuration and nothing of what was received but names.
+    """Serves the pages. But for that of runs, they show no configuration and nothing of what was received but names.
 
     Made in the event loop that serves them.
 
@@ -44,6 +48,7 @@ class Pages(HttpServer):
         readiness: says whether requests are taken.
         limits: what clients may do.
         names: further names of this machine by which it may be asked.
+        live: shows runs, where that is wanted.
     """
 
     def __init__(
@@ -53,16 +58,26 @@ class Pages(HttpServer):
         limits: HttpLimits | None = None,
         *,
         names: Collection[str] = (),
+        live: LivePage | None = None,
     ) -> None:
         super().__init__(limits, names)
+        self._live = live
         self._metrics = metrics
         self._readiness = readiness
         # A page of many series takes long, and what is received must not wait for it.
         self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
         self._being_made: dict[str | None, asyncio.Future[tuple[str, bytes]]] = {}
 
+    async def start(self) -> None:
+        """Accept connections."""
+        if self._live is not None:
+            self._live.start()
+        await super().start()
+
     async def stop(self, grace_s: float) -> None:
         """Stop serving."""
+        if self._live is not None:
+            self._live.stop()
         await super().stop(grace_s)
         self._maker.shutdown(wait=False, cancel_futures=True)
 
@@ -72,6 +87,9 @@ class Pages(HttpServer):
             return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _NOT_OURS)
         if request.method not in {"GET", "HEAD"}:
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET, HEAD"})
+        return await self._page(request)
+
+    async def _page(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path:
             case "/metrics":
                 return await self._metrics_page(request.headers.get("Accept"))
@@ -83,8 +101,24 @@ class Pages(HttpServer):
                 return _response(
                     HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, _JSON, json.dumps(readiness).encode()
                 )
+            case "/" | "/runs" if self._live is not None:
+                return await self._runs(request, self._live)
             case _:
-                return _response(HTTPStatus.NOT_FOUND, _TEXT, b"there are /metrics, /livez and /readyz\n")
+                page = b"/, " if self._live is not None else b""
+                return _response(HTTPStatus.NOT_FOUND, _TEXT, b"there are %s/metrics, /livez and /readyz\n" % page)
+
+    async def _runs(self, request: web.BaseRequest, live: LivePage) -> web.StreamResponse:
+        if self.is_misnamed(request):
+            return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _UNKNOWN_NAME)
+        if request.path == "/":
+            try:
+                return await live.page(request, self._maker)
+            except Exception:  # noqa: BLE001 - as below
+                _log.exception("the page of runs could not be made")
+                return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"internal error\n")
+        if request.method != "GET":
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET"})
+        return await live.stream(request)
 
     async def _metrics_page(self, accept: str | None) -> web.Response:
         try:

@@ -33,9 +33,11 @@ from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_engine import LiveEngine
+from spanscore.service.live_page import LivePage
 from spanscore.service.memory import request_memory
 from spanscore.service.pages import OK
-from spanscore.service.shown import show_kafka, show_requests, show_storage
+from spanscore.service.recent_runs import RecentRuns
+from spanscore.service.shown import show_kafka, show_page, show_requests, show_storage
 from spanscore.sockets.listening import Address, ListenError, resolved
 from spanscore.storage.files import Directory
 
@@ -43,6 +45,9 @@ GRACE_S: Final = 5.0
 """How long requests under way may take at the end."""
 CLOSE_S: Final = 10.0
 """How long emitters may take to send what they hold."""
+
+PAGE: Final = "page"
+"""The name of the emitter that keeps runs for the page."""
 
 _AFTER_CLOSE_S: Final = 1.0
 _NEARLY_FULL: Final = 0.9
@@ -84,6 +89,11 @@ class Service:
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         telemetry = Telemetry(out.sinks)
         sending = {**out.emitters, **(emitters or {})}
+        self._page: LivePage | None = None
+        if out.exposition is not None and config.page.runs:
+            recent = sending[PAGE] = RecentRuns(config.page.runs)
+            self._page = LivePage(recent)
+            show_page(telemetry, self._page, recent)
         self._live = LiveEngine(
             lambda listener: Engine(
                 table, pipeline, sending, time.monotonic, Owner(listener=listener, measure=telemetry.measure)
@@ -151,6 +161,7 @@ class Service:
             admission=self._admission,
             metrics=self._metrics,
             readiness=self._health.states,
+            live=self._page,
         )
         try:
             listeners = Listeners(self._config, front, insecure=self._insecure)

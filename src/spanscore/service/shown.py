@@ -1,4 +1,4 @@
-"""What became of requests, of what is stored and of Kafka's records, among our own metrics."""
+"""What became of requests, of what is stored, of Kafka's records and of the page of runs, among our own metrics."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from spanscore.instruments import own
 from spanscore.intake.requests import RequestCounts
 from spanscore.metrics.telemetry import Numbers, Telemetry
 from spanscore.receivers.kafka import KafkaCounts
+from spanscore.service.live_page import LivePage
+from spanscore.service.recent_runs import RecentRuns
 from spanscore.storage.storage import Storage
 
 
@@ -40,6 +42,12 @@ def show_kafka(telemetry: Telemetry, counts: KafkaCounts, wrong_keys: Mapping[st
     telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})
     telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
     telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
+
+
+def show_page(telemetry: Telemetry, page: LivePage, recent: RecentRuns) -> None:
+    """Show what those who look at the page of runs did not see."""
+    telemetry.observe(own.PAGE_RUNS_SKIPPED, lambda: {(): recent.skipped})
+    telemetry.observe(own.PAGE_CLIENTS_DROPPED, lambda: {(): page.dropped})
 
 
 def _each(counts: Mapping[str, int]) -> Numbers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -109,6 +110,8 @@ class _Phase(Enum):
     BODY = auto()
     ANSWER = auto()
     NEXT = auto()
+    STREAM = auto()
+    """For nothing: it is sent what there is to send, for as long as its sender wants."""
     END = auto()
     """The client was told why it is cut off, and may read that."""
 
@@ -141,6 +144,7 @@ class Connection(web.RequestHandler):
             _Phase.BODY: limits.body_s,
             _Phase.ANSWER: limits.answer_s,
             _Phase.NEXT: limits.idle_s,
+            _Phase.STREAM: math.inf,
             _Phase.END: _LINGER_S,
         }
         self._clients = clients
@@ -169,6 +173,10 @@ class Connection(web.RequestHandler):
         """Learn that a request is being answered."""
         if self._phase is not _Phase.BODY:
             self._enter(_Phase.BODY)
+
+    def stay(self) -> None:
+        """Have an answer go on for as long as its sender wants, who cuts off a client that does not read."""
+        self._enter(_Phase.STREAM)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let the client in, or tell it to come again later."""

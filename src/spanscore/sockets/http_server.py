@@ -9,7 +9,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, cast
 
 from aiohttp import HttpVersion10, web
@@ -73,6 +73,13 @@ class HttpServer(ABC):
         """
         return self._is_for_this_machine and not all(map(self._is_ours, request.headers.getall("Host", [])))
 
+    def is_misnamed(self, request: web.BaseRequest) -> bool:
+        """Return whether a request asks by a name that nobody has said is ours, whoever can have sent it.
+
+        As above, an address is nobody's name.
+        """
+        return not all(map(self._is_ours_or_address, request.headers.getall("Host", [])))
+
     async def start(self) -> None:
         """Accept connections."""
         while self._bound:
@@ -135,19 +142,28 @@ class HttpServer(ABC):
         return await self.answer(request)
 
     def _is_ours(self, host: str) -> bool:
-        name = _PORT.sub("", host.lower())
-        if name in self._names:
-            return True
-        try:
-            return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
-        except ValueError:
-            return False
+        address = _address(host)
+        return _name(host) in self._names or (address is not None and address.is_loopback)
+
+    def _is_ours_or_address(self, host: str) -> bool:
+        return _name(host) in self._names or _address(host) is not None
 
     def _sweep(self) -> None:
         self._clients.cut_late(self._loop.time())
         limits = self._limits
         shortest_s = min(limits.head_s, limits.body_s, limits.answer_s, limits.idle_s)
         self._sweeping = self._loop.call_later(min(_SWEEP_S, shortest_s / 4), self._sweep)
+
+
+def _name(host: str) -> str:
+    return _PORT.sub("", host.lower())
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(_name(host).removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return None
 
 
 def _is_listening(opened: socket.socket) -> bool:
