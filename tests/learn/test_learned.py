@@ -109,7 +109,7 @@ def test_budgets_are_what_was_recorded_in_all_runs() -> None:
 
     budget = plain(told(runs).evaluators["budget"])
 
-    assert {"type": "run_budget", "model_calls": 6, "tool_calls": 2, "total_tokens": 620, "duration_s": 3} == budget
+    assert {"type": "run_budget", "model_calls": 7, "tool_calls": 2, "total_tokens": 820, "duration_s": 3} == budget
     unknown = replace(runs[0], model_calls=(ModelCall(),), end_ns=None)
     assert {"type", "model_calls", "tool_calls"} == set(told([*runs, unknown]).evaluators["budget"])
 

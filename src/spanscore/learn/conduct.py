@@ -33,12 +33,14 @@ def learned_loops(runs: Sequence[Trajectory]) -> dict[str, dict[str, Any]]:
     if any(call.arguments is NOT_RECORDED for run in runs for call in run.calls if call.name in again):
         return {}
     identical = [_most_identical(run.calls) for run in runs]
-    repeating = sorted({name for each in identical for name, count in each.items() if count > 1})
+    repeating = {name for each in identical for name, count in each.items() if count > 1}
+    # A call that failed is made again as it was, once and once more: the retries are counted elsewhere.
+    repeating |= {call.name for run in runs for call in run.calls if call.error is not None}
     alone: dict[str, Any] = {"similar": None, "cycle": None}
     loops: dict[str, dict[str, Any]] = {}
-    if {name for run in runs for name in run.names} - set(repeating):
-        twice = Noted(2, f"no call was made twice in {_of(runs)}")
-        loops["repeats"] = {"identical": twice} | alone | ({"ignore_tools": repeating} if repeating else {})
+    if {name for run in runs for name in run.names} - repeating:
+        twice = Noted(2, f"never in {_of(runs)}")
+        loops["repeats"] = {"identical": twice} | alone | ({"ignore_tools": sorted(repeating)} if repeating else {})
     if repeating:
         counts = [max(each.values(), default=1) for each in identical]
         limit = max(_IDENTICAL, most(counts) + 1)

@@ -82,7 +82,7 @@ def below(numbers: Sequence[float]) -> float:
 
 def _room(tail: float, other: float, count: int) -> float:
     longer = min(_LONGEST_TAIL, tail / other) if other else _LONGEST_TAIL
-    return tail * max(1.0, longer) / 2 * (1 + MANY / count)
+    return max(tail * longer / 2, (tail + other) / 4) * (1 + 2 * MANY / count)
 
 
 def most(counts: Sequence[int]) -> int:

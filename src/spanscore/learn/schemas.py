@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.matching import json_key
@@ -88,15 +89,18 @@ def _is_word(value: JSON) -> bool:
 
 
 def _range(numbers: Sequence[Seen]) -> dict[str, Any]:
-    values = [each.value for each in numbers if isinstance(each.value, (int, float))]
-    low, high = min(values), max(values)
-    if not is_enumeration(_runs_of(numbers), len({each.run for each in numbers})):
-        low = rounded_down(min(below(values), low - _ROOM * abs(low)))
-        high = rounded_up(max(above(values), high + _ROOM * abs(high)))
-        if all(float(value).is_integer() for value in values):
-            low, high = math.floor(low), math.ceil(high)
-        if min(values) >= 0 > low:  # what never was negative is an amount or a count
-            low = 0
+    values = sorted({each.value for each in numbers if isinstance(each.value, (int, float))})
+    if is_enumeration(_runs_of(numbers), len({each.run for each in numbers})):  # one step more on each side
+        step = min((later - earlier for earlier, later in pairwise(values)), default=0)
+        low, high = values[0] - step, values[-1] + step
+    else:
+        drawn = [each.value for each in numbers if isinstance(each.value, (int, float))]
+        low = rounded_down(min(below(drawn), values[0] - _ROOM * abs(values[0])))
+        high = rounded_up(max(above(drawn), values[-1] + _ROOM * abs(values[-1])))
+    if all(float(value).is_integer() for value in values):
+        low, high = math.floor(low), math.ceil(high)
+    if values[0] >= 0 > low:  # what never was negative is an amount or a count
+        low = 0
     return {"minimum": low, "maximum": high}
 
 
