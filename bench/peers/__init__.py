@@ -16,6 +16,7 @@ REQUIREMENTS: Final = {
     "uipath": (),
     "deepeval": (),
     "agentevals": (),
+    "pm4py": (),
 }
 """The peers, and what each needs beside itself; `agentevals` is LangChain's."""
 

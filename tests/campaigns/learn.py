@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
@@ -47,6 +47,16 @@ _NAMES: Final = [agent.name for agent in AGENTS]
 
 Learn = Callable[[Path, Path], None]
 """Learns from a recording, and writes a configuration."""
+
+
+class Said(NamedTuple):
+    """What the scores say of a trace."""
+
+    verdict: str
+    values: tuple[float, ...]
+    """Of the evaluators that gave one."""
+    why: str
+    """What the evaluators said that it did not pass."""
 
 
 class UnusableError(Exception):
@@ -72,38 +82,41 @@ class Case(NamedTuple):
     run: Run
 
 
+class Trial(NamedTuple):
+    """What is learned from, and what is judged by it."""
+
+    agent: Agent
+    seed: int
+    learned: list[Run]
+    cases: list[Case]
+
+
 class Judged(NamedTuple):
     """What was said of a run."""
 
     agent: str
     seed: int
     case: Case
-    verdict: str
+    said: Said
     trace_id: str
-    why: str
-    """What the evaluators said that failed it."""
 
     @property
     def is_right(self) -> bool:
-        """Whether a good run passed, or one with a fault failed."""
-        return self.verdict == ("pass" if self.case.kind == GOOD else "fail")
+        """Whether a good run passed, or another failed."""
+        return self.said.verdict == ("pass" if self.case.kind == GOOD else "fail")
 
 
-def learned_from(agent: Agent, seed: int, sizes: Sizes) -> list[Run]:
-    """Return the good runs to learn from; neither they nor the others depend on how many there are of the others."""
+def trial(agent: Agent, seed: int, sizes: Sizes) -> Trial:
+    """Return good runs to learn from, and those to judge; how many there are of one kind changes no other."""
     chance = random.Random(f"{agent.name} {seed} learned")
-    return [agent.draw(chance) for _ in range(sizes.learned)]
-
-
-def cases(agent: Agent, seed: int, sizes: Sizes) -> list[Case]:
-    """Return the runs to judge: good ones, and those with each fault that the agent can have."""
+    learned = [agent.draw(chance) for _ in range(sizes.learned)]
     chance = random.Random(f"{agent.name} {seed} {GOOD}")
-    found = [Case(GOOD, "nothing wrong", agent.draw(chance)) for _ in range(sizes.good)]
+    cases = [Case(GOOD, "nothing wrong", agent.draw(chance)) for _ in range(sizes.good)]
     for fault in FAULTS:
         chance = random.Random(f"{agent.name} {seed} {fault}")
         drawn = (faulty(agent, fault, chance) for _ in range(sizes.faulty))
-        found += [Case(fault, each.what, each.run) for each in drawn if each is not None]
-    return found
+        cases += [Case(fault, each.what, each.run) for each in drawn if each is not None]
+    return Trial(agent, seed, learned, cases)
 
 
 def learn(good: Path, learned: Path) -> None:
@@ -115,32 +128,32 @@ def learn(good: Path, learned: Path) -> None:
     _do("learn", good, "-o", learned, wanted=learned)
 
 
-def judged(agent: Agent, seed: int, sizes: Sizes, directory: Path, learn: Learn = learn) -> list[Judged]:
+def judged(trial: Trial, directory: Path, learn: Learn = learn) -> list[Judged]:
     """Learn, score, and say what became of each run.
 
     Raises:
         UnusableError: a command failed, or said nothing of a run.
     """
+    agent, seed = trial.agent, trial.seed
     chance = random.Random(f"{agent.name} {seed} recording")
     place = directory / f"{agent.name}-{seed}"
     place.mkdir(parents=True, exist_ok=True)
     good, runs, learned, scores = (
         place / name for name in ("good.jsonl", "runs.jsonl", "learned.yaml", "scores.jsonl")
     )
-    write(good, agent, learned_from(agent, seed, sizes), chance)
-    known = cases(agent, seed, sizes)
-    ids = write(runs, agent, (case.run for case in known), chance)
+    write(good, agent, trial.learned, chance)
+    ids = write(runs, agent, (case.run for case in trial.cases), chance)
     for path in (learned, scores):
         path.unlink(missing_ok=True)
     learn(good, learned)
     _do("score", runs, "--config", learned, "--json", scores, wanted=scores)
-    verdicts, why = _verdicts(scores)
-    if missing := set(ids) - verdicts.keys():
+    said = _said(scores)
+    if missing := set(ids) - said.keys():
         message = f"{scores} says nothing of {len(missing)} of {len(ids)} runs, such as {min(missing)}"
         raise UnusableError(message)
     return [
-        Judged(agent.name, seed, case, verdicts[trace_id], trace_id, why[trace_id])
-        for case, trace_id in zip(known, ids, strict=True)
+        Judged(agent.name, seed, case, said[trace_id], trace_id)
+        for case, trace_id in zip(trial.cases, ids, strict=True)
     ]
 
 
@@ -154,24 +167,25 @@ def _do(*arguments: object, wanted: Path) -> None:
         raise UnusableError(message)
 
 
-def _verdicts(scores: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the verdict of each trace and why; where a trace has several units, one that fails is the trace's."""
-    verdicts: dict[str, str] = {}
-    why: dict[str, str] = {}
+def _said(scores: Path) -> dict[str, Said]:
+    """Return what was said of each trace; where it has several units, one that fails is the trace's verdict."""
+    reports: dict[str, list[Any]] = {}
     for line in scores.read_text(encoding="utf-8").splitlines():
         report = json.loads(line)
-        trace_id = report["trace_id"]
-        both = {report["verdict"], verdicts.get(trace_id, report["verdict"])}
-        verdicts[trace_id] = next(each for each in ("fail", "pass", "none") if each in both)
-        said = [f"{name}: {text}" for name, text in _complaints(report["outcomes"])]
-        why[trace_id] = "; ".join(filter(None, (why.get(trace_id, ""), *said)))
-    return verdicts, why
+        reports.setdefault(report["trace_id"], []).append(report)
+    return {trace_id: _of_units(units) for trace_id, units in reports.items()}
 
 
-def _complaints(outcomes: dict[str, dict[str, object]]) -> Iterator[tuple[str, object]]:
-    for name, outcome in outcomes.items():
-        if outcome.get("passed") is not True:
-            yield name, outcome.get("explanation") or outcome.get("reason") or outcome["outcome"]
+def _of_units(reports: list[Any]) -> Said:
+    verdicts = {report["verdict"] for report in reports}
+    outcomes = [outcome for report in reports for outcome in report["outcomes"].items()]
+    why = (
+        f"{name}: {outcome.get('explanation') or outcome.get('reason') or outcome['outcome']}"
+        for name, outcome in outcomes
+        if outcome.get("passed") is not True
+    )
+    values = tuple(outcome["value"] for _, outcome in outcomes if "value" in outcome)
+    return Said(next(each for each in ("fail", "pass", "none") if each in verdicts), values, "; ".join(why))
 
 
 class Rate(NamedTuple):
@@ -234,22 +248,22 @@ class Findings:
 def campaign(agents: Sequence[Agent], seeds: int, sizes: Sizes, directory: Path, learn: Learn = learn) -> Findings:
     """Judge all agents with all seeds."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda each: judged(*each, sizes, directory, learn), product(agents, range(1, seeds + 1)))
+        trials = (trial(agent, seed, sizes) for agent, seed in product(agents, range(1, seeds + 1)))
+        found = pool.map(lambda each: judged(each, directory, learn), trials)
         return Findings(each for judged_ones in found for each in judged_ones)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, and return the exit status."""
     asked = _parser().parse_args(arguments)
-    agents = [agent for agent in AGENTS if agent.name in asked.agents]
     sizes = Sizes(asked.learned, asked.good, asked.faulty)
     with tempfile.TemporaryDirectory() if asked.keep is None else nullcontext(asked.keep) as directory:
         try:
-            found = campaign(agents, asked.seeds, sizes, Path(directory))
+            found = campaign(asked.agents, asked.seeds, sizes, Path(directory))
         except UnusableError as error:
             print(error, file=sys.stderr)
             return 2
-    print(f"{len(agents)} agents, {asked.seeds} seeds: {sizes.learned} runs learned, {sizes.good} good and")
+    print(f"{len(asked.agents)} agents, {asked.seeds} seeds: {sizes.learned} runs learned, {sizes.good} good and")
     print(f"{sizes.faulty} of each fault judged; % of good runs that passed, % of faulty runs that failed\n")
     print(*found.table(), sep="\n")
     _show(found, asked.show)
@@ -267,15 +281,26 @@ def _show(found: Findings, most: int) -> None:
         cell = (each.agent, each.case.kind)
         if not each.is_right and shown[cell] < most:
             shown[cell] += 1
-            said = f"{each.verdict}: {each.why}" if each.why else each.verdict
+            said = f"{each.said.verdict}: {each.said.why}" if each.said.why else each.said.verdict
             print(f"{each.agent} seed {each.seed} {each.trace_id} [{each.case.kind}] {each.case.what}: {said}")
+
+
+def agent_of(name: str) -> Agent:
+    """Return the agent of a name, for a command's argument.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none.
+    """
+    for agent in AGENTS:
+        if agent.name == name:
+            return agent
+    message = f"no agent {name!r}; there are {', '.join(_NAMES)}"
+    raise argparse.ArgumentTypeError(message)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "agents", nargs="*", choices=[*_NAMES, []], default=_NAMES, metavar="AGENT", help=", ".join(_NAMES)
-    )
+    parser.add_argument("agents", nargs="*", type=agent_of, default=AGENTS, metavar="AGENT", help=", ".join(_NAMES))
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="how often with other runs (default: 3)")
     defaults = Sizes()
     parser.add_argument("--learned", type=int, default=defaults.learned, metavar="N", help="runs to learn from")

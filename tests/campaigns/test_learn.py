@@ -30,17 +30,17 @@ BLIND = "evaluators: {known: {type: tool_policy, match: {service.name: another},
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_a_fault_is_one_for_certain(agent: Agent) -> None:
     """Good runs are the agent's own, and no run with a fault is."""
-    cases = learn.cases(agent, 1, learn.Sizes(good=50))
+    cases = learn.trial(agent, 1, learn.Sizes(good=50)).cases
     good = [case.run for case in cases if case.kind == learn.GOOD]
 
-    assert all(map(agent.accepts, [*good, *learn.learned_from(agent, 1, SIZES)]))
+    assert all(map(agent.accepts, [*good, *learn.trial(agent, 1, SIZES).learned]))
     assert not any(agent.accepts(case.run) for case in cases if case.kind != learn.GOOD)
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_each_agent_can_have_each_fault(agent: Agent) -> None:
     """As often as they are asked for."""
-    kinds = [case.kind for case in learn.cases(agent, 1, SIZES)]
+    kinds = [case.kind for case in learn.trial(agent, 1, SIZES).cases]
 
     assert dict.fromkeys(FAULTS, SIZES.faulty) == {fault: kinds.count(fault) for fault in FAULTS}
 
@@ -48,7 +48,7 @@ def test_each_agent_can_have_each_fault(agent: Agent) -> None:
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_a_recording_is_read_as_what_was_done(agent: Agent, tmp_path: Path) -> None:
     """Each run is a trajectory with its calls, arguments and errors, in their order."""
-    runs = [case.run for case in learn.cases(agent, 2, SIZES)]
+    runs = [case.run for case in learn.trial(agent, 2, SIZES).cases]
     ids = write(tmp_path / "runs.jsonl", agent, runs, random.Random(1))
 
     read = {each.trace_id.hex(): each for each in spanscore.read([tmp_path / "runs.jsonl"])}
@@ -74,8 +74,8 @@ def test_good_runs_vary_as_they_should() -> None:
 
 def test_the_same_seed_gives_the_same_runs() -> None:
     """And another one others."""
-    assert learn.cases(REFUND, 1, SIZES) == learn.cases(REFUND, 1, SIZES)
-    assert learn.cases(REFUND, 1, SIZES) != learn.cases(REFUND, 2, SIZES)
+    assert learn.trial(REFUND, 1, SIZES) == learn.trial(REFUND, 1, SIZES)
+    assert learn.trial(REFUND, 1, SIZES) != learn.trial(REFUND, 2, SIZES)
 
 
 def _judged(agent: Agent, directory: Path, config: str) -> learn.Findings:
@@ -108,7 +108,7 @@ def test_a_run_without_a_verdict_neither_passes_nor_fails(tmp_path: Path) -> Non
     """Expectations that are of no run reach nothing."""
     found = _judged(REFUND, tmp_path, BLIND)
 
-    assert {"none"} == {each.verdict for each in found.all}
+    assert {"none"} == {each.said.verdict for each in found.all}
     assert not any(each.is_right for each in found.all)
 
 
