@@ -102,6 +102,17 @@ def test_failures_that_were_made_good_have_to_be() -> None:
     ).evaluators["recovery"]["alternatives"]["web"]
 
 
+def test_failures_that_are_part_of_the_work_keep_their_place() -> None:
+    """Tests that fail until the code is right: between two of them something is done about it."""
+    wrong = {"name": "test", "arguments": {}, "error": "AssertionError"}
+    good = [run("open", *["edit", wrong] * (number % 3), "edit", "test", "commit") for number in range(12)]
+
+    found = told(good)
+
+    assert set() == failing(found, run("open", "edit", wrong, "edit", "test", "commit"))
+    assert "rounds" in failing(found, run("open", "edit", wrong, wrong, "edit", "edit", "test", "commit"))
+
+
 def test_budgets_are_what_was_recorded_in_all_runs() -> None:
     """With room; what one run does not tell is in none."""
     tokens = ModelCall(input_tokens=100, output_tokens=20)

@@ -69,6 +69,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a comment for a pull request, too")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to look at, too")
     parser.set_defaults(run=run)
 
 
@@ -76,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare and return the exit status."""
     try:
         from spanscore.cli._diff_markdown import as_markdown  # noqa: PLC0415 - scipy is of an extra
+        from spanscore.cli._diff_page import as_page  # noqa: PLC0415
         from spanscore.cli._diff_table import print_table  # noqa: PLC0415
         from spanscore.cli._diff_text import Comparison  # noqa: PLC0415
         from spanscore.difference import Settings, Verdict, changes, compared, pairing  # noqa: PLC0415
@@ -99,14 +101,14 @@ def run(arguments: argparse.Namespace) -> int:
         measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
         changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
     )
-    writers: dict[str, Callable[[Comparison], str]] = {"json": _as_json, "markdown": as_markdown}
+    writers: dict[str, Callable[[Comparison], str]] = {"json": _as_json, "markdown": as_markdown, "html": as_page}
+    for form, written in writers.items():
+        if (path := getattr(arguments, form)) is not None:
+            _write(path, written(found))
     if arguments.format == "table":
         print_table(found, sys.stdout)
     else:
         sys.stdout.write(writers[arguments.format](found))
-    for form in ("json", "markdown"):
-        if (path := getattr(arguments, form)) is not None:
-            _write(path, writers[form](found))
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems or found.verdict is Verdict.WORSE:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from spanscore.compare.matching import json_key
-from spanscore.learn.evidence import above, most, rounded_up, times
+from spanscore.learn.evidence import above, most, needed, rounded_up, times
 from spanscore.learn.noted import Noted
+from spanscore.learn.structure import learned_steps
 from spanscore.model import NOT_RECORDED, ToolCall, Trajectory
 from spanscore.wording.plural import plural
 
@@ -17,6 +19,9 @@ _HEAD_ROOM: Final = 1.5
 """A budget is at least so many times what was needed."""
 _TIME: Final = 3.0
 """So many times for durations: other machines and busier days are no fault of the agent."""
+_OFTEN: Final = 1 / 3
+_FAILED: Final = "\n"
+"""Behind the name of a tool whose call failed: no tool is called so."""
 _IDENTICAL: Final = 3
 _SHORTEST: Final = 1.0
 """Seconds: less is up to the machine."""
@@ -46,6 +51,38 @@ def learned_loops(runs: Sequence[Trajectory]) -> dict[str, dict[str, Any]]:
         limit = max(_IDENTICAL, most(counts) + 1)
         loops["loops"] = {"identical": Noted(limit, f"{times(counts)} in {_of(runs)}")} | alone
     return loops
+
+
+def learned_rounds(runs: Sequence[Trajectory]) -> dict[str, Any] | None:
+    """Return the parameters of `expected_trajectory` for what is done about calls that fail as a matter of course.
+
+    Tests that fail until the code is right are no accident: what lies between two of them is part of the work. None
+    where no tool fails in a third of the runs.
+    """
+    failing = Counter(name for run in runs for name in {call.name for call in run.calls if call.error is not None})
+    often = {name for name, count in failing.items() if count >= max(_OFTEN * len(runs), needed(len(runs)))}
+    between: Counter[str] = Counter()
+    for run in runs:
+        for name in often:
+            places = [place for place, call in enumerate(run.calls) if call.name == name]
+            for failed, again in pairwise(places):
+                between.update({call.name for call in run.calls[failed + 1 : again]} if run.calls[failed].error else ())
+    tools = often | {name for name, count in between.items() if count >= needed(len(runs))}
+    if not often or tools == often:
+        return None
+    marked = [
+        [f"{call.name}{_FAILED}" if call.error is not None else call.name for call in run.calls if call.name in tools]
+        for run in runs
+    ]
+
+    def step(name: str) -> Any:
+        tool = name.removesuffix(_FAILED)
+        return {"call": tool, "error": name != tool} if tool in often else tool
+
+    others = sorted({name for run in runs for name in run.names} - tools)
+    return {"steps": learned_steps(marked, step), "other_calls": "forbid"} | (
+        {"ignore_tools": others} if others else {}
+    )
 
 
 def learned_recovery(runs: Sequence[Trajectory]) -> tuple[dict[str, Any], list[str]]:

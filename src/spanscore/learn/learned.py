@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
-from spanscore.learn.conduct import learned_budget, learned_loops, learned_recovery
+from spanscore.learn.conduct import learned_budget, learned_loops, learned_recovery, learned_rounds
 from spanscore.learn.evidence import MANY, least, most, needed
 from spanscore.learn.noted import Noted, plain
 from spanscore.learn.rules import learned_rules
@@ -116,6 +116,8 @@ class _Learner:
             )
         self._never_used()
         self._steps_and_rules()
+        if rounds := learned_rounds(self._runs):
+            self._add("rounds", {"type": "expected_trajectory"} | rounds)
         self._arguments()
         for name, loops in learned_loops(self._runs).items():
             self._add(name, {"type": "tool_loops"} | loops)

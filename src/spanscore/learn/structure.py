@@ -10,7 +10,7 @@ fits what is found.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from spanscore.learn.evidence import least, most, needed, times
@@ -27,13 +27,14 @@ def rare_tools(runs: Sequence[Sequence[str]]) -> list[str]:
     return [name for name, count in seen.items() if count < needed(len(runs))]
 
 
-def learned_steps(runs: Sequence[Sequence[str]]) -> list[Any]:
+def learned_steps(runs: Sequence[Sequence[str]], step: Callable[[str], Any] = str) -> list[Any]:
     """Return the steps, with notes, as `expected_trajectory` takes them.
 
     Args:
         runs: the names of the calls of each, in order, without those of `rare_tools`.
+        step: what expects a call of a name; by default the name.
     """
-    return _Steps(len(runs)).row(_labelled(runs))
+    return _Steps(len(runs), step).row(_labelled(runs))
 
 
 def _labelled(runs: Sequence[Sequence[str]]) -> list[Traced]:
@@ -57,10 +58,12 @@ class _Steps:
 
     Args:
         runs: how many there are.
+        step: what expects a call of a name.
     """
 
-    def __init__(self, runs: int) -> None:
+    def __init__(self, runs: int, step: Callable[[str], Any]) -> None:
         self._runs: Final = runs
+        self._step: Final = step
 
     def row(self, log: Sequence[Traced]) -> list[Any]:
         """Return the steps of parts of runs, some of which may be empty."""
@@ -112,8 +115,8 @@ class _Steps:
     def _tool(self, label: Label, log: Sequence[Traced]) -> Noted:
         counts = [len(part.labels) for part in log]
         if max(counts) == 1:
-            return Noted(label[0], self._in(log))
-        step = {"repeat": [label[0]], "min": least(counts), "max": most(counts)}
+            return Noted(self._step(label[0]), self._in(log))
+        step = {"repeat": [self._step(label[0])], "min": least(counts), "max": most(counts)}
         return Noted(step, f"{self._in(log)}, {times(counts)}")
 
     def _in(self, log: Iterable[Traced]) -> str:
