@@ -116,8 +116,8 @@ class _Learner:
             )
         self._never_used()
         self._steps_and_rules()
-        if rounds := learned_rounds(self._runs):
-            self._add("rounds", {"type": "expected_trajectory"} | rounds)
+        if rounds := learned_rounds(self._runs):  # a finer view of the steps, where there is one
+            self._add("rounds", {"type": "expected_trajectory"} | rounds, is_sought=False)
         self._arguments()
         for name, loops in learned_loops(self._runs).items():
             self._add(name, {"type": "tool_loops"} | loops)
@@ -125,12 +125,13 @@ class _Learner:
         if budget := learned_budget(self._runs):
             self._add("budget", {"type": "run_budget"} | budget)
 
-    def _add(self, name: str, entry: dict[str, Any]) -> bool:
-        """Take an entry where all runs pass it; whatever they fail is no expectation of theirs."""
+    def _add(self, name: str, entry: dict[str, Any], *, is_sought: bool = True) -> bool:
+        """Take an entry where all runs pass it; whatever they fail is no expectation of theirs, which is remarked."""
         try:
             evaluator = built(entry, self._build)
         except ConfigError as error:
-            self.remarks.append(f"{name} cannot be told: {str(error).splitlines()[0]}")
+            if is_sought:
+                self.remarks.append(f"{name} cannot be told: {str(error).splitlines()[0]}")
             return False
         failing = sum(_fails(evaluator, entry, run) for run in self._runs)
         if failing:

@@ -92,18 +92,27 @@ class _Steps:
                 return [step for group in groups for step in self.row(_only(log, group))]
             if len(groups := relations.exclusive()) > 1:
                 return [self._one_of(log, groups)]
-            if rounds := _rounds(log):
-                return [self._repeat(rounds, log)]
+            rounds, from_end = _rounds(log)
+            if len(rounds) < sum(map(len, rounds)):
+                return self._repeat(rounds, from_end=from_end)
             if len(groups := relations.concurrent()) > 1:
                 break
         else:
             groups = [[label] for label in labels]
         return [Noted({"any_order": [_as_one(self.row(_only(log, group))) for group in groups]}, self._in(log))]
 
-    def _repeat(self, rounds: Sequence[Traced], log: Sequence[Traced]) -> Noted:
-        counts = list(Counter(part.run for part in rounds).values())
-        step = {"repeat": self.row(rounds), "min": least(counts), "max": most(counts)}
-        return Noted(step, f"{self._in(log)}, {times(counts)}")
+    def _repeat(self, rounds: Sequence[Sequence[Traced]], *, from_end: bool) -> list[Any]:
+        """Return the steps of rounds, and of the part of one with which all begin or end."""
+        rest: list[Any] = []
+        if _are_left(rounds, from_end=from_end):
+            rest = self.row([each[0 if from_end else -1] for each in rounds])
+            rounds = [each[1:] if from_end else each[:-1] for each in rounds]
+        counts = [len(each) for each in rounds]
+        whole = [part for each in rounds for part in each]
+        some = [count for count in counts if count]
+        step = {"repeat": self.row(whole), "min": least(some) if all(counts) else 0, "max": most(some)}
+        repeat = Noted(step, f"{self._in(whole)}, {times(some)}")
+        return [*rest, repeat] if from_end else [repeat, *rest]
 
     def _one_of(self, log: Sequence[Traced], groups: Sequence[Sequence[Label]]) -> Any:
         branches = [[part for part in _only(log, group) if part.labels] for group in groups]
@@ -132,27 +141,27 @@ def _as_one(steps: list[Any]) -> Any:
     return steps[0] if len(steps) == 1 else steps
 
 
-def _rounds(log: Sequence[Traced]) -> list[Traced]:
-    """Return the rounds of parts that do the same again and again; none where they do not.
+def _rounds(log: Sequence[Traced]) -> tuple[list[list[Traced]], bool]:
+    """Return the rounds of each part; one of each where they do not do the same again and again.
 
-    A round begins with the call that all parts begin with, or ends with the one that all end with.
+    A round begins with the call that all parts begin with, or ends with the one that all end with: then it is true.
     """
     firsts, lasts = {part.labels[0] for part in log}, {part.labels[-1] for part in log}
-    for split in [_beginning(log, *firsts)] if len(firsts) == 1 else []:
-        if len(split) > len(log):
-            return split
-    if len(lasts) == 1 and len(split := _ending(log, *lasts)) > len(log):
-        return split
-    return []
+    if len(firsts) == 1 and any(part.labels.count(part.labels[0]) > 1 for part in log):
+        return [[Traced(part.run, labels) for labels in _cut(part.labels, *firsts)] for part in log], False
+    if len(lasts) == 1:
+        return [
+            [Traced(part.run, labels[::-1]) for labels in _cut(part.labels[::-1], *lasts)][::-1] for part in log
+        ], True
+    return [[part] for part in log], False
 
 
-def _beginning(log: Iterable[Traced], first: Label) -> list[Traced]:
-    return [Traced(part.run, labels) for part in log for labels in _cut(part.labels, first)]
-
-
-def _ending(log: Iterable[Traced], last: Label) -> list[Traced]:
-    reverse = (Traced(part.run, part.labels[::-1]) for part in log)
-    return [Traced(part.run, part.labels[::-1]) for part in _beginning(reverse, last)]
+def _are_left(rounds: Sequence[Sequence[Traced]], *, from_end: bool) -> bool:
+    """Return whether the round at the end, or the one at the beginning, is none: without what all others have."""
+    alone = [each[0 if from_end else -1] for each in rounds]
+    others = [part for each in rounds for part in (each[1:] if from_end else each[:-1])]
+    always = set.intersection(*(set(part.labels) for part in others))
+    return bool(always - {label for part in alone for label in part.labels})
 
 
 def _cut(labels: Sequence[Label], first: Label) -> Iterator[tuple[Label, ...]]:
