@@ -1,4 +1,4 @@
-"""Traces as other programs write them: files of Jaeger 2, of the Python SDK and its exporters, and of protobuf."""
+"""Traces as other programs write them: files of Jaeger 2 and Tempo 3, of the Python SDK and its exporters, and of protobuf."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ FILES = {
     "sdk-console.json": REFUND,
     "sdk-to-json.jsonl": REFUND,
     "protobuf.json": REFUND,
+    "tempo-v1.json": REFUND,
+    "tempo-v2.json": REFUND,
     "protobuf-snake-case.json": REFUND,
     "zipkin.json": [
         ("lookup_order", {"order_id": "A-1"}, None),
