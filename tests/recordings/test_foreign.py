@@ -1,4 +1,4 @@
-"""Traces as other programs write them: files of Jaeger 2 and Tempo 3, of the Python SDK and its exporters, and of protobuf."""
+"""Traces as other programs write them: Jaeger 2, Tempo 3, the Python SDK and its exporters, and protobuf."""
 
 from __future__ import annotations
 
