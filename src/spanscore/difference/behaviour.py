@@ -21,6 +21,8 @@ _CHANCE_OF_NONE: Final = 0.1
 _MUCH: Final = 1.2
 """A duration or a number of tokens is told where it changed by this factor at least, and not by chance."""
 _FEW: Final = 5
+_SHORT: Final = {"duration": 1.0, "run duration": 0.1}
+"""What takes less than so many milliseconds, or seconds, is up to the machine."""
 _DEEPEST: Final = 4
 _BEGIN: Final = "(start)"
 _END: Final = "(end)"
@@ -52,20 +54,16 @@ class _Side:
     numbers: dict[Hashable, list[float]] = field(default_factory=lambda: defaultdict(list))
     """By what was measured: its values."""
 
-    @property
-    def runs(self) -> int:
-        """How many there are."""
-        return len(self.traces)
-
-    def calls(self, tool: str) -> bool:
-        """Return whether some run calls a tool; all begin and end."""
-        return tool in {_BEGIN, _END} or ("tool", tool) in self.having
+    def calling(self, tools: Iterable[str]) -> list[str]:
+        """Return the traces of the runs that call all of some tools, in their order."""
+        calling = [frozenset(self.having.get(("tool", tool), ())) for tool in tools if tool not in {_BEGIN, _END}]
+        return [trace for trace in self.traces if all(trace in each for each in calling)]
 
 
 def changes(base: Iterable[Trajectory], new: Iterable[Trajectory]) -> list[Change]:
     """Return what changed, the most important first: tools, failures, order, arguments, calls a run, time, tokens."""
     before, after = _side(base), _side(new)
-    if not before.runs or not after.runs:
+    if not before.traces or not after.traces:
         return []
     kinds: Mapping[str, Callable[[Any], tuple[str, tuple[str, ...]]]] = {
         "tool": lambda what: ("called", (what,)),
@@ -160,20 +158,22 @@ def _shares(
     found: list[tuple[float, Change]] = []
     keys = [key for key in dict.fromkeys([*after.having, *before.having]) if isinstance(key, tuple) and key[0] == kind]
     for key in keys:
-        was, is_now = before.having.get(key, []), after.having.get(key, [])
         what, tools = words(key[1])
-        if kind != "tool" and any(before.calls(tool) != after.calls(tool) for tool in tools):
+        # Beside a tool itself: of the runs that call it, so that a tool that is called less often is told once.
+        runs = [side.calling(() if kind == "tool" else tools) for side in (before, after)]
+        was, is_now = (side.having.get(key, []) for side in (before, after))
+        if not all(runs):
             continue  # that the tool is new or gone says it
-        table = [[len(was), before.runs - len(was)], [len(is_now), after.runs - len(is_now)]]
+        table = [[len(was), len(runs[0]) - len(was)], [len(is_now), len(runs[1]) - len(is_now)]]
         chance = float(stats.fisher_exact(table).pvalue)
         is_new = not was and kind != "order"
         if not is_new and chance > (_CHANCE_OF_NONE if not is_now else _CHANCE):
             continue
         what = f"{'new: ' if not was else 'gone: ' if not is_now else ''}{what}"
-        shares = (_of(len(was), before.runs), _of(len(is_now), after.runs))
-        grown = len(is_now) / after.runs - len(was) / before.runs
+        grown = len(is_now) / len(runs[1]) - len(was) / len(runs[0])
         doing = frozenset(is_now)
-        examples = is_now if grown > 0 else [trace for trace in after.traces if trace not in doing]
+        examples = is_now if grown > 0 else [trace for trace in runs[1] if trace not in doing]
+        shares = (_of(len(was), len(runs[0])), _of(len(is_now), len(runs[1])))
         found.append((abs(grown), Change(what, tools, *shares, tuple(examples[:_EXAMPLES]))))
     yield from (change for _, change in sorted(found, key=lambda each: -each[0]))
 
@@ -187,7 +187,11 @@ def _measures(kind: str, what: str, how: str, before: _Side, after: _Side) -> It
         old, new = median(was), median(is_now)
         if kind in {"calls", "all calls"}:
             old, new = sum(was) / len(was), sum(is_now) / len(is_now)
-        if not _is_much(old, new) or float(stats.mannwhitneyu(was, is_now).pvalue) > _CHANCE:
+        if (
+            not _is_much(old, new)
+            or max(old, new) < _SHORT.get(kind, 0)
+            or float(stats.mannwhitneyu(was, is_now).pvalue) > _CHANCE
+        ):
             continue
         yield Change(what, (key[1],) if key[1] else (), how.format(old), how.format(new), ())
 

@@ -107,7 +107,9 @@ def learned_recovery(runs: Sequence[Trajectory]) -> tuple[dict[str, Any], list[s
     note = f"{plural(failures, 'call')} failed" if failures else f"no call failed in {_of(runs)}"
     recovery: dict[str, Any] = {
         "within": Noted(max(_WITHIN, 2 * within), f"{note}{f', made good within {within}' if within else ''}"),
-        "max_retries": Noted(max(_RETRIES, retries + 1), f"{plural(retries, 'retry', 'retries')} at most"),
+        "max_retries": Noted(max(_RETRIES, retries + 1), f"{plural(retries, 'retry', 'retries')} at most")
+        if retries
+        else _RETRIES,
     }
     alternatives = {name: sorted(others.difference(let_stand)) for name, others in instead.items()}
     return recovery | ({"alternatives": alternatives} if alternatives else {}), sorted(let_stand)

@@ -95,7 +95,7 @@ def _when(runs: Sequence[Sequence[ToolCall]], names: Sequence[Sequence[str]], fi
             known = always.get(condition.tool, _Companions([], [], []))
             before, behind = ([each for each in found[at] if each not in known[at]] for at in (0, 1))
             before, behind = _telling(before, example, fits), _telling(behind, example, fits)
-        forbidden = [tool for tool in found.never if _may_be_added(tool, example, fits)]
+        forbidden = [tool for tool in found.never if _may_be_added(tool, example, condition.tool, fits)]
         then = {"must_precede": before, "must_follow": behind, "forbidden": forbidden}
         if then := {key: tools for key, tools in then.items() if tools}:
             yield Noted(condition.as_config() | {"then": then}, f"{len(places)} of {len(places)} runs with it")
@@ -142,10 +142,13 @@ def _runs_with(names: Sequence[Sequence[str]]) -> dict[str, set[int]]:
     return having
 
 
-def _may_be_added(tool: str, run: Sequence[str], fits: Fits) -> bool:
-    """Return whether the steps let a run through with a call of one more tool, added or in the place of another."""
+def _may_be_added(tool: str, run: Sequence[str], beside: str, fits: Fits) -> bool:
+    """Return whether the steps let a call of one more tool stand in a run, added or in the place of another one."""
     places = range(len(run) + 1)[:_MOST_PLACES]
-    return any(fits([*run[:at], tool, *run[at:]]) or fits([*run[:at], tool, *run[at + 1 :]]) for at in places)
+    return any(
+        fits([*run[:at], tool, *run[at:]]) or (run[at : at + 1] != [beside] and fits([*run[:at], tool, *run[at + 1 :]]))
+        for at in places
+    )
 
 
 def _conditions(runs: Sequence[Sequence[ToolCall]]) -> Iterator[tuple[_Condition, dict[int, list[int]]]]:

@@ -90,8 +90,8 @@ def _is_word(value: JSON) -> bool:
 
 def _range(numbers: Sequence[Seen]) -> dict[str, Any]:
     values = sorted({each.value for each in numbers if isinstance(each.value, (int, float))})
-    if is_enumeration(_runs_of(numbers), len({each.run for each in numbers})):  # one step more on each side
-        step = min((later - earlier for earlier, later in pairwise(values)), default=0)
+    if len(values) > 1 and is_enumeration(_runs_of(numbers), len({each.run for each in numbers})):
+        step = min(later - earlier for earlier, later in pairwise(values))  # there may be one more on each side
         low, high = values[0] - step, values[-1] + step
     else:
         drawn = [each.value for each in numbers if isinstance(each.value, (int, float))]
