@@ -13,16 +13,19 @@ from bench.goals import Row, Run, judged
 
 def rows(run: Run) -> Iterator[Row]:
     """Measure the CPU time of an interpreter that imports, less that of one that does not."""
-    more: dict[str, list[float]] = {"import spanscore": [], "from spanscore import ScoringSpanProcessor": []}
+    pairs = {
+        "import spanscore": "pass",
+        "from spanscore import ScoringSpanProcessor": "pass",
+        "import pytest, spanscore.pytest_plugin": "import pytest",
+    }
+    more: dict[str, list[float]] = {statement: [] for statement in pairs}
     for _ in range(5 if run.quick else 25):
-        bare = _cpu_s("pass")
         for statement, found in more.items():
-            found.append((_cpu_s(statement) - bare) * 1000)
-    typical = {statement: median(found) for statement, found in more.items()}
-    processor = typical.pop("from spanscore import ScoringSpanProcessor")
-    (own,) = typical.values()
+            found.append((_cpu_s(statement) - _cpu_s(pairs[statement])) * 1000)
+    own, processor, plug_in = (median(found) for found in more.values())
     yield judged("P14", own, figure=f"{own:.0f} ms of CPU", yardstick="an interpreter that imports nothing")
     yield Row(goal="", what="import ScoringSpanProcessor, with the SDK", figure=f"{processor:.0f} ms of CPU")
+    yield Row(goal="", what="the plug-in of pytest, unused", figure=f"{plug_in:.1f} ms of CPU more than pytest alone")
 
 
 def _cpu_s(statement: str) -> float:

@@ -19,3 +19,10 @@ def test_import_is_light(module: str) -> None:
     code = f"import sys, spanscore; sys.exit({module!r} in sys.modules)"
 
     assert 0 == python("-c", code).returncode
+
+
+def test_an_unused_plug_in_of_pytest_imports_nothing() -> None:
+    """It is loaded in every run of pytest, whatever is tested."""
+    code = "import sys, spanscore.pytest_plugin; print(sorted(name for name in sys.modules if 'spanscore' in name))"
+
+    assert "['spanscore', 'spanscore.pytest_plugin']" == python("-c", code).stdout.strip()

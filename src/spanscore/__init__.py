@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from spanscore.errors import ConfigError, InputError, PluginError, SpanscoreError
-from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trajectory
-
 if TYPE_CHECKING:
     from spanscore.contracts import Evaluator
+    from spanscore.errors import ConfigError, InputError, PluginError, SpanscoreError
     from spanscore.golden_runs import assert_trajectory
     from spanscore.in_process.exporter import ScoringSpanExporter
     from spanscore.in_process.log_records import ScoringLogRecordProcessor
     from spanscore.in_process.processor import ScoringSpanProcessor
+    from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trajectory
     from spanscore.runs import Runs, read, recording, score
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
@@ -41,14 +40,15 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
 ]
 
 _LATER: Final = {
+    **dict.fromkeys(("ConfigError", "InputError", "PluginError", "SpanscoreError"), "spanscore.errors"),
+    **dict.fromkeys(
+        ("NOT_RECORDED", "Failed", "Report", "Score", "Skipped", "ToolCall", "Trajectory"), "spanscore.model"
+    ),
+    **dict.fromkeys(("Runs", "read", "recording", "score"), "spanscore.runs"),
     "ScoringLogRecordProcessor": "spanscore.in_process.log_records",
     "ScoringSpanExporter": "spanscore.in_process.exporter",
     "ScoringSpanProcessor": "spanscore.in_process.processor",
-    "Runs": "spanscore.runs",
     "assert_trajectory": "spanscore.golden_runs",
-    "read": "spanscore.runs",
-    "recording": "spanscore.runs",
-    "score": "spanscore.runs",
 }
 
 
@@ -68,7 +68,7 @@ def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator: 
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs the OpenTelemetry SDK when it is first used: scoring by hand does without."""
+    """Import what is first used: pytest loads our plug-in in every run, and scoring by hand does without the SDK."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     message = f"module 'spanscore' has no attribute {name!r}"
