@@ -19,7 +19,7 @@ _BY_CHANCE: Final = 3.0
 _CHANCE: Final = 0.05
 """As likely as this at most, something is no chance."""
 _MOST_VALUES: Final = 6
-"""An enumeration has no more values than one for so many of the runs, so that each can be seen."""
+"""An enumeration has no more values, and no more than one for five runs beyond the third, so that each can be seen."""
 _LONGEST_TAIL: Final = 4.0
 _RUNS_FOR_ORDER: Final = ((8, 1), (14, 2), (20, 3))
 
@@ -62,7 +62,8 @@ def is_complete(seen: Mapping[Any, int]) -> bool:
 def is_enumeration(seen: Mapping[Any, int], runs: int) -> bool:
     """Return whether values are some of a few, all of which were seen."""
     enough = runs >= (MANY if min(seen.values()) == 1 else _SOME)
-    return enough and len(seen) <= max(2, min(_MOST_VALUES, runs // 5)) and is_complete(seen)
+    few = max(3 if runs >= MANY else 2, min(_MOST_VALUES, runs // 5))
+    return enough and len(seen) <= few and is_complete(seen)
 
 
 def above(numbers: Sequence[float]) -> float:
