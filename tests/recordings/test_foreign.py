@@ -1,4 +1,4 @@
-"""Traces as other programs write them: Jaeger 2, Tempo 3, the Python SDK and its exporters, and protobuf."""
+"""Traces as other programs write them: Jaeger 2, Tempo 3, Zipkin 3, the Python SDK and its exporters, and protobuf."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ REFUND = [
     ("issue_refund", {"order_id": "?", "amount": 59.9}, "TimeoutError: payment gateway timed out"),
     ("issue_refund", {"order_id": "A-1042", "amount": 59.9}, None),
 ]
+ZIPKIN = [
+    ("lookup_order", {"order_id": "A-1"}, None),
+    ("issue_refund", {"amount": 59.9}, "TimeoutError: payment gateway timed out"),
+]
 FILES = {
     "jaeger-ui.json": REFUND,
     "jaeger-v3.json": [REFUND[0], REFUND[1], REFUND[3]],
@@ -27,10 +31,9 @@ FILES = {
     "tempo-v1.json": REFUND,
     "tempo-v2.json": REFUND,
     "protobuf-snake-case.json": REFUND,
-    "zipkin.json": [
-        ("lookup_order", {"order_id": "A-1"}, None),
-        ("issue_refund", {"amount": 59.9}, "TimeoutError: payment gateway timed out"),
-    ],
+    "zipkin.json": ZIPKIN,
+    "zipkin-server-trace.json": ZIPKIN,
+    "zipkin-server-traces.json": ZIPKIN,
 }
 
 
