@@ -161,7 +161,7 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     found: list[tuple[Decoded, Any]] = []
     problems: list[MalformedRequest] = []
     skipped = 0
-    for request in parsed if isinstance(parsed, list) else [parsed]:
+    for request in _requests(parsed):
         if _is_of_other_signals(request):
             skipped += 1
             continue
@@ -174,6 +174,12 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
             else:
                 problems += _misplaced(request, *_LEVELS[decode]) if decode in _LEVELS else ()
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
+
+
+def _requests(parsed: Any) -> Iterator[Any]:
+    """Yield what a document holds: itself, or its members; those of Zipkin's search are traces, lists of spans."""
+    for each in parsed if isinstance(parsed, list) else [parsed]:
+        yield from each if isinstance(each, list) and isinstance(parsed, list) else [each]
 
 
 def _is_of_other_signals(request: Any) -> bool:
