@@ -120,6 +120,9 @@ def test_what_cannot_be_compared_is_told(tmp_path: Path, config: Path) -> None:
     assert 1 == ended.returncode
     assert f"{empty}: holds no span" in ended.stderr
     assert "inconclusive: scored 3 runs of the base and 0 of the new version" in (" ".join(ended.stdout.split()))
+    ended = spanscore("diff", base, base, "--key", "my.case")
+    assert (1, 2) == (ended.returncode, ended.stderr.count("has this attribute"))
+    assert "--key my.case: no run of the base has this attribute" in ended.stderr
     ended = spanscore("diff", base, base, "--margin", "5")
     assert 2 == ended.returncode
     assert "must be a share from 0 to 1, such as 0.05, not '5'" in ended.stderr

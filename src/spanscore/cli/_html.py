@@ -43,7 +43,7 @@ class Page:
 
     def finish(self, summary: Summary) -> None:
         unchecked = summary.unchecked()
-        verdict = self._verdict(summary, unchecked)
+        verdict = summary.verdict(allow_unscored=self._allow_unscored)
         told = [*summary.problems, *unchecked, *summary.told_of_gates(), *summary.remarks()]
         lines = [printable(line, _LINE_WIDTH) for line in told]
         more = [f"... and {len(lines) - _REASONS_TOLD} more"] if len(lines) > _REASONS_TOLD else []
@@ -59,15 +59,6 @@ class Page:
         data = embedded_data([self._batch.embedded(self._names.names())], evaluators=evaluators)
         title = f"{_HEADLINES[verdict]}: {plural(summary.trajectories, 'run')} - spanscore"
         self._out.write(render("runs.html", data, title=title, scripts=SCRIPTS, **values))
-
-    def _verdict(self, summary: Summary, unchecked: list[str]) -> str:
-        """Say what the exit status says; a run of nothing, or by nothing, has not passed."""
-        deciding = [tally for tally in summary.tallies.values() if not tally.informational]
-        if not summary.passes or (summary.problems and summary.trajectories):
-            return "failed"
-        if not any(tally.scored or tally.failed for tally in deciding):
-            return "unchecked"
-        return "failed" if unchecked and not self._allow_unscored else "passed"
 
     def _notes(self) -> list[str]:
         kept = "--json FILE has them all"

@@ -13,13 +13,14 @@ from typing import Final, Protocol, TextIO
 
 from spanscore.cli._html import Page
 from spanscore.cli._junit import JUnit
+from spanscore.cli._markdown import Markdown
 from spanscore.cli._summary import Summary
 from spanscore.errors import ConfigError
 from spanscore.model import Report
 from spanscore.recordings.files import STDIN
 from spanscore.reports.serialization import report_line
 
-FORMATS: Final = ("table", "json", "junit")
+FORMATS: Final = ("table", "json", "junit", "markdown")
 
 
 class Output(Protocol):
@@ -61,6 +62,7 @@ _FILES: Final = {
     "junit": "what CI servers read",
     "json": "a line of JSON for each trajectory",
     "html": "a page that shows each run beside what was expected of it",
+    "markdown": "one comment for a pull request",
     "cases": "a line of JSON for each case",
 }
 """What can be written to files: the option, and what is in it."""
@@ -98,6 +100,8 @@ def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> Output:
             return JUnit(out, arguments.key, allow_unscored=arguments.allow_unscored)
         case "html":
             return Page(out, arguments.key, allow_unscored=arguments.allow_unscored)
+        case "markdown":
+            return Markdown(out, arguments.key, allow_unscored=arguments.allow_unscored)
         case _:
             from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._sought import Sought
@@ -107,6 +107,15 @@ class Summary:
                     reasons[evaluation.outcome.reason] += 1
         for sought in self._sought.values():
             sought.add(report.trajectory)
+
+    def verdict(self, *, allow_unscored: bool) -> Literal["passed", "failed", "unchecked"]:
+        """Return what the exit status says; a run of nothing, or by nothing, has not passed."""
+        deciding = [tally for tally in self.tallies.values() if not tally.informational]
+        if not self.passes or (self.problems and self.trajectories):
+            return "failed"
+        if not any(tally.scored or tally.failed for tally in deciding):
+            return "unchecked"
+        return "failed" if self.unchecked() and not allow_unscored else "passed"
 
     @property
     def passes(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from spanscore.config import Config
 from spanscore.errors import InputError
 from spanscore.model import Report
 from spanscore.recordings.files import Recording
-from spanscore.reports.cases import CASE_KEYS
+from spanscore.reports.cases import CASE_KEYS, case_of
 
 if TYPE_CHECKING:
     from spanscore.cli._diff_text import Comparison
@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
     sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
     (base, new), problems = [side[0] for side in sides], [problem for side in sides for problem in side[1]]
+    problems += _unknown_key(arguments.key, base, new)
     settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
     paired = pairing(base, new, arguments.key)
     found = Comparison(
@@ -129,6 +130,13 @@ def _scored(path: str, config: Config) -> tuple[list[Report], list[str]]:
     if not reports and not problems:
         problems.append(f"{path}: holds no run of an agent")
     return reports, problems
+
+
+def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:
+    """Yield a line where an attribute was named that should tell cases apart, and no run of a version has it."""
+    for reports, what in zip(sides, ("the base", "the new version"), strict=True):
+        if key is not None and reports and all(case_of(each.trajectory, key) is None for each in reports):
+            yield f"--key {key}: no run of {what} has this attribute"
 
 
 def _as_json(found: Comparison) -> str:

@@ -1,0 +1,73 @@
+"""Reports as one comment for a pull request: the verdict first, then each evaluator, and the failing runs folded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, TextIO
+
+from spanscore.cli._markdown_text import as_text, code
+from spanscore.cli._summary import Summary
+from spanscore.model import Failed, Outcome, Report, Score
+from spanscore.reports.cases import CaseNames
+from spanscore.reports.evaluation_event import failure_text
+from spanscore.reports.tally import COLUMNS
+from spanscore.wording.plural import plural
+
+MARKER: Final = "<!-- spanscore score -->"
+"""The first line: by it a job finds its comment again."""
+_SIGNS: Final = {
+    "passed": "\N{LARGE GREEN CIRCLE}",
+    "failed": "\N{LARGE RED CIRCLE}",
+    "unchecked": "\N{LARGE YELLOW CIRCLE}",
+}
+_WORDS: Final = {"passed": "passed", "failed": "failed", "unchecked": "checked nothing"}
+_SHOWN: Final = 20
+
+
+class Markdown:
+    """Writes all reports as Markdown when they are in. The same reports give the same bytes.
+
+    Args:
+        key: the attribute that names cases.
+        allow_unscored: whether evaluators may have checked nothing.
+    """
+
+    def __init__(self, out: TextIO, key: str | None, *, allow_unscored: bool) -> None:
+        self._out: Final = out
+        self._allow_unscored: Final = allow_unscored
+        self._names: Final = CaseNames(key)
+        self._failing: Final[list[tuple[int, str, list[str]]]] = []
+        self._labels: Final = Counter[str]()
+
+    def add(self, report: Report) -> None:
+        self._names.add(report.trajectory)
+        if report.label == "fail" and self._labels["fail"] < _SHOWN:
+            told = [_told(report, each.name, each.outcome) for each in report.evaluations if each.failing]
+            self._failing.append((self._labels.total(), report.trajectory.trace_id.hex(), told))
+        self._labels[report.label] += 1
+
+    def finish(self, summary: Summary) -> None:
+        verdict = summary.verdict(allow_unscored=self._allow_unscored)
+        runs = f"{plural(summary.trajectories, 'run')}, {self._labels['fail']} failed"
+        lines = [MARKER, f"### {_SIGNS[verdict]} spanscore: {_WORDS[verdict]}: {runs}", ""]
+        reasons = [*summary.problems, *summary.unchecked(), *summary.told_of_gates(), *summary.remarks()]
+        if reasons:
+            lines += [*(f"- {as_text(reason)}" for reason in reasons[:_SHOWN]), ""]
+        lines += [f"| evaluator | type | {' | '.join(COLUMNS)} |", f"|---|---|{'---|' * len(COLUMNS)}"]
+        for name, tally in summary.tallies.items():
+            lines.append(f"| {code(name)} | {code(tally.type)} | {' | '.join(tally.cells)} |")
+        if self._failing:
+            lines += ["", f"<details><summary>{plural(self._labels['fail'], 'failing run')}</summary>", ""]
+            names = self._names.names()
+            for number, trace_id, told in self._failing:
+                lines += [f"- {code(names[number])} {code(trace_id)}", *(f"  - {line}" for line in told)]
+            if (more := self._labels["fail"] - len(self._failing)) > 0:
+                lines.append(f"- ... and {more} more")
+            lines += ["", "</details>"]
+        self._out.write("\n".join(lines) + "\n")
+
+
+def _told(report: Report, name: str, outcome: Outcome) -> str:
+    if isinstance(outcome, Score):
+        return f"{code(name)} {outcome.value:.4g}: {as_text(report.told(outcome))}"
+    return f"{code(name)}: {as_text(failure_text(report, outcome) if isinstance(outcome, Failed) else outcome.reason)}"
