@@ -86,7 +86,9 @@ def test_the_same_runs_give_the_same_page() -> None:
     assert 1 == len(pages)
 
 
-@pytest.mark.parametrize("name", [each.name for each in files("spanscore.page").iterdir() if each.name.endswith(".js")])
+@pytest.mark.parametrize(
+    "name", sorted(each.name for each in files("spanscore.page").iterdir() if each.name.endswith(".js"))
+)
 def test_scripts_make_no_markup(name: str) -> None:
     """They make elements and text: nothing in them reads a text as HTML or as a program, or names another host."""
     script = files("spanscore.page").joinpath(name).read_text(encoding="utf-8")
