@@ -60,7 +60,7 @@ def test_every_command_is_in_the_overview(capsys: pytest.CaptureFixture[str]) ->
         (["send", "x", "--endpont", "y"], "spanscore send: no option '--endpont'; did you mean '--endpoint'?"),
         (
             ["score", "x", "--format", "jsn"],
-            "spanscore score: --format: no 'jsn'; did you mean 'json'? (choose from table, json, junit)",
+            "spanscore score: --format: no 'jsn'; did you mean 'json'? (choose from table, json, junit, markdown)",
         ),
         (
             ["schema", "--referenc"],
