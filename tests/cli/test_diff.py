@@ -131,6 +131,27 @@ def test_what_cannot_be_compared_is_told(tmp_path: Path, config: Path) -> None:
     assert "none.jsonl" in ended.stderr
 
 
+@pytest.mark.parametrize("side", ["base", "new"])
+def test_no_output_takes_the_place_of_a_recording(tmp_path: Path, side: str) -> None:
+    """Nor that of another output, nor half of a file that was there before."""
+    base, new = version(tmp_path / "base.jsonl", 3, 0), version(tmp_path / "new.jsonl", 3, 0)
+    recording = tmp_path / f"{side}.jsonl"
+    before = recording.read_bytes()
+    page = tmp_path / "page"
+
+    for option in ("--html", "--markdown", "--json"):
+        ended = spanscore("diff", base, new, option, recording)
+
+        what = "the base" if side == "base" else "the new version"
+        assert (2, f"{option}: '{recording}' is {what}, too") == (ended.returncode, ended.stderr.strip())
+        assert before == recording.read_bytes()
+    assert 2 == spanscore("diff", base, new, "--html", page, "--json", page).returncode
+    page.write_text("kept", encoding="utf-8")
+    assert 2 == spanscore("diff", base, new, "--html", page, "--json", tmp_path / "no" / "such.json").returncode
+    assert ["base.jsonl", "new.jsonl", "page"] == sorted(path.name for path in tmp_path.iterdir())
+    assert "kept" == page.read_text(encoding="utf-8")
+
+
 def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
     """Nothing else needs it."""
     base = version(tmp_path / "base.jsonl", 1, 0)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
@@ -15,9 +14,8 @@ from spanscore.cli._html import Page
 from spanscore.cli._junit import JUnit
 from spanscore.cli._markdown import Markdown
 from spanscore.cli._summary import Summary
-from spanscore.errors import ConfigError
+from spanscore.cli._written_files import check_apart, whole_file
 from spanscore.model import Report
-from spanscore.recordings.files import STDIN
 from spanscore.reports.serialization import report_line
 
 FORMATS: Final = ("table", "json", "junit", "markdown")
@@ -82,9 +80,9 @@ def opened_outputs(arguments: argparse.Namespace, stack: ExitStack) -> list[Outp
         ConfigError: a file cannot be written; nothing was scored yet.
     """
     paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
-    _check_apart(paths, arguments.files)
+    check_apart(paths, dict.fromkeys(arguments.files, "what is scored"), FORMATS)
     files = [
-        _written(name, stack.enter_context(_whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
+        _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
     ]
     shown = _written(arguments.format, sys.stdout, arguments)
     return [_WhileRead(shown), *files] if files else [shown]
@@ -130,43 +128,3 @@ class _WhileRead:
         except BrokenPipeError:
             self._is_read = False
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _check_apart(paths: dict[str, Path], inputs: list[str]) -> None:
-    taken = {Path(each).resolve(): "what is scored" for each in inputs}
-    for name, path in paths.items():
-        if path == Path(STDIN):
-            hint = f"; standard output has that form with --format {name}" if name in FORMATS else ""
-            message = f"--{name}: must be a file{hint}"
-            raise ConfigError(message)
-        other = taken.setdefault(path.resolve(), f"--{name}")
-        if other != f"--{name}":
-            message = f"--{name}: {str(path)!r} is {other}, too"
-            raise ConfigError(message)
-
-
-@contextmanager
-def _whole_file(option: str, path: Path) -> Iterator[TextIO]:
-    """Open a file that takes the place of the one of that name when it is complete, and not before."""
-    target = path.resolve()
-    in_place = target.exists() and not target.is_file() and not target.is_dir()  # such as /dev/stderr and named pipes
-    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        if target.is_dir():
-            raise IsADirectoryError(None, "it is a directory")
-        # What no text may hold, such as half a surrogate pair, stands as an escape of JSON.
-        out = written.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
-    except OSError as error:
-        message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
-        raise ConfigError(message) from error
-    try:
-        with out:
-            yield out
-        if not in_place:
-            with suppress(OSError):
-                shutil.copymode(target, written)
-            written.replace(target)
-    except BaseException:
-        if not in_place:
-            written.unlink(missing_ok=True)
-        raise

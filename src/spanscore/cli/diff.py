@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._written_files import check_apart, whole_file
 from spanscore.config import Config
 from spanscore.errors import InputError
 from spanscore.model import Report
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from spanscore.cli._diff_text import Comparison
 
 INCONCLUSIVE: Final = 3
+_FORMATS: Final = ("table", "json", "markdown")
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,9 +67,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="how often a version that is not worse may be called so, over all evaluators (default: %(default)s)",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 in place of 3 where it is inconclusive")
-    parser.add_argument(
-        "--format", choices=("table", "json", "markdown"), default="table", help="what standard output shows"
-    )
+    parser.add_argument("--format", choices=_FORMATS, default="table", help="what standard output shows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a comment for a pull request, too")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to look at, too")
@@ -86,26 +87,27 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         message = "comparing versions needs scipy, which the extra `analysis` brings: pip install 'spanscore[analysis]'"
         raise InputError(message) from error
-    config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
-    sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
-    (base, new), problems = [side[0] for side in sides], [problem for side in sides for problem in side[1]]
-    problems += _unknown_key(arguments.key, base, new)
-    settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
-    paired = pairing(base, new, arguments.key)
-    found = Comparison(
-        base=arguments.base,
-        new=arguments.new,
-        base_runs=len(base),
-        new_runs=len(new),
-        paired=paired,
-        settings=settings,
-        measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
-        changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
-    )
     writers: dict[str, Callable[[Comparison], str]] = {"json": _as_json, "markdown": as_markdown, "html": as_page}
-    for form, written in writers.items():
-        if (path := getattr(arguments, form)) is not None:
-            _write(path, written(found))
+    with ExitStack() as stack:
+        files = _opened(arguments, writers, stack)
+        config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
+        sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
+        (base, new), problems = [side[0] for side in sides], [problem for side in sides for problem in side[1]]
+        problems += _unknown_key(arguments.key, base, new)
+        settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
+        paired = pairing(base, new, arguments.key)
+        found = Comparison(
+            base=arguments.base,
+            new=arguments.new,
+            base_runs=len(base),
+            new_runs=len(new),
+            paired=paired,
+            settings=settings,
+            measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
+            changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
+        )
+        for form, file in files.items():
+            file.write(writers[form](found))
     if arguments.format == "table":
         print_table(found, sys.stdout)
     else:
@@ -117,6 +119,14 @@ def run(arguments: argparse.Namespace) -> int:
     if found.verdict is Verdict.INCONCLUSIVE:
         return FAILED if arguments.strict else INCONCLUSIVE
     return OK
+
+
+def _opened(arguments: argparse.Namespace, forms: Collection[str], stack: ExitStack) -> dict[str, TextIO]:
+    """Open the files to write, by their form, so that nothing is compared in vain where one cannot be written."""
+    paths = {form: path for form in forms if (path := getattr(arguments, form)) is not None}
+    inputs = {arguments.base: "the base", arguments.new: "the new version"}
+    check_apart(paths, inputs, _FORMATS)
+    return {form: stack.enter_context(whole_file(f"--{form}", path)) for form, path in paths.items()}
 
 
 def _scored(path: str, config: Config) -> tuple[list[Report], list[str]]:
@@ -141,14 +151,6 @@ def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:
 
 def _as_json(found: Comparison) -> str:
     return json.dumps(found.as_json(), ensure_ascii=False, indent=2) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror}"
-        raise InputError(message) from error
 
 
 def _share(text: str) -> float:

@@ -1,0 +1,71 @@
+"""Files that a command writes: apart from what it reads, and there when they are complete, not before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from spanscore.errors import ConfigError
+from spanscore.recordings.files import STDIN
+
+
+def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Collection[str]) -> None:
+    """Refuse files that are an input too, or one another.
+
+    Args:
+        paths: the files to write, by the name of their option.
+        inputs: what is read, and what it is called.
+        shown: the options whose form standard output can have.
+
+    Raises:
+        ConfigError: one is.
+    """
+    taken = {Path(path).resolve(): what for path, what in inputs.items()}
+    for name, path in paths.items():
+        if path == Path(STDIN):
+            hint = f"; standard output has that form with --format {name}" if name in shown else ""
+            message = f"--{name}: must be a file{hint}"
+            raise ConfigError(message)
+        other = taken.setdefault(path.resolve(), f"--{name}")
+        if other != f"--{name}":
+            message = f"--{name}: {str(path)!r} is {other}, too"
+            raise ConfigError(message)
+
+
+@contextmanager
+def whole_file(option: str, path: Path) -> Iterator[TextIO]:
+    """Open a file that takes the place of the one of that name when it is complete, and not before.
+
+    Args:
+        option: what a user calls it by.
+        path: of the file.
+
+    Raises:
+        ConfigError: it cannot be written; raised before anything is.
+    """
+    target = path.resolve()
+    in_place = target.exists() and not target.is_file() and not target.is_dir()  # such as /dev/stderr and named pipes
+    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(None, "it is a directory")
+        # What no text may hold, such as half a surrogate pair, stands as an escape of JSON.
+        out = written.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+    except OSError as error:
+        message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
+        raise ConfigError(message) from error
+    try:
+        with out:
+            yield out
+        if not in_place:
+            with suppress(OSError):
+                shutil.copymode(target, written)
+            written.replace(target)
+    except BaseException:
+        if not in_place:
+            written.unlink(missing_ok=True)
+        raise
