@@ -18,12 +18,13 @@ _TONES: Final = {
 }
 _MOST: Final = 1_000
 _LONG: Final = 500
-_HALF: Final = 100
-"""The plot of a difference: from -1 at 0 to 1 at twice this."""
+_HALF: Final = 70
+"""The plots of differences: no difference stands here, the widest interval of all reaches to 0 or to twice this."""
 
 
 def as_page(found: Comparison) -> str:
     """Return the page; the same comparison is the same text."""
+    reach = _reach(found)
     more = f"... and {len(found.changes) - _MOST} more; --json FILE has them all" if len(found.changes) > _MOST else ""
     return render(
         "diff.html",
@@ -34,7 +35,7 @@ def as_page(found: Comparison) -> str:
         verdict=found.verdict.value.capitalize(),
         headline=printable(found.headline().partition(": ")[2], _LONG),
         how=[printable(line, _LONG) for line in found.how()],
-        measures=[_row(each, found.settings.margin) for each in found.measures],
+        measures=[_row(each, found.settings.margin, reach) for each in found.measures],
         changes=[
             {"tools": " \N{RIGHTWARDS ARROW} ".join(map(printable, each.tools)), "what": printable(each.what, _LONG)}
             | {"base": each.base, "new": each.new, "examples": each.examples}
@@ -44,7 +45,7 @@ def as_page(found: Comparison) -> str:
     )
 
 
-def _row(each: Compared, margin: float) -> Mapping[str, Any]:
+def _row(each: Compared, margin: float, reach: float) -> Mapping[str, Any]:
     return {
         "evaluator": printable(each.evaluator),
         "measure": each.measure.value,
@@ -54,18 +55,24 @@ def _row(each: Compared, margin: float) -> Mapping[str, Any]:
         "new": level(each, "new"),
         "difference": difference(each),
         "note": judgement(each).partition(": ")[2],
-        "plot": _plot(each, margin),
+        "plot": _plot(each, margin, reach),
     }
 
 
-def _plot(each: Compared, margin: float) -> Mapping[str, float] | None:
-    if each.interval is None:
+def _reach(found: Comparison) -> float:
+    """Return the largest difference that a plot shows: one for all, so that they can be compared; 0 shows none."""
+    intervals = [each.interval for each in found.measures if each.interval is not None]
+    return max([2 * found.settings.margin, *(abs(number) for interval in intervals for number in interval)])
+
+
+def _plot(each: Compared, margin: float, reach: float) -> Mapping[str, float] | None:
+    if each.interval is None or not reach:
         return None
-    at, low, high = (round(_HALF * (1 + max(-1.0, min(1.0, number))), 2) for number in each.interval)
+    at, low, high = (round(_HALF * (1 + number / reach), 2) for number in each.interval)
     return {
         "at": at,
         "low": low,
         "width": round(max(high - low, 1.0), 2),
-        "margin_from": round(_HALF * (1 - margin), 2),
-        "margin_width": round(2 * _HALF * margin, 2),
+        "margin_from": round(_HALF * (1 - margin / reach), 2),
+        "margin_width": round(2 * _HALF * margin / reach, 2),
     }
