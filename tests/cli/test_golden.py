@@ -176,3 +176,27 @@ def test_what_is_wrong(
 
     assert (status, True) == (ended.returncode, said in ended.stderr)
     assert not (tmp_path / "golden.jsonl").exists()
+
+
+def test_a_recording_is_no_dataset(tmp_path: Path) -> None:
+    """Rows are not put behind the runs that they were made of, nor behind those of another recording."""
+    good = record(tmp_path / "good.jsonl", ("a", [("search", {"q": "tea"})]))
+    other = record(tmp_path / "other.jsonl", ("b", [("search", {"q": "tea"})]))
+    before = (good.read_bytes(), other.read_bytes())
+
+    for output, why in ((good, f"--output: '{good}' is what is read, too"), (other, "row 1 has no 'test.case.id'")):
+        ended = spanscore("golden", good, "-o", output, "--update")
+        assert 2 == ended.returncode
+        assert why in ended.stderr
+    assert before == (good.read_bytes(), other.read_bytes())
+
+
+def test_what_a_person_looks_at_first_is_told(tmp_path: Path) -> None:
+    """Calls without arguments, runs without calls, and how many rows were kept."""
+    golden = tmp_path / "golden.jsonl"
+    told = spanscore("golden", record(tmp_path / "a.jsonl", ("a", [("search", None)]), ("b", [])), "-o", golden).stdout
+
+    assert "the arguments of 1 of 1 call were not recorded, and may be any" in told
+    assert "1 of 2 runs called no tool, and are expected to call none" in told
+    told = spanscore("golden", record(tmp_path / "c.jsonl", ("c", [("search", {})])), "-o", golden, "--update").stdout
+    assert f"{golden}: 1 case, by test.case.id; 2 others kept" in told

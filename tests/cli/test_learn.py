@@ -63,6 +63,11 @@ def test_a_learned_configuration_is_replaced_and_no_other(tmp_path: Path) -> Non
     good, config = recorded(tmp_path / "good.jsonl", *GOOD), tmp_path / "learned.yaml"
     assert 0 == spanscore("learn", good, "-o", config).returncode
     assert 0 == spanscore("learn", good, "-o", config).returncode
+    edited = config.read_text(encoding="utf-8").replace("forbid", "allow")
+    config.write_text(edited, encoding="utf-8")
+    ended = spanscore("learn", good, "-o", config)
+    why = f"{config} was edited since it was learned: it is not replaced; name another file\n"
+    assert (2, why, edited) == (ended.returncode, ended.stderr, config.read_text(encoding="utf-8"))
     config.write_text("evaluators: {}\n", encoding="utf-8")
 
     ended = spanscore("learn", good, "-o", config)
@@ -103,3 +108,11 @@ def test_one_run_is_enough_to_begin_with(tmp_path: Path) -> None:
     assert 0 == ended.returncode, ended.stderr
     assert "expected false alarms: unknown, one run cannot be left out" in ended.stdout
     assert ["lookup", "check", "refund"] == learned(config)["steps"]["steps"]
+
+
+def test_runs_without_calls_are_told(tmp_path: Path) -> None:
+    """What they teach refuses every call."""
+    ended = spanscore("learn", recorded(tmp_path / "idle.jsonl", ("a",), ("b",)), "-o", tmp_path / "learned.yaml")
+
+    assert 0 == ended.returncode
+    assert "no run called a tool: from now on none may" in ended.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,8 +15,9 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._written_files import check_apart
 from spanscore.errors import InputError
-from spanscore.model import Trajectory
+from spanscore.model import NOT_RECORDED, Trajectory
 from spanscore.recordings.files import Recording
 from spanscore.reports.cases import CASE_KEYS, case_of
 from spanscore.reports.golden import Row, golden_rows, updated
@@ -60,6 +61,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the dataset and return the exit status."""
+    check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "what is read"), ())
     known = list(_known(arguments.output)) if arguments.update else []
     if arguments.output.exists() and not arguments.update:
         message = (
@@ -78,9 +80,15 @@ def run(arguments: argparse.Namespace) -> int:
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     problems += _left_out(runs, key)
     if usable and key is not None:
+        if other := next((number for number, row in enumerate(known, 1) if key not in row), None):
+            message = f"{arguments.output}: row {other} has no {key!r}: it is no dataset by that key, and not updated"
+            raise InputError(message)
         rows = golden_rows(key, usable)
-        _write(arguments.output, updated(known, key, rows) if arguments.update else rows)
-        _tell(arguments.output, key, rows)
+        written = updated(known, key, rows)
+        _write(arguments.output, written)
+        _tell(arguments.output, key, rows, len(written) - len(rows))
+        for remark in _remarks([run for _, run in usable]):
+            print(f"  {remark}")
     else:
         problems.append(f"nothing was written to {arguments.output}: there is no run of a known case")
     for problem in problems:
@@ -108,10 +116,22 @@ def _left_out(runs: Iterable[Trajectory], key: str | None) -> Iterator[str]:
         print(f"left out: {plural(others, 'trace')} without a span of a known instrumentation", file=sys.stderr)
 
 
-def _tell(path: Path, key: str, rows: list[Row]) -> None:
+def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
+    """Yield what a person looks at before these runs are what is expected."""
+    calls = [call for run in runs for call in run.calls]
+    if failed := sum(call.error is not None for call in calls):
+        yield f"{failed} of {plural(len(calls), 'call')} failed, and are expected all the same"
+    if unrecorded := sum(call.arguments is NOT_RECORDED for call in calls):
+        yield f"the arguments of {unrecorded} of {plural(len(calls), 'call')} were not recorded, and may be any"
+    if idle := sum(not run.calls for run in runs):
+        yield f"{idle} of {plural(len(runs), 'run')} called no tool, and are expected to call none"
+
+
+def _tell(path: Path, key: str, rows: list[Row], kept: int) -> None:
     several = sum("tool_calls" not in row for row in rows)
     ways = f", {several} of them with several ways" if several else ""
-    print(f"{path}: {plural(len(rows), 'case')}{ways}, by {key}")
+    others = f"; {kept} others kept" if kept else ""
+    print(f"{path}: {plural(len(rows), 'case')}{ways}, by {key}{others}")
     print(f"  evaluators: {{golden: {{type: expected_trajectory, expected_from: {{dataset: {path}, key: {key}}}}}}}")
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -30,6 +31,7 @@ _BEGINNING: Final = "# Learned by spanscore"
 _MATCHED_BY: Final = ("gen_ai.agent.name", "service.name", "span.name")
 """What tells the runs of an agent from others, the first that does."""
 _SHOWN: Final = 10
+_SIGN: Final = 12
 _ALONE: Final = 2
 """Of fewer runs none can be left out."""
 
@@ -166,7 +168,7 @@ def _write(path: Path, groups: Sequence[_Group]) -> None:
         print(f"{printable(name)}: {plural(len(runs), 'run')}, {', '.join(found.evaluators)}; {told}")
         for remark in remarks:
             print(f"  {printable(remark, len(remark))}")
-    text = document(header, evaluators)
+    text = _signed(document(header, evaluators))
     configuration.loads(text, str(path), Path())
     try:
         path.write_text(text, encoding="utf-8")
@@ -176,7 +178,18 @@ def _write(path: Path, groups: Sequence[_Group]) -> None:
     print(f"{path}: {plural(len(evaluators), 'evaluator')}; spanscore score --config {path} FILE")
 
 
+def _signed(text: str) -> str:
+    """Return a configuration with a sign of what it was when it was learned, by which one that was edited is known."""
+    first, _, rest = text.partition("\n")
+    return f"{first} [{sha256(rest.encode()).hexdigest()[:_SIGN]}]\n{rest}"
+
+
 def _remarks(match: Mapping[str, str], runs: Sequence[Trajectory]) -> Iterator[str]:
+    calls = [call for run in runs for call in run.calls]
+    if not calls:
+        yield "no run called a tool: from now on none may; if they did, 'spanscore explain' tells what was read"
+    if len(calls) < 2 * (failed := sum(call.error is not None for call in calls)):
+        yield f"{failed} of {plural(len(calls), 'call')} failed: were these runs right?"
     if not match:
         yield f"holds for all runs: none of {', '.join(_MATCHED_BY)} tells these from others"
     agents = {each.agent for each in runs}
@@ -196,13 +209,19 @@ def _told(alarms: FalseAlarms | None) -> str:
 
 
 def _may_be_written(path: Path) -> None:
-    """Refuse to replace a configuration that was not learned."""
+    """Refuse to replace a configuration that was not learned, or was edited since."""
     try:
-        is_other = path.exists() and not path.read_text(encoding="utf-8").startswith(_BEGINNING)
+        text = path.read_text(encoding="utf-8") if path.exists() else None
     except (OSError, ValueError):
-        is_other = True
-    if is_other:
+        text = ""
+    if text is None:
+        return
+    first, _, rest = text.partition("\n")
+    if not first.startswith(_BEGINNING):
         message = f"{path} is there, and was not learned: it is not replaced"
+        raise InputError(message)
+    if _signed(f"{first.rpartition(' [')[0]}\n{rest}") != text:
+        message = f"{path} was edited since it was learned: it is not replaced; name another file"
         raise InputError(message)
 
 
