@@ -123,3 +123,26 @@ def test_cases_go_before_everything_where_both_have_them() -> None:
     few = pairing(base, reports(("c0", {"e": 1}), *((f"d{number}", {"e": 1}) for number in range(9))))
     assert (None, ["c0"]) == (few.key, few.common)
     assert pairing(base, new, "no.such.key").key is None
+
+
+def test_the_number_of_runs_that_would_do_is_one_for_both_sides() -> None:
+    """Whichever has fewer: as many are said as do."""
+    for few, many in ((10, 30), (30, 10), (30, 30), (3, 30)):
+        (unsaid,) = judged(side([1] * few), side([1] * many, 999), "e")
+        enough = unsaid.decided_by or 0
+
+        (said,) = judged(side([1] * enough), side([1] * enough, 999), "e")
+        (still_unsaid,) = judged(side([1] * (enough - 1)), side([1] * (enough - 1), 999), "e")
+        assert (Verdict.INCONCLUSIVE, Verdict.SAME) == (unsaid.verdict, said.verdict)
+        assert Verdict.INCONCLUSIVE is still_unsaid.verdict
+
+
+def test_cases_that_few_runs_are_of_do_not_stand_for_the_others() -> None:
+    """Else thirty failing runs without a case would be left out beside one that has one."""
+    base = reports(("a", {"e": 1}), *((None, {"e": 1}) for _ in range(30)))
+    new = reports(("a", {"e": 1}), *((None, {"e": 0}) for _ in range(30)), first=99)
+
+    assert [Verdict.WORSE] == [each.verdict for each in judged(base, new, "e")]
+    assert pairing(base, new).key is None
+    half = reports(("a", {"e": 1}), (None, {"e": 1}))
+    assert ("test.case.id", 1, 1) == (pairing(half, half).key, *pairing(half, half)[-2:])

@@ -45,6 +45,7 @@ class Comparison:
             "margin": self.settings.margin,
             "alpha": self.settings.alpha,
             "runs": {"base": self.base_runs, "new": self.new_runs},
+            "left_out": {"base": self.paired.base_left_out, "new": self.paired.new_left_out},
             "cases": {
                 "key": self.paired.key,
                 "common": len(self.paired.common),
@@ -67,11 +68,14 @@ class Comparison:
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         match verdict:
             case Verdict.SAME:
-                return "the same: nothing that was scored differs by more than the margin"
+                told = "the same: nothing that was scored differs by more than the margin"
             case Verdict.INCONCLUSIVE:
-                return f"inconclusive: too few runs to say for {first}{more}"
+                why = "nothing to compare" if all(each.base is None for each in named) else "too few runs to say"
+                told = f"inconclusive: {why} for {first}{more}"
             case _:
-                return f"{verdict}: {first}{more}"
+                told = f"{verdict}: {first}{more}"
+        left_out = self.paired.new_left_out if self.paired.key else 0
+        return f"{told}; {left_out} of {plural(self.new_runs, 'run')} not compared" if left_out else told
 
     def how(self) -> Iterator[str]:
         """Yield what was compared, and how."""
@@ -82,11 +86,16 @@ class Comparison:
             for cases, where in ((paired.only_base, "the base"), (paired.only_new, "the new version")):
                 if cases:
                     more = ", ..." if len(cases) > _NAMED else ""
-                    yield f"{plural(len(cases), 'case')} only of {where}, left out: {', '.join(cases[:_NAMED])}{more}"
+                    yield f"{plural(len(cases), 'case')} only of {where}: {', '.join(cases[:_NAMED])}{more}"
+            if paired.base_left_out or paired.new_left_out:
+                yield (
+                    f"left out, as they are of no case of both: {plural(paired.base_left_out, 'run')} of the base, "
+                    f"{paired.new_left_out} of the new version"
+                )
         elif paired.common:
-            counts = [len(paired.common) + len(each) for each in (paired.only_base, paired.only_new)]
-            shared = f"only {plural(len(paired.common), 'case')} of {counts[0]} and {counts[1]} is of both"
-            yield f"{runs}, compared all together: {shared}"
+            counts = [(self.base_runs, paired.base_left_out), (self.new_runs, paired.new_left_out)]
+            shared = " and ".join(f"{count - left_out} of {count}" for count, left_out in counts)
+            yield f"{runs}, compared all together: only {shared} are of a case of both"
         else:
             yield f"{runs}, compared all together: no case is of both"
         percent = 100 * (1 - 2 * self.settings.alpha)

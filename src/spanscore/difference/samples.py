@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -10,7 +10,8 @@ from spanscore.model import Report, Score
 from spanscore.reports.cases import CASE_KEYS, case_of
 
 _ENOUGH_PAIRED: Final = 0.5
-"""Versions are compared by case where at least this share of the cases of each is one of the other's."""
+"""Versions are compared by case where at least this share of the cases of each is one of the other's, and of its runs
+is of such a case."""
 
 
 class Sample(NamedTuple):
@@ -36,6 +37,9 @@ class Pairing(NamedTuple):
     """The cases of both, also where they are too few to go by."""
     only_base: Sequence[str]
     only_new: Sequence[str]
+    base_left_out: int = 0
+    """How many runs are of no case, or of one that the other version has not run."""
+    new_left_out: int = 0
 
 
 def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = None) -> Pairing:
@@ -43,11 +47,17 @@ def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = Non
     base, new = list(base), list(new)
     found: Pairing | None = None
     for each in CASE_KEYS if key is None else (key,):
-        cases = _cases(base, each)
-        others = _cases(new, each)
-        common = [case for case in cases if case in others]
-        paired = Pairing(each, common, [c for c in cases if c not in others], [c for c in others if c not in cases])
-        if common and len(common) >= _ENOUGH_PAIRED * max(len(cases), len(others)):
+        cases, others = (Counter(case_of(report.trajectory, each) for report in side) for side in (base, new))
+        common = [case for case in cases if case is not None and case in others]
+        paired = Pairing(
+            each,
+            common,
+            [case for case in cases if case is not None and case not in others],
+            [case for case in others if case is not None and case not in cases],
+            len(base) - sum(cases[case] for case in common),
+            len(new) - sum(others[case] for case in common),
+        )
+        if common and _are_enough(paired, len(base), len(new)):
             return paired
         if common:
             found = found or paired._replace(key=None)
@@ -64,8 +74,10 @@ def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired
     ]
 
 
-def _cases(reports: Iterable[Report], key: str) -> dict[str, None]:
-    return dict.fromkeys(case for each in reports if (case := case_of(each.trajectory, key)) is not None)
+def _are_enough(paired: Pairing, base: int, new: int) -> bool:
+    cases = len(paired.common) + max(len(paired.only_base), len(paired.only_new))
+    shares = (len(paired.common) / cases, 1 - paired.base_left_out / base, 1 - paired.new_left_out / new)
+    return min(shares) >= _ENOUGH_PAIRED
 
 
 def _by_case(reports: Iterable[Report], evaluator: str, paired: Pairing) -> Mapping[str, list[Sample]]:

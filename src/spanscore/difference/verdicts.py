@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from spanscore.difference.samples import Pairing, Sample, Stratum, strata
 from spanscore.difference.significance import (
@@ -22,7 +23,10 @@ from spanscore.difference.significance import (
 from spanscore.model import Report, Score
 
 _MOST_RUNS: Final = 100_000
+_MOST_COUNTED: Final = 20_000
 _BOTH_VALUES: Final = frozenset({0.0, 1.0})
+
+_T = TypeVar("_T")
 
 
 class Verdict(StrEnum):
@@ -189,7 +193,7 @@ def _judged(
     verdict = _verdict(interval, adjusted, settings)
     found = replace(each, interval=interval, chances=adjusted, verdict=verdict)
     if verdict is Verdict.INCONCLUSIVE:
-        return replace(found, decided_by=_runs_that_decide(found, interval, raw, settings))
+        return replace(found, decided_by=_runs_that_decide(found, its, interval, raw, settings))
     return found
 
 
@@ -203,20 +207,42 @@ def _verdict(interval: Interval, chances: Chances, settings: Settings) -> Verdic
     return Verdict.WORSE if chances.worse <= settings.alpha else Verdict.INCONCLUSIVE
 
 
-def _runs_that_decide(each: Compared, interval: Interval, raw: Chances, settings: Settings) -> int | None:
-    """Return how many runs a side would decide, about.
+def _runs_that_decide(
+    each: Compared, its: Sequence[Stratum], interval: Interval, raw: Chances, settings: Settings
+) -> int | None:
+    """Return how many runs a side would decide, about, if what is measured stays as it is.
 
-    The width of the interval falls with their square root; the logarithm of a chance grows with them.
+    Where the new version is below by more than the margin, a test has to say that it is no chance: the logarithm of a
+    chance grows with the runs. Else the interval has to end above the margin.
     """
-    runs = min(each.base_runs, each.new_runs)
-    difference = interval.difference
-    is_worse = difference <= -settings.margin
-    if is_worse and interval.high < 0 and each.chances is not None:
-        bound = settings.alpha * raw.worse / each.chances.worse
-        wanted = runs * math.log(bound) / math.log(raw.worse)
-    else:
-        needed = -difference if is_worse else difference + settings.margin
-        reach = interval.high - difference if is_worse else difference - interval.low
-        wanted = runs * (reach / needed) ** 2
-    wanted = max(runs + 1, math.ceil(wanted))
-    return wanted if wanted <= _MOST_RUNS else None
+    runs = 2 / (1 / each.base_runs + 1 / each.new_runs)  # of two sides that differ in size, the smaller one counts more
+    if interval.difference <= -settings.margin:
+        if interval.high < 0 and each.chances is not None:
+            bound = settings.alpha * raw.worse / each.chances.worse
+            wanted = math.ceil(runs * math.log(bound) / math.log(raw.worse))
+        else:
+            # The width of an interval falls with the square root of the number of runs.
+            wanted = math.ceil(runs * ((interval.high - interval.difference) / -interval.difference) ** 2)
+        wanted = max(math.floor(runs) + 1, wanted)
+        return wanted if wanted <= _MOST_RUNS else None
+    of = pass_interval if each.measure is Measure.PASS_RATE else score_interval
+    enough = bisect_left(
+        range(_MOST_COUNTED + 1),
+        x=True,
+        lo=2,
+        key=lambda count: of(_resized(its, count), 1 - 2 * settings.alpha).low >= -settings.margin,
+    )
+    if enough > _MOST_COUNTED:
+        return None
+    return enough if len(its) == 1 else math.ceil(enough * each.new_runs / len(its))
+
+
+def _resized(its: Sequence[Stratum], count: int) -> Sequence[Stratum]:
+    """Return so many runs a side, or cases where there are several, of the kinds that there are and in their shares."""
+    if len(its) > 1:
+        return _spread(sorted(its, key=lambda each: [sorted(each.new), sorted(each.base)]), count)
+    return [Stratum(_spread(sorted(its[0].base), count), _spread(sorted(its[0].new), count))]
+
+
+def _spread(values: Sequence[_T], count: int) -> list[_T]:
+    return [values[(2 * index + 1) * len(values) // (2 * count)] for index in range(count)]
