@@ -146,10 +146,40 @@ def test_no_output_takes_the_place_of_a_recording(tmp_path: Path, side: str) -> 
         assert (2, f"{option}: '{recording}' is {what}, too") == (ended.returncode, ended.stderr.strip())
         assert before == recording.read_bytes()
     assert 2 == spanscore("diff", base, new, "--html", page, "--json", page).returncode
+    assert 2 == spanscore("diff", tmp_path, new, "--html", recording).returncode
     page.write_text("kept", encoding="utf-8")
     assert 2 == spanscore("diff", base, new, "--html", page, "--json", tmp_path / "no" / "such.json").returncode
     assert ["base.jsonl", "new.jsonl", "page"] == sorted(path.name for path in tmp_path.iterdir())
     assert "kept" == page.read_text(encoding="utf-8")
+
+
+def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
+    """Runs of no common case, evaluators that scored nothing, and a recording that is compared with itself."""
+    base = recorded(tmp_path / "base.jsonl", *((f"c{number}", *GOOD) for number in range(4)))
+    new = recorded(tmp_path / "new.jsonl", *((f"c{number}", *(GOOD if number < 4 else BAD)) for number in range(7)))
+
+    ended = spanscore("diff", base, new, "--config", config)
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert "the same: nothing that was scored differs by more than the margin; 3 of 7 runs not compared" in ended.stdout
+    assert "3 cases only of the new version: c4, c5, c6" in ended.stdout
+    assert "left out, as they are of no case of both: 0 runs of the base, 3 of the new version" in ended.stdout
+    told = json.loads(spanscore("diff", base, new, "--config", config, "--format", "json").stdout)
+    assert {"base": 0, "new": 3} == told["left_out"]
+    config.write_text(CONFIG.replace("tool_policy,", "tool_policy, match: {gen_ai.agent.name: refnd},"))
+    ended = spanscore("diff", base, base, "--config", config)
+    assert 1 == ended.returncode
+    assert f"{base}: refund_rules checked nothing: matched no run: match gen_ai.agent.name: refnd; seen: 'refund'" in (
+        ended.stderr
+    )
+    assert "both have the same runs: what is compared is one version with itself" in ended.stderr
+    assert "inconclusive: nothing to compare for refund_rules (pass rate)" in ended.stdout
+    assert 3 == spanscore("diff", base, base, "--config", config, "--allow-unscored").returncode
+    ended = spanscore("diff", "-", "-")
+    assert (2, "- is read once: give the recordings of both versions as files") == (
+        ended.returncode,
+        ended.stderr.strip(),
+    )
 
 
 def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:

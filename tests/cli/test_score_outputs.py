@@ -99,6 +99,12 @@ def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.Captu
         (["--json", "-"], "--json: must be a file; standard output has that form with --format json"),
         (["--junit", "-"], "--junit: must be a file; standard output has that form with --format junit"),
         (["--json", "in.jsonl"], "--json: 'in.jsonl' is what is scored, too"),
+        (
+            ["more", "--html", "more/one.jsonl"],
+            "--html: 'more/one.jsonl' would be read with what else is in its directory, as what is scored",
+        ),
+        (["--config", "some.yaml", "--html", "./some.yaml"], "--html: 'some.yaml' is the configuration, too"),
+        (["--config", "some.yaml", "--json", "rows.jsonl"], "--json: 'rows.jsonl' is a dataset, too"),
     ],
 )
 def test_a_file_that_cannot_be_written(
@@ -110,11 +116,34 @@ def test_a_file_that_cannot_be_written(
 ) -> None:
     """It is told before anything is scored, with status 2."""
     monkeypatch.chdir(tmp_path)
-    Path("in.jsonl").touch()
+    Path("more").mkdir()
+    written = {
+        "in.jsonl": "",
+        "more/one.jsonl": "",
+        "some.yaml": "evaluators: {a: {type: expected_trajectory, expected_from: {dataset: rows.jsonl, key: k}}}",
+        "rows.jsonl": '{"k": "a", "steps": []}',
+    }
+    for name, text in written.items():
+        Path(name).write_text(text, encoding="utf-8")
 
     assert 2 == main(["score", "in.jsonl", *options])
     assert ("", f"{expected}\n") == tuple(capsys.readouterr())
-    assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
+    assert written == {
+        str(path.relative_to(tmp_path)): path.read_text(encoding="utf-8")
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("command", ["score", "explain"])
+def test_a_full_disk_is_told_in_a_line(command: str) -> None:
+    """What was to be shown did not arrive, and the exit status says so."""
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [*SPANSCORE, command, str(CORPUS)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (1, "spanscore: [Errno 28] No space left on device\n") == (ended.returncode, ended.stderr)
 
 
 def test_files_are_whole_where_nobody_reads_on(tmp_path: Path) -> None:

@@ -38,12 +38,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return USAGE
     except BrokenPipeError:
-        # The reader, such as `head`, has all it wants. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()  # the reader, such as `head`, has all it wants
         return OK
+    except (OSError, UnicodeEncodeError) as error:
+        print(f"spanscore: {error}", file=sys.stderr)
+        _abandon_output()
+        return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
     return status
+
+
+def _abandon_output() -> None:
+    """Let what is still to be written go nowhere: Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol, TextIO
@@ -73,14 +73,19 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"also write {what} to a file")
 
 
-def opened_outputs(arguments: argparse.Namespace, stack: ExitStack) -> list[Output]:
+def opened_outputs(arguments: argparse.Namespace, inputs: Mapping[str, str], stack: ExitStack) -> list[Output]:
     """Return all that was asked for. Files are there when the stack is left without an error.
+
+    Args:
+        arguments: the command's.
+        inputs: what is read, and what each is called.
+        stack: closes the files.
 
     Raises:
         ConfigError: a file cannot be written; nothing was scored yet.
     """
     paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
-    check_apart(paths, dict.fromkeys(arguments.files, "what is scored"), FORMATS)
+    check_apart(paths, inputs, FORMATS)
     files = [
         _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
     ]

@@ -69,7 +69,8 @@ class Sought:
         glob = self._entry.match[key]
         if not (seen := self._seen[key]):
             return f"matched no run: match {key}: {glob}; no run has {key!r}{suggestion(key, self._keys)}"
-        return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{suggestion(glob, seen)}"
+        meant = suggestion(glob, seen) if len(seen) > 1 else ""
+        return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{meant}"
 
     def mistyped(self) -> Iterator[tuple[str, str]]:
         """Yield each tool that is named and was never called, and the one that was probably meant."""

@@ -66,9 +66,10 @@ class Table:
         """Print what was left out and the counts; nothing where nothing was scored, which standard error says."""
         if not summary.trajectories:
             return
-        hidden = max(0, self._shown["fail"] - _FAILING_SHOWN)
-        if hidden:
-            self._console.print(f"... and {hidden} more failing; --format json tells of all")
+        others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
+        hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
+        if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
+            self._console.print(f"... and {more}; --format json tells of all")
         self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
         self._console.print(next(grids, None) or _counts_below(summary))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from spanscore.config import ByCase
 from spanscore.errors import ConfigError
-from spanscore.recordings.files import STDIN
+from spanscore.pipeline import EvaluatorEntry
+from spanscore.recordings.files import STDIN, is_recording
 
 
 def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Collection[str]) -> None:
-    """Refuse files that are an input too, or one another.
+    """Refuse files that are an input too, or would be one the next time, or are one another.
 
     Args:
         paths: the files to write, by the name of their option.
-        inputs: what is read, and what it is called.
+        inputs: the files and directories that are read, and what each is called.
         shown: the options whose form standard output can have.
 
     Raises:
@@ -34,6 +36,16 @@ def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Col
         if other != f"--{name}":
             message = f"--{name}: {str(path)!r} is {other}, too"
             raise ConfigError(message)
+        directory = next((each for each in path.resolve().parents if each in taken), None)
+        if directory is not None and is_recording(path.name):
+            message = f"--{name}: {str(path)!r} would be read with what else is in its directory, as {taken[directory]}"
+            raise ConfigError(message)
+
+
+def expecting(config: Path | None, entries: Iterable[EvaluatorEntry]) -> dict[str, str]:
+    """Return the files that say what is expected, and what each is called."""
+    datasets = {str(each.resolve.path): "a dataset" for each in entries if isinstance(each.resolve, ByCase)}
+    return datasets if config is None else {str(config): "the configuration", **datasets}
 
 
 @contextmanager

@@ -8,24 +8,27 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import problems_of, progress
-from spanscore.cli._written_files import check_apart, whole_file
+from spanscore.cli._summary import Summary
+from spanscore.cli._written_files import check_apart, expecting, whole_file
 from spanscore.config import Config
 from spanscore.errors import InputError
 from spanscore.model import Report
-from spanscore.recordings.files import Recording
+from spanscore.recordings.files import STDIN, Recording
 from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.wording.printable import printable
 
 if TYPE_CHECKING:
     from spanscore.cli._diff_text import Comparison
 
 INCONCLUSIVE: Final = 3
+_LINE_WIDTH: Final = 1_000
 _FORMATS: Final = ("table", "json", "markdown")
 
 
@@ -38,7 +41,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             "Compare the recorded runs of two versions: by case where both ran the same ones, else all together. Tells "
             "for each evaluator whether the new version is better, the same within the margin, worse, or too few runs "
             "were made to say, and what it does otherwise. Exit status: 0 the same or better, 1 worse or something "
-            "could not be read, 3 inconclusive, 2 usage."
+            "could not be read or was not scored at all, 3 inconclusive, 2 usage."
         ),
     )
     parser.add_argument("base", metavar="BASE", help="a recording, or a directory of recordings, of the version before")
@@ -66,6 +69,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="X",
         help="how often a version that is not worse may be called so, over all evaluators (default: %(default)s)",
     )
+    parser.add_argument(
+        "--allow-unscored", action="store_true", help="let evaluators pass that scored no run of a version"
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 in place of 3 where it is inconclusive")
     parser.add_argument("--format", choices=_FORMATS, default="table", help="what standard output shows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON, too")
@@ -89,10 +95,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(message) from error
     writers: dict[str, Callable[[Comparison], str]] = {"json": _as_json, "markdown": as_markdown, "html": as_page}
     with ExitStack() as stack:
-        files = _opened(arguments, writers, stack)
         config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
+        files = _opened(arguments, config, writers, stack)
         sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
-        (base, new), problems = [side[0] for side in sides], [problem for side in sides for problem in side[1]]
+        (base, new), problems = (
+            [side.reports for side in sides],
+            [problem for side in sides for problem in side.problems],
+        )
         problems += _unknown_key(arguments.key, base, new)
         settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
         paired = pairing(base, new, arguments.key)
@@ -112,34 +121,67 @@ def run(arguments: argparse.Namespace) -> int:
         print_table(found, sys.stdout)
     else:
         sys.stdout.write(writers[arguments.format](found))
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    if problems or found.verdict is Verdict.WORSE:
+    unchecked = [f"{side.path}: {line}" for side in sides for line in side.unchecked]
+    remarks = [f"{side.path}: {line}" for side in sides for line in side.remarks]
+    if same := _same_runs(base, new):
+        remarks.append(same)
+    for line in (*problems, *unchecked, *remarks):
+        print(line, file=sys.stderr)
+    if problems or found.verdict is Verdict.WORSE or (unchecked and not arguments.allow_unscored):
         return FAILED
     if found.verdict is Verdict.INCONCLUSIVE:
         return FAILED if arguments.strict else INCONCLUSIVE
     return OK
 
 
-def _opened(arguments: argparse.Namespace, forms: Collection[str], stack: ExitStack) -> dict[str, TextIO]:
+def _opened(
+    arguments: argparse.Namespace, config: Config, forms: Collection[str], stack: ExitStack
+) -> dict[str, TextIO]:
     """Open the files to write, by their form, so that nothing is compared in vain where one cannot be written."""
     paths = {form: path for form in forms if (path := getattr(arguments, form)) is not None}
     inputs = {arguments.base: "the base", arguments.new: "the new version"}
+    if STDIN in inputs:
+        message = "- is read once: give the recordings of both versions as files"
+        raise InputError(message)
+    inputs |= expecting(arguments.config, config.evaluators)
     check_apart(paths, inputs, _FORMATS)
     return {form: stack.enter_context(whole_file(f"--{form}", path)) for form, path in paths.items()}
 
 
-def _scored(path: str, config: Config) -> tuple[list[Report], list[str]]:
-    """Return the reports of a version's runs, and what could not be read; other services' traces are left out."""
+class _Side(NamedTuple):
+    """What a version's runs came to."""
+
+    path: str
+    reports: list[Report]
+    problems: list[str]
+    """What could not be read."""
+    unchecked: list[str]
+    """Which evaluators scored no run, and why."""
+    remarks: list[str]
+
+
+def _scored(path: str, config: Config) -> _Side:
+    """Score the runs of a version; other services' traces are left out."""
     config = config.for_files()
+    pipeline = wiring.pipeline(config, model_calls=True)
+    summary = Summary(pipeline.entries)
     with progress(f"reading {path}") as shown:
         recording = Recording([path], stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names)
-        scored = list(offline.score(recording, config, wiring.pipeline(config, model_calls=True)))
-    reports = [report for report in scored if report.trajectory.recognised]
+        scored = offline.score(recording, config, pipeline)
+        reports = [report for report in scored if report.trajectory.recognised]
+    for report in reports:
+        summary.add(report)
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     if not reports and not problems:
         problems.append(f"{path}: holds no run of an agent")
-    return reports, problems
+    unchecked = [printable(f"{name} checked nothing: {why}", _LINE_WIDTH) for name, why in summary.unscored()]
+    return _Side(path, reports, problems, unchecked, summary.remarks())
+
+
+def _same_runs(base: list[Report], new: list[Report]) -> str | None:
+    """Return what to tell where a recording is compared with itself: mostly the second one was never made."""
+    runs, others = ({each.trajectory.trace_id: each.trajectory.calls for each in side} for side in (base, new))
+    return "both have the same runs: what is compared is one version with itself" if runs and runs == others else None
 
 
 def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from spanscore.cli._recordings import other_signals, problems_of, progress, unre
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
+from spanscore.cli._written_files import expecting
 from spanscore.dialects.custom import Custom
 from spanscore.recordings.files import Recording
 
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
     asked_key = arguments.key
-    datasets = (entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase))
+    datasets = [entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase)]
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
     selection = Selection(arguments, asked_key)
     by_case = asked_key is not None or arguments.cases is not None or arguments.min_pass_rate is not None
@@ -90,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
         recording = Recording(
             arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
         )
-        outputs = opened_outputs(arguments, stack)
+        inputs = dict.fromkeys(arguments.files, "what is scored") | expecting(arguments.config, pipeline.entries)
+        outputs = opened_outputs(arguments, inputs, stack)
         for report in offline.score(recording, config, pipeline, selection.wanted):
             summary.add(report)
             for output in outputs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from spanscore.contracts import Evaluator
@@ -28,15 +29,17 @@ class ByCase:
         rows: by the key of each.
         key: the attribute of a run that says which case it is.
         file: what messages call the dataset.
+        path: where it is.
     """
 
-    def __init__(self, rows: Mapping[str, Expected], key: str, file: str) -> None:
+    def __init__(self, rows: Mapping[str, Expected], key: str, file: str, path: Path) -> None:
         self._rows: Final = rows
         self._file: Final = file
         self._used: Final[set[str]] = set()
         self._missed: Final[dict[str, None]] = {}
         self._absence: Final = lru_cache(maxsize=_KEPT)(self._no_row)
         self._names: Final = ManyNames(rows)
+        self.path: Final = path
         self.key: Final = key
         """The attribute that says which case a run is."""
 

@@ -52,7 +52,7 @@ def from_dataset(
             problems += [each._replace(place=node.place, elsewhere=elsewhere) for each in built]
     if not found and not problems:
         problems.append(Problem(node.place, (), "has no rows", file))
-    return problems or ByCase(found, key, file)
+    return problems or ByCase(found, key, file, dataset)
 
 
 def from_attribute(kind: EvaluatorType, fixed: Mapping[str, Any], attribute: str) -> Resolve:

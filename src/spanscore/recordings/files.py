@@ -225,6 +225,11 @@ class _Source(NamedTuple):
     path: Path
 
 
+def is_recording(name: str) -> bool:
+    """Return whether a file of this name is read where its directory is."""
+    return name.lower().removesuffix(".gz").endswith(SUFFIXES)
+
+
 def _sources(path: str) -> list[_Source]:
     if path == STDIN:
         return [_Source(STDIN, Path(STDIN))]
@@ -236,8 +241,7 @@ def _sources(path: str) -> list[_Source]:
     found: list[_Source] = []
     for folder, folders, names in os.walk(path):
         folders.sort()
-        recordings = (name for name in sorted(names) if name.lower().removesuffix(".gz").endswith(SUFFIXES))
-        found += [_Source(str(file), file) for file in map(Path(folder).joinpath, recordings)]
+        found += [_Source(str(file), file) for file in map(Path(folder).joinpath, filter(is_recording, sorted(names)))]
     if not found:
         message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
         raise InputError(message)
