@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
-from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Precedence:
     """A convention that many instrumentations share."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CallReading:
     """What one span says about the execution of one tool call. What it does not say stays at the default."""
 
@@ -66,7 +66,7 @@ class CallReading:
     """What kind of tool it is, such as `function`, where the span says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CallRequest:
     """A tool call that a model asked for, as its answer lists it."""
 
@@ -75,7 +75,7 @@ class CallRequest:
     call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Reading:
     """What one dialect reads from one span. Every part is optional; what the span does not say stays empty."""
 
@@ -104,7 +104,7 @@ class Reading:
     span is read as if it still had them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ModelReading:
     """What one dialect reads from a span about the model's side of tool calling."""
 
@@ -119,7 +119,7 @@ class ModelReading:
     """JSON Schema of the arguments, by tool name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ModelCallReading:
     """What one span says about one request to a model besides tool calls. What it does not say stays at the default."""
 

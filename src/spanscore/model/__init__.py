@@ -31,9 +31,10 @@ from spanscore.model.spans import Span as Span
 from spanscore.model.spans import SpanEvent as SpanEvent
 from spanscore.model.spans import StatusCode as StatusCode
 from spanscore.model.spans import Trace as Trace
+from spanscore.model.values import value as value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ToolCall:
     """One tool call as the spans tell it."""
 
