@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,6 +147,48 @@ def test_a_dialect_that_gives_no_reading_has_said_nothing(said: Any) -> None:
 
     assert (Reading(agent="a"), ModelReading()) == (reader.read(MARKED), reader.read_model(MARKED))
     assert dict(reader.failures) == {("Saying", "TypeError"): 2}
+
+
+def test_spans_of_one_shape_are_offered_alike() -> None:
+    """Up to their scope, their name and their keys: what is remembered of one holds for no other."""
+    says = Reading(agent="planner")
+    reader = DialectReader(
+        [
+            Saying(says),
+            Saying(Reading(is_model=True), markers=Markers(scopes=frozenset({"lib"}))),
+            Saying(Reading(not_a_call=True), markers=Markers(span_names=("wor",))),
+        ]
+    )
+    spans = [
+        span(1, name, {key: 1}, scope=scope)
+        for name in ("work", "rest")
+        for key in ("key", "k")
+        for scope in ("lib", "")
+    ]
+
+    first = [reader.read(each) for each in spans]
+
+    assert first == [reader.read(each) for each in spans]
+    assert 7 == len({repr(each) for each in first if each is not None})
+    assert None is first[-1]
+
+
+def test_names_that_are_made_up_take_bounded_memory() -> None:
+    """A sender may have a new name, or key, in every span."""
+    reader = DialectReader([Saying(Reading(agent="planner"))])
+    for number in range(5_000):
+        reader.read(span(1, f"{number} {'x' * 1000}", {"key": 1}))  # from here on it remembers as many as it will
+    tracemalloc.start()
+    try:
+        for number in range(5_000, 20_000):
+            reader.read(span(1, f"{number} {'x' * 1000}", {"key": 1}))
+            reader.read(span(1, "work", {f"{number} {'x' * 1000}": 1}))
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 8 << 20 > grown
+    assert Reading(agent="planner") == reader.read(MARKED)
 
 
 def test_a_span_that_no_dialect_knows() -> None:

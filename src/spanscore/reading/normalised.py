@@ -52,15 +52,21 @@ _LEFT: Final = frozenset({openllmetry.ENTITY_NAME, *_ENTITY.values(), "traceloop
 """What stays of OpenLLMetry's where there was a target already, or is none."""
 
 
+def may_be_renamed(span: Span) -> bool:
+    """Tell, by its scope, its name and the keys of its attributes, whether a span may come from the processor."""
+    attributes = span.attributes
+    if _WRITTEN.isdisjoint(attributes) or span.is_log:
+        return False
+    is_openinference = openinference.KIND in attributes or _is_openinference(span)
+    return is_openinference or openllmetry.KIND in attributes or _is_openllmetry(span)
+
+
 def with_originals(span: Span) -> Span:
     """Return a span as it was before the processor, as far as that can be told; mostly it is the same."""
-    if _WRITTEN.isdisjoint(span.attributes) or span.is_log:
+    if not may_be_renamed(span):
         return span
-    attributes = span.attributes
-    if openinference.KIND in attributes or _is_openinference(span):
-        attributes = _openinference(span)
-    elif openllmetry.KIND in attributes or _is_openllmetry(span):
-        attributes = _openllmetry(span)
+    is_openinference = openinference.KIND in span.attributes or _is_openinference(span)
+    attributes = _openinference(span) if is_openinference else _openllmetry(span)
     return span if attributes is span.attributes else span._replace(attributes=attributes)
 
 

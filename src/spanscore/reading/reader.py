@@ -9,9 +9,13 @@ from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
-from spanscore.reading.normalised import with_originals
+from spanscore.reading.normalised import may_be_renamed, with_originals
 
 _T = TypeVar("_T")
+
+_MOST_SHAPES: Final = 4_096
+_LONGEST_SHAPE: Final = 2_048
+"""Characters. Whoever makes names up takes 8 MB of ours at most."""
 
 
 class DialectReader:
@@ -29,6 +33,7 @@ class DialectReader:
         self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
+        self._by_shape: Final[dict[tuple[str, ...], tuple[Dialect, ...]]] = {}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
@@ -43,8 +48,7 @@ class DialectReader:
 
     def read(self, span: Span) -> Reading | None:
         """Return what the dialects say about a span, None when none of them knows it."""
-        span = with_originals(span)
-        offered = self._offered(span)
+        span, offered = self._offered(span)
         if not offered:
             return None
         readings = self._ask("read", Reading, offered, span)
@@ -54,13 +58,13 @@ class DialectReader:
 
     def knowing(self, span: Span) -> tuple[str, ...]:
         """Return the names of the dialects that say something about a span, those first that are heard first."""
-        offered = self._offered(with_originals(span))
+        span, offered = self._offered(span)
         return tuple(_name(each) for each in offered if self._ask("read", Reading, [each], span))
 
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
-        span = with_originals(span)
-        readings = [reading for _, reading in self._ask("read_model", ModelReading, self._offered(span), span)]
+        span, offered = self._offered(span)
+        readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
         if len(readings) == 1:
             return readings[0]  # as it is: what it holds may not have been looked at yet
         return ModelReading(
@@ -72,11 +76,31 @@ class DialectReader:
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         """Return what the dialects say of a request to a model, None when none of them says anything."""
-        telling = [dialect for dialect in self._offered(span) if isinstance(dialect, TellsModelCalls)]
+        telling = [dialect for dialect in self._offers_of(span) if isinstance(dialect, TellsModelCalls)]
         readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
         return joined_model_calls(readings) if readings else None
 
-    def _offered(self, span: Span) -> tuple[Dialect, ...]:
+    def _offered(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
+        """Return a span as its instrumentation wrote it, and the dialects that have a marker on it.
+
+        Both are up to its scope, its name and the keys of its attributes, and programs write the same few.
+        """
+        if span.kind == LOG_RECORD:
+            return span, self._offers_of(span)
+        shape = (span.scope, span.name, *span.attributes)
+        known = self._by_shape.get(shape)
+        if known is None:
+            known = None if may_be_renamed(span) else self._offers_of(span)
+            if known is not None and sum(map(len, shape)) <= _LONGEST_SHAPE:
+                if len(self._by_shape) >= _MOST_SHAPES:
+                    self._by_shape.clear()
+                self._by_shape[shape] = known
+        if known is not None:
+            return span, known
+        span = with_originals(span)
+        return span, self._offers_of(span)
+
+    def _offers_of(self, span: Span) -> tuple[Dialect, ...]:
         if span.kind == LOG_RECORD:
             return tuple(each for each in self._dialects if span.name.startswith(each.markers.log_names))
         offered = self._by_scope.get(span.scope, 0)
@@ -96,15 +120,17 @@ class DialectReader:
         for dialect in dialects:
             try:
                 answer = getattr(dialect, method)(span)
-                wrong = None if answer is None or isinstance(answer, kind) else TypeError.__name__
+                if answer is None:
+                    continue
+                if isinstance(answer, kind):
+                    answers.append((dialect.precedence, answer))
+                    continue
+                wrong = TypeError.__name__
             except self._passed_on:
                 raise
             except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
-                answer, wrong = None, type(error).__name__
-            if wrong is not None:
-                self.failures[_name(dialect), wrong] += 1
-            elif answer is not None:
-                answers.append((dialect.precedence, answer))
+                wrong = type(error).__name__
+            self.failures[_name(dialect), wrong] += 1
         return answers
 
 
