@@ -8,7 +8,7 @@ import pytest
 
 from dialects.spans import span
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
-from spanscore.model import Span
+from spanscore.model import JSON, Later, Span
 from spanscore.reading.reader import DialectReader
 
 
@@ -130,6 +130,20 @@ def test_what_a_model_said_is_the_first_that_says_anything() -> None:
     assert DialectReader(dialects).read_model(MARKED) == ModelReading(
         requests=(asked,), answers={"c1": 1}, tool_definitions={"book": {}}
     )
+
+
+def test_what_models_were_told_is_not_looked_at_before_somebody_does() -> None:
+    """They are sent the whole conversation each time, and hardly anybody asks."""
+
+    def look() -> dict[str, JSON]:
+        raise AssertionError
+
+    reading = ModelReading(answers=Later(look), tool_definitions=Later(look))
+    said = DialectReader([Saying(None, reading), Saying(None, reading)]).read_model(MARKED)
+
+    assert () == said.requests
+    with pytest.raises(AssertionError):
+        len(said.answers)
 
 
 def test_a_dialect_that_raises_has_said_nothing() -> None:

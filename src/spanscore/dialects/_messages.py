@@ -7,13 +7,12 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.contracts import CallRequest, ModelReading
 from spanscore.dialects import _content as content
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded
 
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
@@ -30,29 +29,6 @@ _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output")
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
-
-
-class Later(Mapping[str, JSON]):
-    """Finds what it holds when that is first looked at, which in most traces is never.
-
-    A model is sent the whole conversation and all its tools each time: to read them takes longer than all the rest.
-    """
-
-    def __init__(self, find: Callable[[], Mapping[str, JSON]]) -> None:
-        self._find: Final = find
-
-    @cached_property
-    def _found(self) -> Mapping[str, JSON]:
-        return self._find()
-
-    def __getitem__(self, key: str) -> JSON:
-        return self._found[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
 
 
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:

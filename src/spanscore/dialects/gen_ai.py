@@ -9,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded, Span, SpanEvent
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -106,10 +106,8 @@ class GenAi:
             requests=messages.requests(said),
             asks=finish_reasons.asked_in(said)
             or finish_reasons.asks(span.attributes, finish_reasons.READS, span.attributes.get(OUTPUT)),
-            answers=messages.Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
-            tool_definitions=messages.Later(
-                lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))
-            ),
+            answers=Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
+            tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:

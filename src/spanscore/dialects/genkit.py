@@ -9,7 +9,7 @@ from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelRea
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import Recorded, Span
+from spanscore.model import Later, Recorded, Span
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
 _NAME: Final = "genkit:name"
@@ -47,12 +47,12 @@ class Genkit:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        given = content.decoded(span.attributes.get(_INPUT))
+        given = span.attributes.get(_INPUT)
         answer = content.decoded(span.attributes.get(_OUTPUT))
         return ModelReading(
             requests=messages.requests(content.field(answer, "message")),
-            answers=messages.answers(content.field(given, "messages")),
-            tool_definitions=messages.definitions(content.field(given, "tools")),
+            answers=Later(lambda: messages.answers(content.field(content.decoded(given), "messages"))),
+            tool_definitions=Later(lambda: messages.definitions(content.field(content.decoded(given), "tools"))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:

@@ -9,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import openinference
 from spanscore.dialects._literals import printed
-from spanscore.model import JSON, Recorded, Span
+from spanscore.model import JSON, Later, Recorded, Span
 
 _AGENT_RUN: Final = "Agent.run"
 
@@ -30,7 +30,7 @@ class HaystackOpeninference:
         sent = _messages(span, openinference.INPUT)
         said = [printed(text) for text in _messages(span, openinference.OUTPUT)[len(sent) :] if isinstance(text, str)]
         asked: list[JSON] = [each for each in said if isinstance(each, dict) and each.get("_role") == "assistant"]
-        return ModelReading(requests=messages.requests(asked), answers=_answers(said))
+        return ModelReading(requests=messages.requests(asked), answers=Later(lambda: _answers(said)))
 
 
 def _messages(span: Span, key: str) -> list[JSON]:

@@ -11,7 +11,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import JSON, NOT_RECORDED, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -72,7 +72,6 @@ class Openinference:
 
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
-        schemas = [content.decoded(attributes[key]) for key in attributes if _TOOL_SCHEMA.fullmatch(key)]
         return ModelReading(
             # The instrumentors leave out the arguments of a call that has none.
             requests=messages.numbered_requests(
@@ -84,8 +83,8 @@ class Openinference:
             )
             or messages.requests(content.decoded(attributes.get(OUTPUT))),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
-            answers=_flat_answers(span),
-            tool_definitions=messages.definitions([schema for schema in schemas if isinstance(schema, dict)]),
+            answers=Later(lambda: _flat_answers(span)),
+            tool_definitions=Later(lambda: _definitions(span)),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -109,6 +108,11 @@ def call(span: Span) -> CallReading:
         error_type=content.error_type(span),
         call_id=content.first_text(attributes, _CALL_ID),
     )
+
+
+def _definitions(span: Span) -> dict[str, JSON]:
+    schemas = [content.decoded(value) for key, value in span.attributes.items() if _TOOL_SCHEMA.fullmatch(key)]
+    return messages.definitions([schema for schema in schemas if isinstance(schema, dict)])
 
 
 def _flat_answers(span: Span) -> dict[str, JSON]:

@@ -12,7 +12,7 @@ from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
-from spanscore.model import JSON, Span
+from spanscore.model import JSON, Later, Span
 
 KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
@@ -71,7 +71,7 @@ class Openllmetry:
             requests=messages.numbered_requests(span.attributes, _COMPLETION, _TOOL_CALL)
             or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
             asks=finish_reasons.asks(span.attributes, _FINISH_REASONS),
-            tool_definitions=_definitions(span),
+            tool_definitions=Later(lambda: _definitions(span)),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:

@@ -9,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
-from spanscore.model import Recorded, Span
+from spanscore.model import Later, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"
 _EVENTS: Final = "events"
@@ -42,7 +42,7 @@ class PydanticAi:
         events = content.decoded(span.attributes.get(_EVENTS))
         return ModelReading(
             requests=messages.requests(_named(events, "gen_ai.choice")),
-            answers=messages.answers(_named(events, "gen_ai.tool.message")),
+            answers=Later(lambda: messages.answers(_named(events, "gen_ai.tool.message"))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:

@@ -11,7 +11,7 @@ from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai, openinference
-from spanscore.model import Span
+from spanscore.model import JSON, AttributeValue, Later, Span
 
 _OPERATION: Final = "ai.operationId"
 _RUNS: Final = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"})
@@ -77,13 +77,11 @@ class VercelAi:
         attributes = span.attributes
         if _OPERATION not in attributes:
             return None
-        tools = attributes.get("ai.prompt.tools")
-        listed = [content.decoded(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []
         return ModelReading(
             requests=messages.requests(content.decoded(content.first_text(attributes, _REQUESTS))),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
-            answers=messages.answers(content.decoded(content.first_text(attributes, _ANSWERS))),
-            tool_definitions=messages.definitions([tool for tool in listed if isinstance(tool, dict)]),
+            answers=Later(lambda: messages.answers(content.decoded(content.first_text(attributes, _ANSWERS)))),
+            tool_definitions=Later(lambda: _definitions(attributes.get("ai.prompt.tools"))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -92,6 +90,11 @@ class VercelAi:
             return None
         sent = content.decoded(content.first_text(attributes, _ANSWERS))
         return model_calls.reading(attributes, model_calls.texts(sent), model=_MODEL, **_TOKENS)
+
+
+def _definitions(tools: AttributeValue) -> dict[str, JSON]:
+    listed = [content.decoded(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []
+    return messages.definitions([tool for tool in listed if isinstance(tool, dict)])
 
 
 def _call(span: Span) -> CallReading:

@@ -31,6 +31,7 @@ from spanscore.model.spans import Span as Span
 from spanscore.model.spans import SpanEvent as SpanEvent
 from spanscore.model.spans import StatusCode as StatusCode
 from spanscore.model.spans import Trace as Trace
+from spanscore.model.values import Later as Later
 from spanscore.model.values import value as value
 
 

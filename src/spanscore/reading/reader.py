@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
-from spanscore.model import LOG_RECORD, NOT_RECORDED, Recorded, Span
+from spanscore.model import LOG_RECORD, NOT_RECORDED, Later, Recorded, Span
 from spanscore.reading.normalised import may_be_renamed, with_originals
 
 _T = TypeVar("_T")
@@ -66,12 +66,12 @@ class DialectReader:
         span, offered = self._offered(span)
         readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
         if len(readings) == 1:
-            return readings[0]  # as it is: what it holds may not have been looked at yet
+            return readings[0]
         return ModelReading(
             requests=next(filter(None, (reading.requests for reading in readings)), ()),
             asks=any(reading.asks for reading in readings),
-            answers=next(filter(None, (reading.answers for reading in readings)), {}),
-            tool_definitions=next(filter(None, (reading.tool_definitions for reading in readings)), {}),
+            answers=Later(lambda: next(filter(None, (reading.answers for reading in readings)), {})),
+            tool_definitions=Later(lambda: next(filter(None, (reading.tool_definitions for reading in readings)), {})),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
