@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
 
-from dialects.spans import call, calls, read, span
-from spanscore.model import NOT_RECORDED, AttributeValue, Span, Unit
-from spanscore.reading.trajectory import UNNAMED
+from dialects.spans import TRACE_ID, call, calls, read, span
+from spanscore.contracts import ModelReading
+from spanscore.dialects.gen_ai import GenAi
+from spanscore.model import JSON, NOT_RECORDED, AttributeValue, CloseReason, Later, Span, StatusCode, Trace, Unit
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.trajectory import UNNAMED, trajectories
 from traces import BERN, PARIS, agent, asked, having, lasting, model, tool
 
 
@@ -65,6 +69,26 @@ class TestRepair:
         spans = [model(1, asked("book", PARIS, "c1"), asked("book", BERN, "c2")), tool(2, "book")]
 
         assert calls(*spans) == [call(2, "book")]
+
+    def test_what_was_handed_back_for_a_failed_call_is_not_looked_for(self) -> None:
+        """A model was told the error, which the span tells itself: to read all that it was sent takes long."""
+
+        def look() -> dict[str, JSON]:
+            raise AssertionError
+
+        class Unlooked(GenAi):
+            def read_model(self, span: Span) -> ModelReading | None:
+                reading = super().read_model(span)
+                return reading and replace(reading, answers=Later(look))
+
+        spans = [
+            model(1, asked("book", PARIS, "c1")),
+            tool(2, "book", PARIS, "c1", status_code=StatusCode.ERROR, status_message="no room"),
+        ]
+        trace = Trace(trace_id=TRACE_ID, spans=tuple(spans), close_reason=CloseReason.ROOT_ENDED)
+        (found,) = trajectories(trace, DialectReader([Unlooked()]))
+
+        assert [("book", "no room", NOT_RECORDED)] == [(made.name, made.error, made.result) for made in found.calls]
 
     def test_a_request_is_executed_once(self) -> None:
         """A call that equals one whose request is known by its id has no request of its own."""

@@ -123,7 +123,9 @@ class Requested:
         return [
             (
                 ranks.get(index),
-                replace(call, result=handed_back[call.call_id]) if _lacks_in(call, handed_back) else call,
+                replace(call, result=handed_back[call.call_id])
+                if _lacks_result(call) and call.call_id in handed_back
+                else call,
             )
             for index, call in completed.items()
         ]
@@ -135,7 +137,7 @@ class Requested:
         that a model was sent has most of what was said before: what went before that is looked at for the rest alone.
         """
         times = Counter(call.call_id for call in calls)
-        lacking = {call.call_id for call in calls if call.result is NOT_RECORDED and times[call.call_id] == 1}
+        lacking = {call.call_id for call in calls if _lacks_result(call) and times[call.call_id] == 1}
         lacking.discard(None)
         found: dict[str | None, JSON] = {}
         for reading in reversed(self._readings.values()):
@@ -248,8 +250,8 @@ def _as_asked(call: CallReading, asked_for: frozenset[str]) -> CallReading:
     return replace(call, name=name)
 
 
-def _lacks_in(call: CallReading, handed_back: Mapping[str | None, JSON]) -> bool:
-    return call.result is NOT_RECORDED and call.error is None and call.call_id in handed_back
+def _lacks_result(call: CallReading) -> bool:
+    return call.result is NOT_RECORDED and call.error is None
 
 
 def _content_key(call: CallReading | CallRequest) -> object:
