@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -104,3 +105,38 @@ def test_results(text: Any, result: Recorded) -> None:
 def test_arguments_that_cannot_be_trusted_are_not_recorded(text: str, arguments: Recorded) -> None:
     """Bare, redacted, printed beyond reading, or larger than any arguments are. JSON text in JSON text is read."""
     assert read(text)[0] == arguments
+
+
+def refused(token: str) -> float:
+    """Refuse what is no JSON."""
+    raise ValueError(token)
+
+
+def finite(token: str) -> float:
+    """A number that a float can hold."""
+    number = float(token)
+    return number if math.isfinite(number) else refused(token)
+
+
+@given(
+    st.one_of(
+        _JSON.map(json.dumps),
+        _JSON.map(lambda value: json.dumps(value, ensure_ascii=False, indent=1)),
+        st.text("0123456789.eE+-", max_size=30),
+        st.text('[]{}",:\\ud8009 truefalsnNI-.', max_size=12),
+    )
+)
+def test_json_is_read_as_the_standard_decoder_reads_it(text: str) -> None:
+    """Numbers of any size, with their types, and what is no JSON; lone surrogates alone are replaced."""
+    decoder = json.JSONDecoder(parse_constant=refused, parse_float=finite)
+    try:
+        expected = repr(decoder.decode(text))
+    except ValueError:
+        expected = ""
+    wrapped = f"[{text}]"  # an array is read as JSON or a Python literal, and never as a text
+
+    read_as = read(wrapped)[0]
+
+    if expected:
+        told = expected.encode("utf-8", "replace").decode()
+        assert f"[{told}]" == repr(read_as) or "\\ud" in expected

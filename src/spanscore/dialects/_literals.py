@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, Final
 
+import msgspec
+
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 
 MAX_PARSED_CHARS: Final = 256 * 1024
@@ -111,6 +113,15 @@ def _json(value: str) -> Recorded:
     if _BARE_TEXT.match(value):  # most results: to learn it from the decoder's exception takes ten times as long
         return NOT_RECORDED
     try:
+        content: JSON = _QUICK_DECODER.decode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _json_of_any_kind(value)
+    return content
+
+
+def _json_of_any_kind(value: str) -> Recorded:
+    """Return the JSON that a text spells, with lone surrogates, and integers of any length, as `json` reads them."""
+    try:
         content = _DECODER.decode(value)
     except (ValueError, RecursionError):
         return NOT_RECORDED
@@ -126,6 +137,8 @@ def _finite(token: str) -> float:
     return number if math.isfinite(number) else _refuse_constant(token)
 
 
+_QUICK_DECODER: Final = msgspec.json.Decoder()
+"""Takes a third of the time. What it reads, `json` reads the same; it refuses more."""
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
