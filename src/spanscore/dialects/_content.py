@@ -52,7 +52,10 @@ def text(value: AttributeValue | Recorded) -> str | None:
 
 def first_text(attributes: Attributes, keys: Iterable[str]) -> str | None:
     """Return the first of several attributes that is text."""
-    return next((found for key in keys if (found := text(attributes.get(key)))), None)
+    for key in keys:
+        if found := text(attributes.get(key)):
+            return found
+    return None
 
 
 def first(*values: AttributeValue) -> AttributeValue:

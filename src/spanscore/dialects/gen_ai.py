@@ -102,9 +102,11 @@ class GenAi:
 
     def read_model(self, span: Span) -> ModelReading | None:
         said = _message_list(span, OUTPUT, "gen_ai.choice")
+        requests = messages.requests(said)
         return ModelReading(
-            requests=messages.requests(said),
-            asks=finish_reasons.asked_in(said)
+            requests=requests,
+            asks=bool(requests)
+            or finish_reasons.asked_in(said)
             or finish_reasons.asks(span.attributes, finish_reasons.READS, span.attributes.get(OUTPUT)),
             answers=Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
             tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),

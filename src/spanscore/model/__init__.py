@@ -139,12 +139,13 @@ class Completeness:
 
     def of(self, calls: Iterable[ToolCall]) -> Completeness:
         """Return the same for a trajectory with these calls."""
-        calls = tuple(calls)
-        return replace(
-            self,
-            arguments_recorded=all(call.arguments is not NOT_RECORDED for call in calls),
-            results_recorded=all(call.result is not NOT_RECORDED or call.error is not None for call in calls),
-        )
+        arguments_recorded = results_recorded = True
+        for call in calls:
+            if call.arguments is NOT_RECORDED:
+                arguments_recorded = False
+            if call.result is NOT_RECORDED and call.error is None:
+                results_recorded = False
+        return replace(self, arguments_recorded=arguments_recorded, results_recorded=results_recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

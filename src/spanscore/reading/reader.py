@@ -197,8 +197,14 @@ def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
 
 
 def _first(values: Iterable[_T | None]) -> _T | None:
-    return next((value for value in values if value is not None), None)
+    for value in values:
+        if value is not None:
+            return value
+    return None
 
 
 def _first_recorded(values: Iterable[Recorded]) -> Recorded:
-    return next((value for value in values if value is not NOT_RECORDED), NOT_RECORDED)
+    for value in values:
+        if value is not NOT_RECORDED:
+            return value
+    return NOT_RECORDED

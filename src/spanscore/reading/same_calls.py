@@ -27,6 +27,8 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
     """
     if not tree.parts and len(tree.calls) <= 1:
         return {index: [reading] for index, reading in tree.calls.items()}
+    if _are_apart(tree):
+        return {index: [reading] for index, reading in tree.calls.items()}
     above = tree.nearest(tree.calls, barrier=(tree.agents.keys() | tree.models) - tree.calls.keys())
     tops = topmost(_owners(tree, above))
     members = {index: [reading] for index, reading in tree.calls.items() if tops[index] == index}
@@ -39,6 +41,15 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
         if whole != NONE:
             members[tops[whole]].append(reading)
     return members
+
+
+def _are_apart(tree: SpanTree) -> bool:
+    """Tell at a glance of most traces that each span is a call of its own: of one scope, with nothing below, by id."""
+    if tree.parts or not tree.calls.keys().isdisjoint(tree.parents):
+        return False
+    ids = {reading.call_id for reading in tree.calls.values()}
+    scopes = {(tree.spans[index].scope, tree.spans[index].is_log) for index in tree.calls}
+    return None not in ids and "" not in ids and len(ids) == len(tree.calls) and len(scopes) == 1
 
 
 def _by_call_id(tree: SpanTree) -> dict[str, list[int]]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from spanscore.compare.names import listed
 from spanscore.contracts import CallReading, CallRequest
@@ -85,18 +85,21 @@ def trajectories(
     if failures:
         unread = _failed(failures)
     return tuple(
-        replace(
-            _about(tree, run) if models is None else _with_models(_about(tree, run), models, run, run_of),
-            unit=unit,
-            calls=found,
-            response_id=responses.get(run),
-            completeness=seen.of(found),
-            invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
-            # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
-            recognised=is_run or bool(failures),
-            unread=unread or unlisted.get(run),
-        )
-        for run, found in ((run, tuple(found)) for run, found in calls.items())
+        [
+            Trajectory(
+                calls=found,
+                unit=unit,
+                response_id=responses.get(run),
+                completeness=seen.of(found),
+                invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
+                # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
+                recognised=is_run or bool(failures),
+                unread=unread or unlisted.get(run),
+                **_about(tree, run),
+                **({} if models is None else _of_models(models, run, run_of)),
+            )
+            for run, found in ((run, tuple(found)) for run, found in calls.items())
+        ]
     )
 
 
@@ -125,8 +128,8 @@ def _unknown(tree: SpanTree) -> str:
     return f"no span of a known instrumentation; scopes seen: {listed(scopes) or 'none'}"
 
 
-def _about(tree: SpanTree, run: int) -> Trajectory:
-    """Return all that is known of a run but its calls."""
+def _about(tree: SpanTree, run: int) -> dict[str, Any]:
+    """Return what the spans say of a run besides its calls, by the fields of a trajectory."""
     root = tree.spans[tree.root]
     span = tree.spans[run]
     told = tree.readings[run]
@@ -137,24 +140,23 @@ def _about(tree: SpanTree, run: int) -> Trajectory:
     # What a configuration can match on; what dialects spell in their own ways has its standard name too.
     standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
     known = {key: value for key, value in standard.items() if value is not None}
-    return Trajectory(
-        calls=(),
-        trace_id=span.trace_id,
-        root_span_id=_span_of(span),
-        start_ns=None if span.is_log else span.start_ns or None,
-        end_ns=None if span.is_log else span.end_ns or None,
-        service=service if isinstance(service, str) else None,
-        agent=agent,
-        conversation_id=conversation_id,
-        attributes={**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
-        tool_definitions=ToolDefinitions(tree),
-    )
+    return {
+        "trace_id": span.trace_id,
+        "root_span_id": _span_of(span),
+        "start_ns": None if span.is_log else span.start_ns or None,
+        "end_ns": None if span.is_log else span.end_ns or None,
+        "service": service if isinstance(service, str) else None,
+        "agent": agent,
+        "conversation_id": conversation_id,
+        "attributes": {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
+        "tool_definitions": ToolDefinitions(tree),
+    }
 
 
-def _with_models(trajectory: Trajectory, models: ModelCalls, run: int, run_of: Sequence[int]) -> Trajectory:
+def _of_models(models: ModelCalls, run: int, run_of: Sequence[int]) -> dict[str, Any]:
     user, system = models.texts(lambda index: run_of[index] == run)
     calls = models.of(lambda index: run_of[index] == run)
-    return replace(trajectory, model_calls=calls, user_text=user, system_text=system)
+    return {"model_calls": calls, "user_text": user, "system_text": system}
 
 
 def _span_of(span: Span) -> bytes:
