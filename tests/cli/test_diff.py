@@ -172,6 +172,10 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
     assert f"{base}: refund_rules checked nothing: matched no run: match gen_ai.agent.name: refnd; seen: 'refund'" in (
         ended.stderr
     )
+    markdown = spanscore("diff", base, base, "--config", config, "--format", "markdown").stdout
+    assert "\N{LARGE RED CIRCLE} spanscore: inconclusive" in markdown
+    assert "checked nothing: matched no run" in markdown
+    assert "2 problems" in markdown
     assert "both have the same runs: what is compared is one version with itself" in ended.stderr
     assert "inconclusive: nothing to compare for refund_rules (pass rate)" in ended.stdout
     assert 3 == spanscore("diff", base, base, "--config", config, "--allow-unscored").returncode

@@ -59,6 +59,11 @@ def test_rows_of_a_dataset_are_looked_at(tmp_path: Path, capsys: pytest.CaptureF
     [
         ("isue_refund", "issue_refund", True),
         ("issue-refund", "issue_refund", True),
+        ("hold_seet", "hold_seat", True),
+        ("hodl_seat", "hold_seat", True),
+        ("holdseat", "hold_seat", True),
+        ("read_mail", "send_mail", False),
+        ("get_mail", "put_mail", False),
         ("get_user", "set_user", False),
         ("delete_order", "delete_cart", False),
         ("step_1", "step_2", False),
@@ -71,3 +76,16 @@ def test_rows_of_a_dataset_are_looked_at(tmp_path: Path, capsys: pytest.CaptureF
 def test_what_is_probably_mistyped(word: str, known: str, expected: bool) -> None:  # noqa: FBT001 - a parametrized value
     """A letter more, less or other; another word is another tool."""
     assert (known if expected else None) == mistyped(word, ["something_else", known])
+
+
+def test_runs_that_no_evaluator_is_asked_about_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent that was renamed is not what a configuration goes by: its runs pass nothing, and fail nothing."""
+    config = tmp_path / "c.yaml"
+    match = "match: {test.case.id: a}"
+    config.write_text(f"evaluators: {{order: {{type: tool_call_order, tool_calls_order: [look], {match}}}}}")
+    recording = recorded(tmp_path / "r.jsonl", ("a", "look"), ("b", "look"), ("c", "look"))
+
+    assert 0 == main(["score", recording, "--config", str(config)])
+    assert "no evaluator was asked about 2 runs, by `match` or `sample_ratio`; agents: 'refund'" in (
+        capsys.readouterr().out
+    )

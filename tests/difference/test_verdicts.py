@@ -146,3 +146,18 @@ def test_cases_that_few_runs_are_of_do_not_stand_for_the_others() -> None:
     assert pairing(base, new).key is None
     half = reports(("a", {"e": 1}), (None, {"e": 1}))
     assert ("test.case.id", 1, 1) == (pairing(half, half).key, *pairing(half, half)[-2:])
+
+
+def test_the_number_of_runs_that_would_tell_a_fall_does() -> None:
+    """Every fifth run fails now: as many runs as are said show that it is no chance."""
+    for count in (10, 15, 20, 25):
+        base, new = side([1] * 5 * (count // 5)), side(([1] * 4 + [0]) * (count // 5), 999)
+        (unsaid,) = judged(base, new, "e")
+        if unsaid.verdict is Verdict.WORSE:
+            continue
+        enough = unsaid.decided_by or 0
+        failing = enough // 5
+
+        (said,) = judged(side([1] * enough), side([1] * (enough - failing) + [0] * failing, 9_999), "e")
+        assert Verdict.WORSE is said.verdict
+        assert 22 <= enough <= 32

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from page.shown_runs import EXPECTED, data_of, report_of
+from spanscore import config
 from spanscore.model import CloseReason, Completeness, Evaluation, Failed, Report, Score, Skipped
 from spanscore.page.runs import Batch, Room
 
@@ -182,6 +183,20 @@ def test_what_deviates_is_said_by_kind() -> None:
         "n: expected 1, got 2; m: not expected, got 3",
         "n: must be text, got 4",
     ]
+
+
+def test_what_deviates_from_expected_steps_is_marked() -> None:
+    """What is missing, and what is called too often or too early, beside what was expected and in the fold."""
+    evaluator = config.build_evaluator("expected_trajectory", {"steps": list(EXPECTED), "other_calls": "forbid"})
+    report = report_of(1, "lookup_order", *["search"] * 30, "issue_refund", "check_policy")
+    (run,) = read([scored(report, steps=evaluator.evaluate(report.trajectory))])
+
+    assert [(index, "not expected") for index in range(1, 31)] == [
+        (call, words) for call, _, words in run["story"]["marks"] if 0 < call < 31
+    ]
+    marked = [(expected, words) for expected, *_, words, _ in run["story"]["alignments"]["steps"] if words]
+    assert ("", "not expected") in marked
+    assert {"missing", "called, but not here"} & {words for expected, words in marked if expected == "check_policy"}
 
 
 def test_what_a_passing_evaluator_does_not_mind_is_not_marked() -> None:

@@ -22,7 +22,9 @@ _MOST: Final = 100
 
 def as_markdown(found: Comparison) -> str:
     """Return the comment; the same comparison is the same text."""
-    lines = [MARKER, f"### {_SIGNS[found.verdict]} spanscore: {as_text(found.headline())}", ""]
+    sign = _SIGNS[Verdict.WORSE if found.problems else found.verdict]
+    lines = [MARKER, f"### {sign} spanscore: {as_text(found.headline())}", ""]
+    lines += [*(f"- {as_text(problem)}" for problem in found.problems[:_MOST]), ""] if found.problems else []
     lines += ["| evaluator | measure | base | new | difference | verdict |", "|---|---|---|---|---|---|"]
     for each in found.measures:
         sign = _SIGNS[each.verdict]

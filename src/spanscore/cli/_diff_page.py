@@ -31,10 +31,10 @@ def as_page(found: Comparison) -> str:
         "null",
         title=f"{found.verdict.value.capitalize()} - spanscore diff",
         scripts=(),
-        tone=_TONES[found.verdict],
+        tone=_TONES[Verdict.WORSE if found.problems else found.verdict],
         verdict=found.verdict.value.capitalize(),
         headline=printable(found.headline().partition(": ")[2], _LONG),
-        how=[printable(line, _LONG) for line in found.how()],
+        how=[printable(line, _LONG) for line in (*found.problems[:_MOST], *found.how())],
         measures=[_row(each, found.settings.margin, reach) for each in found.measures],
         changes=[
             {"tools": " \N{RIGHTWARDS ARROW} ".join(map(printable, each.tools)), "what": printable(each.what, _LONG)}

@@ -32,6 +32,8 @@ class Comparison:
     settings: Settings
     measures: Sequence[Compared]
     changes: Sequence[Change]
+    problems: Sequence[str] = ()
+    """What could not be read, and what was not scored at all: whatever the verdict, it fails."""
 
     @property
     def verdict(self) -> Verdict:
@@ -42,6 +44,7 @@ class Comparison:
         """Return the comparison as JSON."""
         return {
             "verdict": self.verdict.value,
+            "problems": list(self.problems),
             "margin": self.settings.margin,
             "alpha": self.settings.alpha,
             "runs": {"base": self.base_runs, "new": self.new_runs},
@@ -74,8 +77,9 @@ class Comparison:
                 told = f"inconclusive: {why} for {first}{more}"
             case _:
                 told = f"{verdict}: {first}{more}"
-        left_out = self.paired.new_left_out if self.paired.key else 0
-        return f"{told}; {left_out} of {plural(self.new_runs, 'run')} not compared" if left_out else told
+        if left_out := self.paired.new_left_out if self.paired.key else 0:
+            told += f"; {left_out} of {plural(self.new_runs, 'run')} not compared"
+        return f"{told}; {plural(len(self.problems), 'problem')}" if self.problems else told
 
     def how(self) -> Iterator[str]:
         """Yield what was compared, and how."""

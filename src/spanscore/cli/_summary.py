@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._sought import Sought
-from spanscore.compare.names import short
+from spanscore.compare.names import listed, short
 from spanscore.config import ByCase
 from spanscore.dialects.custom import Custom
 from spanscore.model import Report, Skipped
@@ -85,6 +85,8 @@ class Summary:
         self.problems: list[str] = []
         """What could not be read, or was asked for and not found: set when all reports are in."""
         self._recognised = 0
+        self._asked_about_none: Final[Counter[str]] = Counter()
+        """By agent: the runs that no evaluator was asked about."""
         self._sought: Final = {entry.name: Sought(entry) for entry in entries}
         deciding = [entry for entry in entries if not entry.informational]
         self._datasets: Final = {entry.name: entry.resolve for entry in deciding if isinstance(entry.resolve, ByCase)}
@@ -98,6 +100,8 @@ class Summary:
         self._unnamed += report.trajectory.names.count(UNNAMED)
         self._recognised += report.trajectory.recognised
         self.failing += report.label == "fail"
+        if report.trajectory.recognised and not report.evaluations:
+            self._asked_about_none[report.trajectory.agent or "without a name"] += 1
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
             self._sought[evaluation.name].add_evaluated(report.trajectory)
@@ -205,7 +209,7 @@ class Summary:
         if not self.tool_calls:
             what = "no span of an agent was found" if not self._recognised else "no tool call was found"
             return [f"{what}: if agents called tools, no dialect knows how their spans or logs tell it; {_DIALECTS}"]
-        lines = [*self._told_of_unnamed()]
+        lines = [*self._told_of_unnamed(), *self._told_of_unmatched()]
         lines += [
             f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
             for name, sought in self._sought.items()
@@ -213,6 +217,11 @@ class Summary:
         ]
         more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]
+
+    def _told_of_unmatched(self) -> Iterator[str]:
+        if 0 < (runs := self._asked_about_none.total()) < self._recognised:
+            agents = listed(self._asked_about_none, _NAMES_TOLD)
+            yield f"no evaluator was asked about {plural(runs, 'run')}, by `match` or `sample_ratio`; agents: {agents}"
 
     def _told_of_unnamed(self) -> Iterator[str]:
         if self._unnamed:

@@ -22,6 +22,7 @@ from spanscore.errors import InputError
 from spanscore.model import Report
 from spanscore.recordings.files import STDIN, Recording
 from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.wording.nearest import suggestion
 from spanscore.wording.printable import printable
 
 if TYPE_CHECKING:
@@ -98,11 +99,11 @@ def run(arguments: argparse.Namespace) -> int:
         config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
         files = _opened(arguments, config, writers, stack)
         sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
-        (base, new), problems = (
-            [side.reports for side in sides],
-            [problem for side in sides for problem in side.problems],
-        )
+        base, new = (side.reports for side in sides)
+        problems = [problem for side in sides for problem in side.problems]
         problems += _unknown_key(arguments.key, base, new)
+        if not arguments.allow_unscored:
+            problems += [f"{side.path}: {line}" for side in sides for line in side.unchecked]
         settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
         paired = pairing(base, new, arguments.key)
         found = Comparison(
@@ -114,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
             settings=settings,
             measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
             changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
+            problems=problems,
         )
         for form, file in files.items():
             file.write(writers[form](found))
@@ -121,13 +123,12 @@ def run(arguments: argparse.Namespace) -> int:
         print_table(found, sys.stdout)
     else:
         sys.stdout.write(writers[arguments.format](found))
-    unchecked = [f"{side.path}: {line}" for side in sides for line in side.unchecked]
     remarks = [f"{side.path}: {line}" for side in sides for line in side.remarks]
     if same := _same_runs(base, new):
         remarks.append(same)
-    for line in (*problems, *unchecked, *remarks):
+    for line in (*problems, *remarks):
         print(line, file=sys.stderr)
-    if problems or found.verdict is Verdict.WORSE or (unchecked and not arguments.allow_unscored):
+    if problems or found.verdict is Verdict.WORSE:
         return FAILED
     if found.verdict is Verdict.INCONCLUSIVE:
         return FAILED if arguments.strict else INCONCLUSIVE
@@ -188,7 +189,8 @@ def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:
     """Yield a line where an attribute was named that should tell cases apart, and no run of a version has it."""
     for reports, what in zip(sides, ("the base", "the new version"), strict=True):
         if key is not None and reports and all(case_of(each.trajectory, key) is None for each in reports):
-            yield f"--key {key}: no run of {what} has this attribute"
+            known = {name for each in reports for name in each.trajectory.attributes}
+            yield f"--key {key}: no run of {what} has this attribute{suggestion(key, known)}"
 
 
 def _as_json(found: Comparison) -> str:

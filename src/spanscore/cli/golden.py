@@ -86,7 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
         rows = golden_rows(key, usable)
         written = updated(known, key, rows)
         _write(arguments.output, written)
-        _tell(arguments.output, key, rows, len(written) - len(rows))
+        # An expectation says which calls are made, and not that they succeed.
+        may_fail = any(call.error is not None for _, run in usable for call in run.calls)
+        health = "" if may_fail else ", health: {type: tool_call_trajectory}"
+        _tell(arguments.output, key, rows, len(written) - len(rows), health)
         for remark in _remarks([run for _, run in usable]):
             print(f"  {remark}")
     else:
@@ -127,12 +130,13 @@ def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
         yield f"{idle} of {plural(len(runs), 'run')} called no tool, and are expected to call none"
 
 
-def _tell(path: Path, key: str, rows: list[Row], kept: int) -> None:
+def _tell(path: Path, key: str, rows: list[Row], kept: int, health: str) -> None:
     several = sum("tool_calls" not in row for row in rows)
     ways = f", {several} of them with several ways" if several else ""
     others = f"; {kept} others kept" if kept else ""
     print(f"{path}: {plural(len(rows), 'case')}{ways}, by {key}{others}")
-    print(f"  evaluators: {{golden: {{type: expected_trajectory, expected_from: {{dataset: {path}, key: {key}}}}}}}")
+    expected = f"expected_from: {{dataset: {path}, key: {key}}}"
+    print(f"  evaluators: {{golden: {{type: expected_trajectory, other_calls: forbid, {expected}}}{health}}}")
 
 
 def _known(path: Path) -> Iterator[Row]:

@@ -42,7 +42,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def pass_test(strata: Sequence[Stratum]) -> Chances:
+def pass_test(strata: Sequence[Stratum], *, is_quick: bool = False) -> Chances:
     """Compare the passed runs: exactly, given how many passed of each case; with no cases by Boschloo's test.
 
     R. D. Boschloo, "Raised conditional level of significance for the 2x2-table", 1970; Q. McNemar, 1947; for several
@@ -51,7 +51,10 @@ def pass_test(strata: Sequence[Stratum]) -> Chances:
     tables = [(_passed(each.new), len(each.new), _passed(each.base), len(each.base)) for each in strata]
     if len(tables) == 1:
         new, new_runs, base, base_runs = tables[0]
-        return Chances(_lower(new, new_runs, base, base_runs), _lower(base, base_runs, new, new_runs))
+        return Chances(
+            _lower(new, new_runs, base, base_runs, is_quick=is_quick),
+            _lower(base, base_runs, new, new_runs, is_quick=is_quick),
+        )
     low, probabilities = 0, np.ones(1)
     for new, new_runs, base, base_runs in tables:
         passed, runs = new + base, new_runs + base_runs
@@ -130,12 +133,12 @@ def holm(chances: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _lower(passed: int, runs: int, other: int, other_runs: int) -> float:
-    """Return how likely it is by chance that so few pass, against others."""
+def _lower(passed: int, runs: int, other: int, other_runs: int, *, is_quick: bool) -> float:
+    """Return how likely it is by chance that so few pass, against others; quickly by Fisher's test."""
     if passed * other_runs >= other * runs:
         return 1.0
     table = [[passed, other], [runs - passed, other_runs - other]]
-    if runs * other_runs <= _MOST_FOR_BOSCHLOO:
+    if not is_quick and runs * other_runs <= _MOST_FOR_BOSCHLOO:
         return float(stats.boschloo_exact(table, alternative="less").pvalue)
     return float(stats.fisher_exact(table, alternative="less").pvalue)
 

@@ -22,8 +22,9 @@ from spanscore.difference.significance import (
 )
 from spanscore.model import Report, Score
 
-_MOST_RUNS: Final = 100_000
 _MOST_COUNTED: Final = 20_000
+_MOST_CASES: Final = 2_000
+"""So many runs, and cases, are tried: more would take long to tell, and longer to make."""
 _BOTH_VALUES: Final = frozenset({0.0, 1.0})
 
 _T = TypeVar("_T")
@@ -212,27 +213,28 @@ def _runs_that_decide(
 ) -> int | None:
     """Return how many runs a side would decide, about, if what is measured stays as it is.
 
-    Where the new version is below by more than the margin, a test has to say that it is no chance: the logarithm of a
-    chance grows with the runs. Else the interval has to end above the margin.
+    Where the new version is below by more than the margin, a test has to say that it is no chance, adjusted as it is
+    here. Else the interval has to end above the margin.
     """
-    runs = 2 / (1 / each.base_runs + 1 / each.new_runs)  # of two sides that differ in size, the smaller one counts more
+    is_rate = each.measure is Measure.PASS_RATE
     if interval.difference <= -settings.margin:
-        if interval.high < 0 and each.chances is not None:
-            bound = settings.alpha * raw.worse / each.chances.worse
-            wanted = math.ceil(runs * math.log(bound) / math.log(raw.worse))
-        else:
-            # The width of an interval falls with the square root of the number of runs.
-            wanted = math.ceil(runs * ((interval.high - interval.difference) / -interval.difference) ** 2)
-        wanted = max(math.floor(runs) + 1, wanted)
-        return wanted if wanted <= _MOST_RUNS else None
-    of = pass_interval if each.measure is Measure.PASS_RATE else score_interval
-    enough = bisect_left(
-        range(_MOST_COUNTED + 1),
-        x=True,
-        lo=2,
-        key=lambda count: of(_resized(its, count), 1 - 2 * settings.alpha).low >= -settings.margin,
-    )
-    if enough > _MOST_COUNTED:
+        adjusted = settings.alpha * raw.worse / each.chances.worse if each.chances is not None else settings.alpha
+
+        def is_decided(count: int) -> bool:
+            resized = _resized(its, count)
+            if is_rate:
+                return pass_test(resized, is_quick=True).worse <= adjusted
+            return score_interval(resized, 1 - 2 * adjusted).high < 0
+
+    else:
+        of = pass_interval if is_rate else score_interval
+
+        def is_decided(count: int) -> bool:
+            return of(_resized(its, count), 1 - 2 * settings.alpha).low >= -settings.margin
+
+    most = _MOST_COUNTED if len(its) == 1 else _MOST_CASES
+    enough = bisect_left(range(most + 1), x=True, lo=2, key=is_decided)
+    if enough > most:
         return None
     return enough if len(its) == 1 else math.ceil(enough * each.new_runs / len(its))
 

@@ -80,7 +80,8 @@ class _Details:
             self.alignment = entries
         rows = details.get("deviations")
         if evaluation.label == "fail" and isinstance(rows, list) and all(_is_deviation(row, calls) for row in rows):
-            self.deviations = [dict(row) if report.tool_content else _without_content(row) for row in rows]
+            known = [{key: value for key, value in row.items() if value is not None or key != "path"} for row in rows]
+            self.deviations = known if report.tool_content else [_without_content(row) for row in known]
 
 
 def _is_entry(entry: Any, calls: int) -> bool:
@@ -97,7 +98,7 @@ def _is_deviation(row: Any, calls: int) -> bool:
         isinstance(row, Mapping)
         and isinstance(row.get("kind"), str)
         and _is_call(row.get("call"), calls)
-        and isinstance(row.get("path", ""), str)
+        and isinstance(row.get("path") or "", str)
         and isinstance(more := row.get("more", []), list)
         and all(isinstance(each, Mapping) and isinstance(each.get("path"), str) for each in more)
     )

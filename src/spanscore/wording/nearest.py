@@ -13,6 +13,8 @@ _LONGEST = 100  # difflib's cost is quadratic; no name worth correcting is longe
 _NEIGHBOURS: Final = 8
 _TRIED: Final = 8
 _ALIKE: Final = 0.8
+_SHORTEST: Final = 4
+"""Letters of a word in which one may be mistyped: of three, another letter makes another word."""
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _NUMBER: Final = re.compile(r"\d+")
 
@@ -45,6 +47,8 @@ def mistyped(word: str, known: Iterable[str]) -> str | None:
                 continue  # it ends where the pattern wants more
             others = others[: len(words)]
         if words and len(words) == len(others) and all(map(_alike, words, others)):
+            return name
+        if "".join(words) == "".join(others) and not is_start:
             return name
     return None
 
@@ -79,7 +83,16 @@ def _alike(one: str, other: str) -> bool:
     if one == other:
         return True
     same_numbers = _NUMBER.findall(one) == _NUMBER.findall(other)
-    return same_numbers and SequenceMatcher(None, one, other).ratio() >= _ALIKE
+    return same_numbers and (SequenceMatcher(None, one, other).ratio() >= _ALIKE or _is_slip(one, other))
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Return whether a letter was mistyped, or two were swapped; the first one tells `get` from `set`."""
+    if len(one) != len(other) or len(one) < _SHORTEST or one[0] != other[0]:
+        return False
+    places = [index for index, (left, right) in enumerate(zip(one, other, strict=True)) if left != right]
+    first, last = places[0], places[-1]
+    return first == last or (last - first == 1 and one[first : last + 1] == other[first : last + 1][::-1])
 
 
 def _folded(name: str) -> str:
