@@ -14,6 +14,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from fuzzing.decoders import decoders, request_forms
 from fuzzing.otlp_json import WANTED, answers, answers_in_parts, odd_request
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
 from spanscore import config
@@ -24,6 +25,7 @@ from spanscore.dialects._literals import literal, parsed_text, printed
 from spanscore.errors import ConfigError
 from spanscore.intake.inflate import BadEncoding, GzipBody, TooLarge
 from spanscore.model import NOT_RECORDED
+from spanscore.otlp import clean_requests
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.forwardable import accepted_only
 from spanscore.otlp.from_json import decode_json
@@ -351,3 +353,8 @@ TARGETS: dict[str, Target] = {
         ),
     ),
 }
+if clean_requests.COMPILED is not None:
+    TARGETS["decoders"] = Target(
+        check=decoders, corpus=_protobuf_corpus, tokens=(*TARGETS["protobuf"].tokens, b"\x4a\x05\x0a\x01k\x12\x00")
+    )
+    TARGETS["request-forms"] = Target(check=request_forms, corpus=lambda: [b"seed"], tokens=(b"\0",))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fuzzing.decoders import COMPARED
 from fuzzing.run import Tally, by_chance
 from fuzzing.targets import TARGETS
 
@@ -20,3 +21,14 @@ def test_nothing_fails(name: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         by_chance(tally, name, executions=EXECUTIONS.get(name, 1_500), seconds=20, seed=1)
     assert [] == tally.failed
+
+
+def test_decoders_are_compared(tmp_path: Path) -> None:
+    """The compiled one does not leave everything alone."""
+    if "request-forms" not in TARGETS:
+        pytest.skip("needs the compiled decoder: pip install ./fast")
+    COMPARED.clear()
+    by_chance(Tally("request-forms", tmp_path), "request-forms", executions=300, seconds=20, seed=1)
+
+    assert COMPARED[True] > 100
+    assert COMPARED[False] > 10

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from spanscore.config import Config
 from spanscore.kafka.settings import KafkaReceiver
+from spanscore.otlp.clean_requests import chosen
 from spanscore.plugins import is_built_in, origin
 from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.service.durability import default_directory
@@ -34,6 +35,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         **{name: origin("receivers", name) for name in config.receivers if not is_built_in("receivers", name)},
         "page": pages if page_shown(addresses, config) else None,
         "metrics": pages and f"{pages}/metrics",
+        "decoder": (http or grpc) and chosen(),
         "storage": stores and (config.storage.directory or default_directory(os.environ)),
     }
     lines = [f"spanscore {version('spanscore')} is ready"]

@@ -16,6 +16,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span
+from spanscore.otlp import clean_requests
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import (
     LINKS_PER_SPAN,
@@ -87,7 +88,15 @@ def decode_protobuf(
 def decoding_protobuf(
     body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
 ) -> Steps[Decoded]:
-    """Do what `decode_protobuf` does in steps, of which each reads one span."""
+    """Do what `decode_protobuf` does in steps: all of a clean request at once, of others one span after the other."""
+    clean = clean_requests.decoded(body, max_spans, wanted)
+    return (yield from decoding_any(body, max_spans=max_spans, wanted=wanted)) if clean is None else clean
+
+
+def decoding_any(
+    body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
+) -> Steps[Decoded]:
+    """Do what `decode_protobuf` does, in steps of one span, for any request: this says what a request means."""
     findings = Findings(is_bounded=max_spans is not None)
     spans: list[Span] = []
     sizes: list[int] = []

@@ -19,7 +19,8 @@ VALUE_SIZE: Final = 128
 SHORT_CHARS: Final = 64
 """What is not longer, and ASCII, is one object in many spans, where it repeats."""
 
-_SHORT_NAMES: Final = 96
+SHORT_NAMES: Final = 96
+"""So many characters of names are in the size of a span."""
 
 
 def text_size(text: str) -> int:
@@ -35,6 +36,6 @@ def keys_size(keys: Iterable[str]) -> int:
 
 def names_size(name: str, status_message: str, scope: str) -> int:
     """Return what these take beside the size of a span, which covers short ones."""
-    if len(name) + len(status_message) + len(scope) <= _SHORT_NAMES:
+    if len(name) + len(status_message) + len(scope) <= SHORT_NAMES:
         return 0
     return getsizeof(name) + getsizeof(status_message) + getsizeof(scope)

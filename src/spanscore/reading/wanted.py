@@ -23,6 +23,7 @@ class WantedAttributes(dict[str, str | None]):
 
     def __init__(self, keys: Iterable[str]) -> None:
         keys = frozenset(keys)
+        self.patterns: Final = keys
         super().__init__((key, key) for key in keys if not key.endswith("*"))
         self._prefixes: Final = tuple(key[:-1] for key in keys if key.endswith("*"))
 

@@ -1,0 +1,146 @@
+//! Attributes that are kept, as Python has them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList};
+
+use crate::checks::{self, deeper, each, member, pair, Room};
+use crate::texts::{Sizes, Texts, Wanted};
+use crate::wire::{text, Unusual, Usual};
+
+/// The longest text, and the longest bytes, that are kept.
+pub const LONGEST: usize = 1 << 20;
+
+/// What makes Python's objects out of one request, and how much of it they take.
+pub struct Making<'a, 'py> {
+    pub py: Python<'py>,
+    pub texts: &'a mut Texts,
+    pub sizes: &'a Sizes,
+    /// Of the span that is being read, in bytes.
+    pub size: usize,
+}
+
+impl<'py> Making<'_, 'py> {
+    /// Reads attributes, or those that are wanted; None where there are none.
+    pub fn attributes(
+        &mut self,
+        pairs: &[&[u8]],
+        wanted: Option<&Wanted>,
+        room: &mut Room,
+    ) -> Usual<Option<Bound<'py, PyDict>>> {
+        let mut read: Option<Bound<'py, PyDict>> = None;
+        let (mut count, mut characters) = (0, 0);
+        for message in pairs {
+            let (key, held) = pair(message)?;
+            let known = match wanted {
+                None => Some(self.texts.text(self.py, key)?),
+                Some(wanted) => wanted.key(self.py, key, self.texts)?,
+            };
+            let Some(name) = known else {
+                held.map_or(Ok(()), |held| checks::value(held, 0, room))?;
+                continue;
+            };
+            ascii(key)?;
+            let value = self.value(held, 0, room)?;
+            let mapping = read.get_or_insert_with(|| PyDict::new(self.py));
+            mapping.set_item(name, value).map_err(|_| Unusual)?;
+            if mapping.len() > count {
+                count += 1; // of two equal keys the last counts, in the place of the first
+                characters += key.len();
+            }
+        }
+        if read.is_some() {
+            self.size += self.sizes.of_values(count, characters);
+        }
+        Ok(read)
+    }
+
+    /// Returns the value of an attribute.
+    fn value(
+        &mut self,
+        message: Option<&[u8]>,
+        depth: u32,
+        room: &mut Room,
+    ) -> Usual<Bound<'py, PyAny>> {
+        let Some(held) = message.map(member).transpose()?.flatten() else {
+            return Ok(self.py.None().into_bound(self.py));
+        };
+        match held {
+            (1, content) => self.string(content.bytes()?),
+            (2, content) => Ok(PyBool::new(self.py, content.varint()? != 0)
+                .to_owned()
+                .into_any()),
+            (3, content) => self.integer(content.varint()? as i64),
+            (4, content) => self.float(f64::from_bits(content.fixed64()?)),
+            (5, content) => self.array(content.bytes()?, deeper(depth)?, room),
+            (6, content) => self.mapping(content.bytes()?, deeper(depth)?, room),
+            (7, content) => self.bytes(content.bytes()?),
+            _ => Err(Unusual),
+        }
+    }
+
+    fn string(&mut self, bytes: &[u8]) -> Usual<Bound<'py, PyAny>> {
+        if bytes.len() > LONGEST {
+            return Err(Unusual);
+        }
+        let made = self.texts.text(self.py, bytes)?;
+        self.size += self.sizes.of_text(text(bytes)?)?;
+        Ok(made.into_any())
+    }
+
+    fn integer(&self, value: i64) -> Usual<Bound<'py, PyAny>> {
+        Ok(PyInt::new(self.py, value).into_any())
+    }
+
+    fn float(&self, value: f64) -> Usual<Bound<'py, PyAny>> {
+        if value.is_nan() {
+            return Err(Unusual); // there is one object for all of them
+        }
+        Ok(PyFloat::new(self.py, value).into_any())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Usual<Bound<'py, PyAny>> {
+        if bytes.len() > LONGEST {
+            return Err(Unusual);
+        }
+        self.size += self.sizes.bytes + bytes.len();
+        Ok(PyBytes::new(self.py, bytes).into_any())
+    }
+
+    fn array(&mut self, message: &[u8], depth: u32, room: &mut Room) -> Usual<Bound<'py, PyAny>> {
+        let items = PyList::empty(self.py);
+        each(message, room, |item, room| {
+            let made = self.value(Some(item), depth, room)?;
+            items.append(made).map_err(|_| Unusual)
+        })?;
+        self.size += items.len() * self.sizes.value;
+        Ok(items.into_any())
+    }
+
+    fn mapping(&mut self, message: &[u8], depth: u32, room: &mut Room) -> Usual<Bound<'py, PyAny>> {
+        let items = PyDict::new(self.py);
+        let (mut count, mut distinct, mut characters) = (0, 0, 0);
+        each(message, room, |item, room| {
+            let (key, held) = pair(item)?;
+            let name = self.texts.text(self.py, ascii(key)?)?;
+            let made = self.value(held, depth, room)?;
+            items.set_item(name, made).map_err(|_| Unusual)?;
+            count += 1;
+            if items.len() > distinct {
+                distinct += 1;
+                characters += key.len();
+            }
+            Ok(())
+        })?;
+        self.size += self.sizes.of_values(count, characters);
+        Ok(items.into_any())
+    }
+}
+
+/// Keys of other alphabets are hardly ever written, and what they take depends on what was done with them.
+fn ascii(key: &[u8]) -> Usual<&[u8]> {
+    if key.is_ascii() {
+        Ok(key)
+    } else {
+        Err(Unusual)
+    }
+}

@@ -1,0 +1,102 @@
+"""Clean requests, read by the compiled decoder of `spanscore[fast]` where that is installed.
+
+It reads requests as senders write them, into the same spans as `spanscore.otlp.from_protobuf`, which says what a
+request means. Whatever is unusual, wrong or large it leaves alone, the whole request.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib import import_module
+from sys import getsizeof
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from spanscore.errors import ConfigError
+from spanscore.model import EMPTY, Attributes, Span, SpanEvent
+from spanscore.otlp.findings import UNNAMED, Decoded, Findings
+from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, SHORT_NAMES, SPAN_SIZE, VALUE_SIZE
+from spanscore.otlp.protobuf_values import read_resource
+from spanscore.reading.wanted import WantedAttributes
+
+ASKED_BY: Final = "SPANSCORE_DECODER"
+"""The environment variable that says which decoder reads requests in protobuf: `fast` or `python`."""
+
+_LARGEST: Final = 4 * 2**20
+"""Bytes: so much is read in some milliseconds, in one go."""
+_MOST_SPANS: Final = 8_192
+_MOST_RESOURCE_VALUES: Final = 1_024
+_DECODERS: Final = 8
+"""For so many configurations at a time, of which one is in use and another before it was reloaded."""
+_SIZES: Final = {
+    "text": [getsizeof(widest) - width for widest, width in (("a", 1), ("\x80", 1), ("\u0100", 2), ("\U00010000", 4))],
+    "bytes": getsizeof(b""),
+    "value": VALUE_SIZE,
+    "event": EVENT_SIZE,
+    "span": SPAN_SIZE,
+    "short": SHORT_CHARS,
+    "names": SHORT_NAMES,
+}
+
+
+def _compiled() -> Any:
+    try:
+        return import_module("spanscore_fast")
+    except ImportError:  # it is not installed, or not for this machine
+        return None
+
+
+COMPILED: Final = _compiled()
+_IS_FAST: Final = COMPILED is not None and os.environ.get(ASKED_BY) != "python"
+
+
+def chosen(asked: str | None = None) -> str:
+    """Return which decoder reads requests: `fast`, with its version, or `python`.
+
+    Raises:
+        ConfigError: another one was asked for, or one that is not installed.
+    """
+    asked = os.environ.get(ASKED_BY, "") if asked is None else asked
+    if asked not in {"", "fast", "python"}:
+        message = f"{ASKED_BY} must be fast or python, not {asked!r}"
+        raise ConfigError(message)
+    if COMPILED is None:
+        if asked == "fast":
+            message = f"{ASKED_BY}=fast needs the compiled decoder: pip install 'spanscore[fast]'"
+            raise ConfigError(message)
+        return "python"
+    return "python" if asked == "python" else f"fast {COMPILED.__version__}"
+
+
+def decoded(body: bytes, max_spans: int | None, wanted: WantedAttributes | None) -> Decoded | None:
+    """Return a request as decoded, or None where it is for the other decoder."""
+    if not _IS_FAST or len(body) > _LARGEST:
+        return None
+    most = _MOST_SPANS if max_spans is None else min(max_spans, _MOST_SPANS)
+    found = _decoder(None if wanted is None else wanted.patterns).decode(body, most)
+    return None if found is None else Decoded(spans=found[0], sizes=found[1])
+
+
+@lru_cache(_DECODERS)
+def _decoder(wanted: frozenset[str] | None) -> Any:
+    return COMPILED.Decoder(
+        span=Span,
+        event=SpanEvent,
+        empty=EMPTY,
+        unnamed=UNNAMED,
+        resource=_resource,
+        sizes=_SIZES,
+        wanted=None if wanted is None else sorted(wanted),
+    )
+
+
+def _resource(body: bytes) -> Attributes | None:
+    findings = Findings()
+    try:
+        attributes = read_resource(Resource.FromString(body), findings)
+    except DecodeError:
+        return None
+    return attributes if not findings.caveats and findings.values <= _MOST_RESOURCE_VALUES else None
