@@ -3,40 +3,66 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Final, TypeAlias
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 
-from bench import scoring, workload
+from bench import recorded, scoring, workload
 from bench.goals import Row, Run, judged
 from bench.measure import Samples, collect_rarely, interleaved, ratio, typical
+from spanscore.otlp.clean_requests import COMPILED
+from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_logs import decode_logs
-from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
+from spanscore.otlp.slices import at_once
+from spanscore.reading.wanted import WantedAttributes
 from spanscore.wiring import wanted
 
 _RECORDS = 8_192
 _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS
 
+_Decode: TypeAlias = Callable[[bytes, WantedAttributes | None], Decoded]
+_DECODERS: Final[dict[str, _Decode]] = {
+    **({} if COMPILED is None else {"spanscore[fast]": lambda body, keys: decode_protobuf(body, wanted=keys)}),
+    "spanscore": lambda body, keys: at_once(decoding_any(body, wanted=keys)),
+}
+
 
 def rows(run: Run) -> Iterator[Row]:
     """Measure against parsing with the full schema, which is the least that every receiver in Python does."""
     collect_rarely()
-    traces = 300 if run.quick else 1_000
-    samples = measured(traces, rounds=3 if run.quick else 9)
+    traces, rounds = (300, 3) if run.quick else (1_000, 9)
+    bodies = workload.requests(traces)
     spans = workload.span_count(traces)
+    samples = measured(bodies, rounds, traces)
     raw = f"raw parse {typical(samples, 'raw parse', spans):.2f} µs a span"
-    for number, name in (("P1", "grouped"), ("P2", "scored")):
-        cost = typical(samples, name, spans)
-        share = 1 / ratio(samples, name, "raw parse")
-        yield judged(number, share, figure=f"{1e6 / cost:,.0f} spans/s ({cost:.2f} µs)", yardstick=raw)
-    yield _for_comparison("decode only", "decoded", samples, spans, raw)
-    yield _for_comparison("OTLP/JSON, decode and group", "JSON grouped", samples, spans, raw)
-    yield from _of_logs(rounds=3 if run.quick else 9)
+    for decoder in _DECODERS:
+        for number, name in (("P1", "grouped"), ("P2", "scored")):
+            cost = typical(samples, f"{name}, {decoder}", spans)
+            share = 1 / ratio(samples, f"{name}, {decoder}", "raw parse")
+            figure = f"{1e6 / cost:,.0f} spans/s ({cost:.2f} µs)"
+            yield judged(number, share, figure=figure, yardstick=raw, what=decoder)
+        yield _for_comparison(f"decode only: {decoder}", f"decoded, {decoder}", samples, spans, raw)
+    samples = _of_json(workload.json_requests(traces), bodies, rounds, traces)
+    yield _for_comparison("OTLP/JSON, decode and group", "grouped", samples, spans, raw)
+    yield from _of_recordings(rounds)
+    yield from _of_logs(rounds)
+
+
+def _of_recordings(rounds: int) -> Iterator[Row]:
+    bodies = recorded.requests()
+    spans = sum(len(decode_protobuf(body).spans) for body in bodies)
+    samples = measured(bodies, rounds)
+    raw = f"raw parse {typical(samples, 'raw parse', spans):.2f} µs a span"
+    for name in samples.keys() - {"raw parse"}:
+        yield _for_comparison(f"recordings, {name}", name, samples, spans, raw)
 
 
 def _of_logs(rounds: int) -> Iterator[Row]:
@@ -75,10 +101,8 @@ def _logs(name: str) -> bytes:
     return ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[scope])]).SerializeToString()
 
 
-def measured(traces: int, rounds: int) -> Samples:
-    """Return the CPU seconds of each way through the same load."""
-    bodies = workload.requests(traces)
-    in_json = workload.json_requests(traces)
+def measured(bodies: Sequence[bytes], rounds: int, traces: int | None = None) -> Samples:
+    """Return the CPU seconds of each way through the same load, of which so many traces have to come out."""
     config = scoring.loaded(_CONFIG)
     keys = wanted(config).attributes
 
@@ -86,37 +110,43 @@ def measured(traces: int, rounds: int) -> Samples:
         for body in bodies:
             ExportTraceServiceRequest.FromString(body)
 
-    def decoded() -> None:
+    def decoded(decode: _Decode) -> None:
         for body in bodies:
-            decode_protobuf(body, wanted=keys)
+            decode(body, keys)
+
+    def grouped(decode: _Decode) -> None:
+        table = scoring.table(config)
+        _check(sum(len(table.add(decode(body, keys).spans, 0.0)) for body in bodies), traces)
+
+    def scored(decode: _Decode) -> None:
+        engine = scoring.engine(config, time.monotonic)
+        _check(sum(len(engine.add(decode(body, keys).spans)) for body in bodies), traces)
+
+    functions = {
+        f"{function.__name__}, {name}": partial(function, decode)
+        for function in (decoded, grouped, scored)
+        for name, decode in _DECODERS.items()
+    }
+    return interleaved({"raw parse": parsed, **functions}, rounds)
+
+
+def _of_json(in_json: Sequence[bytes], bodies: Sequence[bytes], rounds: int, traces: int) -> Samples:
+    config = scoring.loaded(_CONFIG)
+    keys = wanted(config).attributes
+
+    def parsed() -> None:
+        for body in bodies:
+            ExportTraceServiceRequest.FromString(body)
 
     def grouped() -> None:
         table = scoring.table(config)
-        closed = sum(len(table.add(decode_protobuf(body, wanted=keys).spans, 0.0)) for body in bodies)
-        _check(closed, traces)
+        _check(sum(len(table.add(decode_json(body, wanted=keys).spans, 0.0)) for body in in_json), traces)
 
-    def grouped_from_json() -> None:
-        table = scoring.table(config)
-        closed = sum(len(table.add(decode_json(body, wanted=keys).spans, 0.0)) for body in in_json)
-        _check(closed, traces)
-
-    def scored() -> None:
-        engine = scoring.engine(config, time.monotonic)
-        reports = sum(len(engine.add(decode_protobuf(body, wanted=keys).spans)) for body in bodies)
-        _check(reports, traces)
-
-    functions = {
-        "raw parse": parsed,
-        "decoded": decoded,
-        "grouped": grouped,
-        "scored": scored,
-        "JSON grouped": grouped_from_json,
-    }
-    return interleaved(functions, rounds)
+    return interleaved({"raw parse": parsed, "grouped": grouped}, rounds)
 
 
-def _check(found: int, expected: int) -> None:
-    if found != expected:
+def _check(found: int, expected: int | None) -> None:
+    if expected is not None and found != expected:
         message = f"{found} traces came out of a load of {expected}"
         raise RuntimeError(message)
 

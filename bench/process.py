@@ -82,6 +82,6 @@ class Process:
             time.sleep(0.02)
 
 
-def python(module: str, *arguments: str, ready: str) -> Process:
+def python(module: str, *arguments: str, ready: str, environment: Mapping[str, str] | None = None) -> Process:
     """Start a Python module of the project with the interpreter that runs the benchmarks."""
-    return Process([sys.executable, "-m", module, *arguments], ready)
+    return Process([sys.executable, "-m", module, *arguments], ready, environment)

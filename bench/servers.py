@@ -14,8 +14,10 @@ from bench.peers.receivers import agentevals, collector
 from bench.process import Process, python
 from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, Target, cpu_of, grpc_port, http_port, spanscore
 from bench.serving import yardstick_port as port
+from spanscore.otlp.clean_requests import COMPILED
 
 OWN: Final = "spanscore"
+FAST: Final = "spanscore[fast]"
 YARDSTICK: Final = "yardstick"
 
 _FEW_TRACES: Final = 80
@@ -30,15 +32,17 @@ def rows(run: Run) -> Iterator[Row]:
     large = workload.requests(traces)
     small = workload.requests(50 if run.quick else 150, spans_per_request=1)
     spans = workload.span_count(traces)
+    config = RECEIVER + PROMETHEUS + NOT_DURABLE
     with ExitStack() as stack:
-        own = stack.enter_context(spanscore(RECEIVER + PROMETHEUS + NOT_DURABLE))
+        servers = {OWN: stack.enter_context(spanscore(config, "python"))}
+        if COMPILED is not None:
+            servers[FAST] = stack.enter_context(spanscore(config, "fast"))
         sink = stack.enter_context(python("bench.yardsticks.http", ready=r"http \d+\n"))
         identity = stack.enter_context(python("bench.yardsticks.grpc_identity", ready=r"grpc \d+\n"))
-        over_http = {OWN: Target(own, HttpClient(http_port(own))), YARDSTICK: Target(sink, HttpClient(port(sink)))}
-        over_grpc = {
-            OWN: Target(own, GrpcClient(grpc_port(own))),
-            YARDSTICK: Target(identity, GrpcClient(port(identity))),
-        }
+        over_http = {name: Target(own, HttpClient(http_port(own))) for name, own in servers.items()}
+        over_grpc = {name: Target(own, GrpcClient(grpc_port(own))) for name, own in servers.items()}
+        over_http[YARDSTICK] = Target(sink, HttpClient(port(sink)))
+        over_grpc[YARDSTICK] = Target(identity, GrpcClient(port(identity)))
         single = dict(over_grpc)
         if peers.collector() is not None:
             peer = stack.enter_context(collector())
@@ -47,9 +51,11 @@ def rows(run: Run) -> Iterator[Row]:
         yield from _compared("P3", _SINK, cpu_of(over_http, large, rounds), spans)
         yield from _compared("P4", _IDENTITY, cpu_of(over_grpc, large, rounds), spans)
         yield from _compared("P5", _IDENTITY, cpu_of(single, small, rounds), len(small))
+        if COMPILED is None:
+            yield Row(goal="", what=f"the same of {FAST}", figure="", verdict="not available: pip install ./fast")
         if peers.collector() is None:
             yield _missing("the OpenTelemetry Collector")
-        yield _beside_agentevals(own, rounds=2)
+        yield _beside_agentevals(servers[OWN], rounds=2)
 
 
 def _missing(peer: str) -> Row:
@@ -71,15 +77,25 @@ def _beside_agentevals(own: Process, rounds: int) -> Row:
 
 
 def _compared(goal: str, yardstick: str, samples: Samples, spans: int) -> Iterator[Row]:
-    own = typical(samples, OWN, spans)
-    yield judged(
-        goal,
-        ratio(samples, OWN, YARDSTICK),
-        figure=f"{own:.2f} µs of CPU a span",
-        yardstick=f"{yardstick} {typical(samples, YARDSTICK, spans):.2f} µs",
-    )
-    for peer in samples.keys() - {OWN, YARDSTICK}:
-        yield _beside(GOALS[goal].what, peer, samples, spans)
+    owns = [name for name in (FAST, OWN) if name in samples]
+    for own in owns:
+        plain = f"{goal} plain"
+        yield judged(
+            plain if own == OWN and plain in GOALS else goal,
+            ratio(samples, own, YARDSTICK),
+            figure=f"{typical(samples, own, spans):.2f} µs of CPU a span",
+            yardstick=f"{yardstick} {typical(samples, YARDSTICK, spans):.2f} µs",
+            what=own,
+        )
+    for peer in samples.keys() - {*owns, YARDSTICK}:
+        for own in owns:
+            yield judged(
+                "PC plain" if own == OWN else "PC",
+                ratio(samples, own, peer),
+                figure=f"{typical(samples, own, spans):.2f} µs of CPU a span",
+                yardstick=f"{peer} {typical(samples, peer, spans):.2f} µs",
+                what=f"{GOALS[goal].what}, {own}",
+            )
 
 
 def _beside(what: str, peer: str, samples: Samples, spans: int) -> Row:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from bench import workload
 from bench.measure import Samples
 from bench.process import Process, python
+from spanscore.otlp.clean_requests import ASKED_BY
 
 RECEIVER: Final = """
 receivers:
@@ -52,12 +53,14 @@ class Target:
 
 
 @contextmanager
-def spanscore(config: str) -> Iterator[Process]:
-    """Run `spanscore serve`."""
+def spanscore(config: str, decoder: str = "") -> Iterator[Process]:
+    """Run `spanscore serve`, with the decoder that is installed, or another one."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "bench.yaml"
         path.write_text(config, encoding="utf-8")
-        with python("spanscore", "serve", "--config", str(path), ready="Let an agent send") as process:
+        environment = {ASKED_BY: decoder}
+        arguments = ("spanscore", "serve", "--config", str(path))
+        with python(*arguments, ready="Let an agent send", environment=environment) as process:
             yield process
 
 
