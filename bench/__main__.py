@@ -15,7 +15,7 @@ from bench.table import HEADER, machine, markdown, update_readme
 
 BENCHES: Final = (
     (("P1", "P2"), "decode"),
-    (("P3", "P4", "P5", "PC"), "servers"),
+    (("P3", "P4", "P5"), "servers"),
     (("P6", "P9"), "in_process"),
     (("P7",), "memory"),
     (("P8",), "latency"),

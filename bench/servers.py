@@ -90,11 +90,11 @@ def _compared(goal: str, yardstick: str, samples: Samples, spans: int) -> Iterat
     for peer in samples.keys() - {*owns, YARDSTICK}:
         for own in owns:
             yield judged(
-                "PC plain" if own == OWN else "PC",
+                f"{goal} plain peer" if own == OWN else f"{goal} peer",
                 ratio(samples, own, peer),
                 figure=f"{typical(samples, own, spans):.2f} µs of CPU a span",
                 yardstick=f"{peer} {typical(samples, peer, spans):.2f} µs",
-                what=f"{GOALS[goal].what}, {own}",
+                what=own,
             )
 
 
