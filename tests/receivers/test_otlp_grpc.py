@@ -16,8 +16,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from receivers.http2 import PREFACE, Call, Status, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
-from receivers.receiving import Receiver, busy, is_closed, over_grpc, retry_delay_s, violations
-from serving import DEADLINE_S, eventually
+from receivers.receiving import HERE, Core, Receiver, busy, is_closed, over_grpc, retry_delay_s, violations
+from serving import DEADLINE_S, eventually, loop_thread
+from spanscore.intake.admission import Admission
+from spanscore.intake.intake import Behind, Counted, Intake
+from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
@@ -320,6 +323,20 @@ def test_at_the_end_health_is_told_and_requests_under_way_are_finished() -> None
         slow.close()
         stopping.result(DEADLINE_S)
         assert [decoded_span(1)] == receiver.core.spans
+
+
+def test_what_listens_can_be_stopped_at_once() -> None:
+    """A server that is stopped before it was started, as where another address is in use, ends. Every time."""
+    with loop_thread() as thread:
+        thread.run(_listen_and_stop(300))
+
+
+async def _listen_and_stop(times: int) -> None:
+    intake = Intake(Behind(take=Core().accept), Counted())
+    for _ in range(times):
+        server = OtlpGrpc(intake, Admission(), max_request_size=1)
+        server.listen([HERE], "test.endpoint")
+        await server.stop(0)
 
 
 @pytest.mark.parametrize(("method", "signal"), [(METRICS, "metrics"), (LOGS, "logs")])

@@ -35,6 +35,7 @@ _DETAILS: Final = "grpc-status-details-bin"
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _BODY_S: Final = 30.0
 _FAREWELL_S: Final = 0.05
+_NEVER_S: Final = 86_400.0
 _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # else a second process on the port would silently take half of the requests
     ("grpc.max_concurrent_streams", 100),
@@ -140,7 +141,9 @@ class OtlpGrpc:
         if self._services.have_been_called and grace_s:
             # From then on gRPC itself answers, and does not say when to come again.
             await asyncio.sleep(_FAREWELL_S)
-        stopping = asyncio.ensure_future(self._server.stop(grace_s))
+        # Two calls: gRPC reads memory it has freed when the time of one ends while the other ends. So that of the first
+        # never does, and the second ends both.
+        stopping = asyncio.ensure_future(self._server.stop(_NEVER_S))
         # Who watches the health does so for ever. What is waited for are the requests.
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
