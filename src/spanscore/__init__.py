@@ -70,6 +70,6 @@ def evaluator(type: str, params: Mapping[str, Any] | None = None) -> Evaluator: 
 def __getattr__(name: str) -> Any:
     """Import what is first used: pytest loads our plug-in in every run, and scoring by hand does without the SDK."""
     if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+        return globals().setdefault(name, getattr(import_module(_LATER[name]), name))
     message = f"module 'spanscore' has no attribute {name!r}"
     raise AttributeError(message)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spanscore.compare.alignment import LIMIT, Aligned
-from spanscore.compare.deviations import DETAILED, Deviation, of_alignment, scored
+from spanscore.compare.deviations import DETAILED, Account, Deviation, of_alignment, scored
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Score, ToolCall
 
@@ -75,9 +75,14 @@ def test_a_missing_call_has_no_number() -> None:
     assert "lookup: expected, not called" == Deviation(kind="missing", tool="lookup").words(content=True)
 
 
+def told(account: Account) -> Score:
+    """Return a score that this led to."""
+    return scored(0.5, passed=False, account=lambda: account)
+
+
 def rows(deviations: list[Deviation]) -> dict[str, Any]:
     """Return the details of a score whose summary tells of these deviations already."""
-    return dict(scored(0.5, passed=False, summary="1 of 2.", details={}, told=deviations).details)
+    return dict(told(Account("1 of 2.", {}, told=deviations)).details)
 
 
 def test_rows() -> None:
@@ -143,26 +148,27 @@ def test_a_row_of_what_cannot_be_written() -> None:
 
 def test_three_are_told_without_a_number_of_others() -> None:
     """Of deviations and of paths: there is nothing more to count."""
-    told = scored(0.5, passed=False, summary="1.", details={}, deviations=[at("unexpected")] * 3)
+    score = told(Account("1.", {}, [at("unexpected")] * 3))
 
-    assert f"1. {'; '.join(['issue_refund: not expected (call 2)'] * 3)}." == told.explanation
+    assert f"1. {'; '.join(['issue_refund: not expected (call 2)'] * 3)}." == score.explanation
     assert "more" not in at("arguments", *[AMOUNT] * 3).words(content=True)
 
 
 def test_a_score_tells_the_first_three() -> None:
     """The explanation goes on behind the numbers; without content it is another one, where there is any."""
     missing = [Deviation(kind="missing", tool=name) for name in "abcde"]
-    told = scored(0.5, passed=False, summary="2 of 7.", details={"n": 1}, deviations=missing)
+    score = told(Account("2 of 7.", {"n": 1}, missing))
 
     assert (
-        "2 of 7. a: expected, not called; b: expected, not called; c: expected, not called; 2 more." == told.explanation
+        "2 of 7. a: expected, not called; b: expected, not called; c: expected, not called; 2 more."
+        == score.explanation
     )
-    assert (None, 5) == (told.without_content, len(told.details["deviations"]))
-    before = scored(0.5, passed=False, summary="2 of 7 (a).", details={}, told=missing)
+    assert (None, 5) == (score.without_content, len(score.details["deviations"]))
+    before = told(Account("2 of 7 (a).", {}, told=missing))
     assert ("2 of 7 (a).", None, 5) == (before.explanation, before.without_content, len(before.details["deviations"]))
-    whole = scored(1.0, passed=True, summary="7 of 7.", details={"n": 1})
+    whole = scored(1.0, passed=True, account=lambda: Account("7 of 7.", {"n": 1}))
     assert Score(1.0, passed=True, explanation="7 of 7.", details={"n": 1}) == whole
-    changed = scored(0.5, passed=False, summary="2 of 7.", details={}, deviations=[at("arguments", AMOUNT)])
+    changed = told(Account("2 of 7.", {}, [at("arguments", AMOUNT)]))
     assert "2 of 7. issue_refund.amount: another value (call 2)." == changed.without_content
 
 
@@ -184,3 +190,19 @@ def test_an_alignment_gives_one_deviation_a_call() -> None:
 
     many = of_alignment([Aligned(0, 1, "arguments")] * (DETAILED + 9), ["a"], CALLS, lambda *_: [AMOUNT])
     assert DETAILED == sum(bool(each.differences) for each in many)
+
+
+def test_an_account_is_given_when_somebody_looks() -> None:
+    """To explain a value takes longer than to find it; where that may be too much work, it is found out at once."""
+    asked: list[None] = []
+
+    def account() -> Account:
+        asked.append(None)
+        return Account("1 of 2.", {})
+
+    score = scored(0.5, passed=False, account=account)
+    assert ([], 0.5) == (asked, score.value)
+    assert ("1 of 2.", {}, 1) == (score.explanation, score.details, len(asked))
+
+    scored(0.5, passed=False, account=account, at_once=True)
+    assert 2 == len(asked)

@@ -32,6 +32,14 @@ def are_equal(one: tuple[str, Recorded], other: tuple[str, Recorded]) -> bool:
     return one[0] == other[0] and json_equal(left, right)
 
 
+def _take(left: list[tuple[str, Any]], wanted: tuple[str, Any]) -> bool:
+    """Take a call that is equal to one expected, if there is one."""
+    place = next((place for place, call in enumerate(left) if are_equal(wanted, call)), None)
+    if place is not None:
+        del left[place]
+    return place is not None
+
+
 class TestReference:
     @settings(max_examples=300, deadline=None)
     @given(reference=CALLS, calls=CALLS)
@@ -53,6 +61,29 @@ class TestReference:
         same = len(reference) == len(calls) and all(map(are_equal, reference, calls))
 
         assert same or not expecting(reference).is_run(*run(calls))
+
+    @settings(max_examples=300, deadline=None)
+    @given(reference=CALLS, calls=CALLS)
+    def test_what_is_sure(self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]) -> None:
+        """What is found at a glance is so: other calls, one that is missing in the order expected, or at all."""
+        known, (names, made) = expecting(reference), run(calls)
+        left, behind = list(calls), iter(calls)
+        is_in_order = all(any(are_equal(wanted, call) for call in behind) for wanted in reference)
+        is_among = all(_take(left, wanted) for wanted in reference)
+        same = len(reference) == len(calls) and all(map(are_equal, reference, calls))
+
+        assert not same or known.is_run(names, made) or not known.is_surely_not_run(names, made)
+        assert not is_in_order or not known.is_surely_not_in_order(names, made)
+        assert not is_among or not known.is_surely_missed(names, made)
+
+    def test_what_differs_early_is_found_early(self) -> None:
+        """Calls with other arguments, in another order, or fewer of them."""
+        known = expecting([("a", {"x": 1}), ("b", {"y": 2})])
+
+        for calls in ([("a", {"x": 1})], [("a", {"x": 1}), ("b", {"y": 3})], [("b", {"y": 2}), ("a", {"x": 1})]):
+            assert known.is_surely_not_run(*run(calls))
+            assert known.is_surely_not_in_order(*run(calls))
+            assert known.is_surely_missed(*run(calls)) == (calls[0][0] == "a")
 
     def test_a_run_without_doubtful_values_is_known_at_once(self) -> None:
         """Where no boolean can be mistaken for a number, equal runs are found equal."""

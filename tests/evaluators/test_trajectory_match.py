@@ -197,6 +197,18 @@ class TestArguments:
         assert 1.0 == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("a", {"y": 2}))))
         assert 1.0 == value_of(evaluator.evaluate(made(("a", {"y": 2}), ("a", {"x": 1}))))
 
+    @settings(max_examples=300, deadline=None)
+    @given(reference=CALLS, actual=CALLS, mode=st.sampled_from(MODES))
+    def test_all_or_nothing_is_what_the_hits_say(
+        self, reference: list[tuple[str, Any]], actual: list[tuple[str, Any]], mode: str
+    ) -> None:
+        """What fails at a glance fails by the number of hits, too, which is found when somebody looks."""
+        outcome = expecting(*reference, mode=mode).evaluate(made(*actual))
+        hits, wanted, came = details_of(outcome)["hits"], len(reference), len(actual)
+        enough = {"subset": hits == came, "exact": hits == came == wanted, "unordered": hits == came == wanted}
+
+        assert float(enough.get(mode, hits == wanted)) == value_of(outcome)
+
     @settings(max_examples=200, deadline=None)
     @given(reference=CALLS, actual=CALLS, parameters=PARAMETERS, data=st.data())
     def test_order_does_not_matter(

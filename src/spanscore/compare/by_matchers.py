@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from spanscore.compare.deviations import Differ
@@ -17,15 +17,17 @@ from spanscore.compare.reference import Wanted
 from spanscore.model import NOT_RECORDED, Recorded, Skipped, ToolCall, Trajectory
 
 
-def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Iterable[Matcher]) -> Run:
+def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Collection[Matcher]) -> Run:
     """Return what these matchers may look at in a trajectory, whose calls have these names as they are compared."""
-    if not any(matcher.needs_earlier for matcher in matchers):
+    if not matchers or not any(matcher.needs_earlier for matcher in matchers):
         return Run()
     return Run([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
 
 
-def unrecorded_sources(trajectory: Trajectory, normalise: Normalise, matchers: Iterable[Matcher]) -> Skipped | None:
+def unrecorded_sources(trajectory: Trajectory, normalise: Normalise, matchers: Collection[Matcher]) -> Skipped | None:
     """Return the reason to skip, if the spans lack a result in which `$from` looks for a value."""
+    if not matchers:
+        return None
     found = sources(matcher for matcher in matchers if matcher.needs_earlier)
     return unrecorded_results(trajectory, normalise, _Sources(found)) if found else None
 

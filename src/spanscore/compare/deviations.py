@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from spanscore.compare.alignment import LIMIT, Aligned
 from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
 from spanscore.compare.names import short
 from spanscore.model import Score, ToolCall
+from spanscore.model.outcomes import Told
 
 Kind: TypeAlias = Literal[
     "missing",
@@ -137,32 +138,49 @@ def of_alignment(
     return found
 
 
-def scored(  # noqa: PLR0913 - what a score is made of
+class Account(NamedTuple):
+    """What led to a value."""
+
+    summary: str
+    """The sentence with the numbers."""
+    details: Mapping[str, Any]
+    """As in Score; the deviations are added."""
+    deviations: Sequence[Deviation] = ()
+    """What the summary does not tell yet."""
+    told: Sequence[Deviation] = ()
+    """What it tells already."""
+
+
+def scored(
     value: float,
     passed: bool,  # noqa: FBT001 - as in Score
-    summary: str,
-    details: Mapping[str, Any],
-    deviations: Sequence[Deviation] = (),
+    account: Callable[[], Account],
     *,
-    told: Sequence[Deviation] = (),
+    at_once: bool = False,
 ) -> Score:
     """Return a score whose explanation is a sentence with the numbers and the first deviations in words.
 
     Args:
         value: as in Score.
         passed: as in Score.
-        summary: the sentence with the numbers.
-        details: as in Score; the deviations are added.
-        deviations: what the summary does not tell yet.
-        told: what it tells already.
+        account: returns what led there; called when somebody looks, and it must not fail then.
+        at_once: call it now, where it may find that it is too much work, as what matchers find different counts as
+            theirs, or where it needs much that can be let go of then.
     """
-    listed = [*deviations[:LIMIT], *told[:LIMIT]][:LIMIT]
+    if at_once:
+        return Score(value, passed, *_told(account()))
+    return Score.told_later(value, passed, lambda: _told(account()))
+
+
+def _told(account: Account) -> Told:
+    listed = [*account.deviations[:LIMIT], *account.told[:LIMIT]][:LIMIT]
+    details = account.details
     if listed:
         details = {**details, "deviations": [deviation.as_json() for deviation in listed]}
-    if not deviations:
-        return Score(value, passed, summary, details)
-    full, plain = (_sentence(summary, deviations, content=content) for content in (True, False))
-    return Score(value, passed, full, details, None if plain == full else plain)
+    if not account.deviations:
+        return Told(account.summary, details)
+    full, plain = (_sentence(account.summary, account.deviations, content=content) for content in (True, False))
+    return Told(full, details, None if plain == full else plain)
 
 
 def _sentence(summary: str, deviations: Sequence[Deviation], *, content: bool) -> str:

@@ -65,11 +65,16 @@ class Doubt(NamedTuple):
     path: tuple[Any, ...]
     is_boolean: bool
 
-    def is_settled(self, value: Any) -> bool:
-        """Return whether a value that is equal by `==` is of the same kind at this place."""
-        for step in self.path:
-            value = value[step]
-        return (type(value) is bool) is self.is_boolean
+
+def are_settled(doubts: Iterable[Doubt], value: Any) -> bool:
+    """Return whether a value that is equal by `==` is of the same kind at these places."""
+    for path, is_boolean in doubts:
+        found = value
+        for step in path:
+            found = found[step]
+        if (found is True or found is False) is not is_boolean:
+            return False
+    return True
 
 
 def doubts(value: Any) -> tuple[Doubt, ...] | None:

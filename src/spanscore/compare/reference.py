@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 from spanscore.compare.matchers import Matcher, Seen, read
-from spanscore.compare.matching import Doubt, Pairs, doubts, json_key, positions
+from spanscore.compare.matching import Doubt, Pairs, are_settled, doubts, json_key, positions
 from spanscore.compare.names import Normalise, exact
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
 
 UNKNOWN: Final = -1
 """The number of a call that was not expected."""
+
+_WRITER: Final = msgspec.msgpack.Encoder()
+_LOOKED_FOR: Final = 8
+"""So many calls that are not where expected are looked for one by one; with more of them, keys are faster."""
 
 Key: TypeAlias = Callable[[str, Recorded], Hashable]
 """Returns what has to be equal of the arguments of a tool."""
@@ -56,7 +63,7 @@ class Wanted(NamedTuple):
         """Return whether these arguments are equal."""
         if self.doubts is None:
             return self.key == json_key(arguments)
-        return bool(self.arguments == arguments) and all(doubt.is_settled(arguments) for doubt in self.doubts)
+        return bool(self.arguments == arguments) and are_settled(self.doubts, arguments)
 
     def fits(self, arguments: Recorded, seen: Seen) -> bool:
         """Return whether these arguments match, or are equal where they are plain."""
@@ -80,6 +87,8 @@ class Reference:
         self._tools: Final = frozenset(self._names)
         self._arguments: Final = [call.arguments for call in wanted]
         self._doubts: Final = None if any(call.doubts is None for call in wanted) else _all_doubts(wanted)
+        is_usual = self._doubts is not None and all(type(arguments) is dict for arguments in self._arguments)
+        self._written: Final = _written(self._arguments) if is_usual else None
         self._places: Final[dict[tuple[str, Hashable], int]] = {}
         self.numbers: Final = [
             self._places.setdefault((call.name, key(call.name, call.arguments)), place)
@@ -92,7 +101,40 @@ class Reference:
         if self._doubts is None or self._names != names:
             return False
         arguments = [call.arguments for call in calls]
-        return self._arguments == arguments and all(doubt.is_settled(arguments) for doubt in self._doubts)
+        if self._written is not None and _written(arguments) == self._written:
+            return True
+        return self._arguments == arguments and are_settled(self._doubts, arguments)
+
+    def is_surely_not_run(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+        """Return whether a run that `is_run` denies surely has other calls.
+
+        False may also mean that it takes more to find out; so it may below. Only where keys are those of JSON.
+        """
+        if self._names != names:
+            return True
+        return self._doubts is not None and all(call.arguments is not NOT_RECORDED for call in calls)
+
+    def is_surely_not_in_order(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+        """Return whether a call is missing behind the calls that equal those expected before it."""
+        if self._doubts is None:
+            return False
+        left = zip(names, calls, strict=True)  # goes on behind what was found
+        return any(not _is_among(left, wanted) for wanted in self._wanted)
+
+    def is_surely_missed(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+        """Return whether one of the calls is not among those of a run."""
+        if self._doubts is None:
+            return False
+        looked_for = 0
+        for wanted, name, call in zip_longest(self._wanted, names[: len(self._wanted)], calls[: len(self._wanted)]):
+            if call is not None and wanted.name == name and wanted.arguments == call.arguments:
+                continue
+            looked_for += 1
+            if looked_for > _LOOKED_FOR:
+                return False
+            if not _is_among(zip(names, calls, strict=True), wanted):
+                return True
+        return False
 
     def recognised(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[int]:
         """Return the number of each call of a run, UNKNOWN for those not expected.
@@ -130,6 +172,26 @@ class Reference:
         if name not in self._tools:
             return UNKNOWN
         return self._places.get((name, self._key(name, arguments)), UNKNOWN)
+
+
+def _written(arguments: Sequence[Recorded]) -> bytes | None:
+    """Return arguments in a form in which those that are equal mostly look the same, and others never do.
+
+    Writing and comparing this takes half of the time that `==` does, which tells no boolean from a number.
+    """
+    try:
+        return _WRITER.encode(arguments)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+
+
+def _is_among(made: Iterable[tuple[str, ToolCall]], wanted: Wanted) -> bool:
+    """Return False where all calls surely differ; what was not recorded may equal no arguments."""
+    expected, arguments = wanted.name, wanted.arguments
+    for name, call in made:
+        if name == expected and (call.arguments == arguments or call.arguments is NOT_RECORDED):
+            return True
+    return False
 
 
 def _all_doubts(wanted: Sequence[Wanted]) -> list[Doubt]:

@@ -105,7 +105,7 @@ class Rules:
     def _limits(self, matcher: Callable[[str], Matches]) -> Iterator[Rule]:
         if self.max_calls is not None:
             _check_limit("max_calls", self.max_calls)
-            yield Rule(f"max_calls: {self.max_calls}", partial(_beyond, lambda _: True, self.max_calls))
+            yield Rule(f"max_calls: {self.max_calls}", partial(_too_many, self.max_calls))
         for tool, limit in self.max_calls_per_tool.items():
             _check_limit(f"max_calls_per_tool.{tool}", limit)
             yield Rule(f"max_calls_per_tool: {tool}: {limit}", partial(_beyond, matcher(tool), limit))
@@ -155,6 +155,10 @@ def _other(allowed: Sequence[Matches], run: Run) -> list[int] | None:
     return run.where(lambda name: not any(matches(name) for matches in allowed)) or None
 
 
+def _too_many(limit: int, run: Run) -> list[int] | None:
+    return list(run.order[limit:]) or None
+
+
 def _beyond(matches: Matches, limit: int, run: Run) -> list[int] | None:
     return run.where(matches)[limit:] or None
 
@@ -202,7 +206,7 @@ def _retried(matches: Matches, limit: int, run: Run) -> list[int] | None:
 
 
 def _undeclared(run: Run) -> list[int] | None:
-    declared = run.declared()
+    declared = run.declared
     return run.where(lambda name: name not in declared) or None
 
 

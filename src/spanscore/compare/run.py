@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.matchers import Run as Matching
 from spanscore.compare.matching import positions
 from spanscore.compare.names import Normalise, called_names
-from spanscore.model import ToolCall, Trajectory
+from spanscore.model import Trajectory
 
 Matches: TypeAlias = Callable[[str], bool]
 """Says of a normalised name whether it is meant."""
@@ -21,43 +22,52 @@ def named(normalise: Normalise, tool: str) -> Matches:
     return glob_matcher(tool) if is_glob(tool) else normalise(tool).__eq__
 
 
-class Run(NamedTuple):
-    """The calls, by their indexes in the trajectory."""
+class Run:
+    """The calls, by their indexes in the trajectory. Each rule looks at few sides of them: found when first asked for.
 
-    calls: Sequence[ToolCall]
-    names: Sequence[str]
-    """The normalised name of every call, also of those that do not count."""
-    order: Sequence[int]
-    """The calls that count, in order."""
-    called: Mapping[str, Sequence[int]]
-    """Where each tool was called, by normalised name; only calls that count."""
-    failed: Collection[int]
-    declared: Callable[[], Collection[str]]
-    """Returns the normalised names of the tools that the trace declares, which takes long to find out."""
-    matching: Matching
-    """What matchers of arguments share."""
+    Args:
+        trajectory: the run.
+        normalise: how names of tools are compared.
+        ignore_failed: calls that failed do not count.
+    """
 
-    @classmethod
-    def of(cls, trajectory: Trajectory, normalise: Normalise, *, ignore_failed: bool = False) -> Run:
-        """Return the calls of a trajectory, of which with `ignore_failed` those that failed do not count."""
-        calls = trajectory.calls
-        names = called_names(trajectory, normalise)
-        failed = frozenset(index for index, call in enumerate(calls) if call.error is not None)
-        called: Mapping[str, Sequence[int]] = positions(names)
-        order: Sequence[int] = range(len(names))
-        if ignore_failed and failed:
-            order = [index for index in order if index not in failed]
-            kept = {name: [index for index in places if index not in failed] for name, places in called.items()}
-            called = {name: places for name, places in kept.items() if places}
-        return cls(
-            calls=calls,
-            names=names,
-            order=order,
-            called=called,
-            failed=failed,
-            declared=lambda: frozenset(map(normalise, trajectory.tool_definitions)),
-            matching=Matching([(name, call.result) for name, call in zip(names, calls, strict=True)]),
-        )
+    def __init__(self, trajectory: Trajectory, normalise: Normalise, *, ignore_failed: bool = False) -> None:
+        self._trajectory: Final = trajectory
+        self._normalise: Final = normalise
+        self._ignores: Final = ignore_failed
+        self.calls: Final = trajectory.calls
+        self.names: Final = called_names(trajectory, normalise)
+        """The normalised name of every call, also of those that do not count."""
+
+    @cached_property
+    def failed(self) -> Collection[int]:
+        """The calls that failed."""
+        return frozenset([index for index, call in enumerate(self.calls) if call.error is not None])
+
+    @cached_property
+    def order(self) -> Sequence[int]:
+        """The calls that count, in order."""
+        every = range(len(self.names))
+        return [index for index in every if index not in self.failed] if self._ignores and self.failed else every
+
+    @cached_property
+    def called(self) -> Mapping[str, Sequence[int]]:
+        """Where each tool was called, by normalised name; only calls that count."""
+        called = positions(self.names)
+        if not (self._ignores and self.failed):
+            return called
+        kept = {name: [index for index in places if index not in self.failed] for name, places in called.items()}
+        return {name: places for name, places in kept.items() if places}
+
+    @cached_property
+    def declared(self) -> Collection[str]:
+        """The normalised names of the tools that the trace declares."""
+        return frozenset(map(self._normalise, self._trajectory.tool_definitions))
+
+    @cached_property
+    def matching(self) -> Matching:
+        """What matchers of arguments share."""
+        return Matching([(name, call.result) for name, call in zip(self.names, self.calls, strict=True)])
 
     def where(self, matches: Matches) -> list[int]:
         """Return the calls that count of all tools that match, in order."""

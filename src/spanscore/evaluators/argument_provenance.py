@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Le
 
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.expected import unrecorded_arguments
 from spanscore.compare.globs import glob_matcher
@@ -81,10 +81,15 @@ class ArgumentProvenance(NameParameters):
         if unseen and (reason := _not_recorded(trajectory, max(each.call for each in unseen))):
             return Skipped(reason)
         value = (counts["exact"] + self.derived * counts["derived"]) / len(graded)
-        explanation = f"{counts['exact']} of {len(graded)} values in arguments were seen before as they are, "
-        explanation += f"{counts['derived']} in another form (each counts {self.derived:g}), {len(unseen)} not at all."
-        details = {"totals": {grade: counts[grade] for grade in ("exact", "derived", "unseen")}}
-        return scored(value, value >= self.threshold, explanation, details, list(_deviations(unseen, trajectory.calls)))
+
+        def account() -> Account:
+            explanation = f"{counts['exact']} of {len(graded)} values in arguments were seen before as they are, "
+            explanation += f"{counts['derived']} in another form (each counts {self.derived:g}), "
+            explanation += f"{len(unseen)} not at all."
+            details = {"totals": {grade: counts[grade] for grade in ("exact", "derived", "unseen")}}
+            return Account(explanation, details, list(_deviations(unseen, trajectory.calls)))
+
+        return scored(value, value >= self.threshold, account)
 
     def _graded(
         self, trajectory: Trajectory, names: Sequence[str], checked: frozenset[str], order: _Order

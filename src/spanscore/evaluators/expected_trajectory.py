@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from spanscore.compare import alignment
-from spanscore.compare.deviations import scored
+from spanscore.compare.deviations import Account, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import cut_off
 from spanscore.compare.names import NameParameters, called_names, short
@@ -98,11 +98,15 @@ class ExpectedTrajectory(NameParameters):
         deviating, unexpected = found.count, len(found.unexpected)
         total = self._required + unexpected
         value = max(0.0, 1 - deviating / total) if total else 1.0
-        explanation = f"Deviations: {deviating}, of {self._required} calls required and {unexpected} "
-        explanation += "that may be unexpected; the value is 1 - deviations / their sum."
-        rows, names = found.rows()
-        details: dict[str, Any] = {
-            "deviations": [],
-            "alignment": alignment.entries(rows, names, trajectory.names),
-        }
-        return scored(value, value >= self.threshold, explanation, details, tuple(found.deviations(rows)))
+
+        def account() -> Account:
+            explanation = f"Deviations: {deviating}, of {self._required} calls required and {unexpected} "
+            explanation += "that may be unexpected; the value is 1 - deviations / their sum."
+            rows, names = found.rows()
+            details: dict[str, Any] = {
+                "deviations": [],
+                "alignment": alignment.entries(rows, names, trajectory.names),
+            }
+            return Account(explanation, details, tuple(found.deviations(rows)))
+
+        return scored(value, value >= self.threshold, account, at_once=True)

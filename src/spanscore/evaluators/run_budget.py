@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import scored
+from spanscore.compare.deviations import Account, scored
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.names import listed
 from spanscore.contracts import Parameters
@@ -111,15 +111,19 @@ class RunBudget(Parameters):
             if trajectory.completeness.truncated:
                 return Skipped("the trace was cut off by a limit; what is missing may exceed the budget")
         value = float(not exceeded)
-        kept = len(limits) - len(exceeded)
-        told = [f"{name} is {_shown(measured[name].least)}, at most {_shown(limits[name])}" for name in exceeded]
-        explanation = f"{kept} of {len(limits)} limits were kept{': ' if told else ''}{'; '.join(told)}."
-        details = {
-            "measured": {name: None if found.missing else found.least for name, found in measured.items()},
-            "limits": limits,
-            "exceeded": exceeded,
-        }
-        return scored(value, value >= self.threshold, explanation, details)
+
+        def account() -> Account:
+            kept = len(limits) - len(exceeded)
+            told = [f"{name} is {_shown(measured[name].least)}, at most {_shown(limits[name])}" for name in exceeded]
+            explanation = f"{kept} of {len(limits)} limits were kept{': ' if told else ''}{'; '.join(told)}."
+            details = {
+                "measured": {name: None if found.missing else found.least for name, found in measured.items()},
+                "limits": limits,
+                "exceeded": exceeded,
+            }
+            return Account(explanation, details)
+
+        return scored(value, value >= self.threshold, account)
 
     def _measured(self, trajectory: Trajectory) -> dict[str, _Measured]:
         requests, calls = trajectory.model_calls, trajectory.calls

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Work
 from spanscore.compare.expected import unrecorded_arguments
@@ -64,17 +64,22 @@ class ToolArgumentsSchema(NameParameters):
         if not total:
             return Skipped(_nothing_checked(len(unchecked), unusable))
         value = (total - len(invalid)) / total
-        explanation = f"{total - len(invalid)} of {total} calls have arguments that are valid by their tool's schema."
-        details = {
-            "totals": {"valid": total - len(invalid), "invalid": len(invalid), "unchecked": len(unchecked)},
-            "invalid": _shown(invalid, trajectory.calls),
-            "unusable_schemas": dict(islice(unusable.items(), LIMIT)),
-        }
-        deviations = [
-            Deviation.at("schema", index, trajectory.calls, differences=tuple(found))
-            for index, found in invalid.items()
-        ]
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+        def account() -> Account:
+            valid = total - len(invalid)
+            explanation = f"{valid} of {total} calls have arguments that are valid by their tool's schema."
+            details = {
+                "totals": {"valid": valid, "invalid": len(invalid), "unchecked": len(unchecked)},
+                "invalid": _shown(invalid, trajectory.calls),
+                "unusable_schemas": dict(islice(unusable.items(), LIMIT)),
+            }
+            deviations = [
+                Deviation.at("schema", index, trajectory.calls, differences=tuple(found))
+                for index, found in invalid.items()
+            ]
+            return Account(explanation, details, deviations)
+
+        return scored(value, value >= self.threshold, account)
 
     def named_tools(self) -> Iterable[str]:
         """Return the tools whose schemas are given: calls of one that is mistyped are not checked."""

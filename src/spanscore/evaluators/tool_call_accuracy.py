@@ -13,7 +13,7 @@ from annotated_types import Ge
 from spanscore.compare import alignment
 from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.by_matchers import differing, fitting, run_of, unrecorded_sources
-from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
 from spanscore.compare.matchers import Matcher, Run
@@ -118,22 +118,29 @@ class ToolCallAccuracy(NameParameters):
         if skipped := cut_off(trajectory, counted.missing):
             return skipped
         value, explanation = self._value(counted, len(self._expected), len(names))
-        details: dict[str, Any] = {
+
+        def account() -> Account:
+            details = self._details(counted, len(names))
+            if value == 1:
+                return Account(explanation, details)
+            # Calls too many cost nothing in mode flexible without a penalty for them.
+            minds_extra = self.mode == "exact" or self.weights.extra_penalty > 0
+            aligned = alignment.minding(counted.align(), extra=minds_extra)
+            expected = [call.name for call in self._expected]
+            details["alignment"] = alignment.entries(aligned, expected, names)
+            differ = differing(self._expected, trajectory.calls, run)
+            return Account(explanation, details, of_alignment(aligned, expected, trajectory.calls, differ))
+
+        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+
+    def _details(self, counted: _Counted, made: int) -> dict[str, Any]:
+        return {
             "mode": self.mode,
             "exact_matches": counted.exact,
             "name_only_matches": counted.name_only,
             **counted.details,
-            "totals": {"reference": len(self._expected), "output": len(names)},
+            "totals": {"reference": len(self._expected), "output": made},
         }
-        deviations: list[Deviation] = []
-        if value < 1:
-            # Calls too many cost nothing in mode flexible without a penalty for them.
-            aligned = alignment.minding(counted.align(), extra=self.mode == "exact" or self.weights.extra_penalty > 0)
-            expected = [call.name for call in self._expected]
-            details["alignment"] = alignment.entries(aligned, expected, names)
-            differ = differing(self._expected, trajectory.calls, run)
-            deviations = of_alignment(aligned, expected, trajectory.calls, differ)
-        return scored(value, value >= self.threshold, explanation, details, deviations)
 
     def _pairs(self, calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> Pairs:
         """Pair calls with expected ones of the same input, as many as possible."""

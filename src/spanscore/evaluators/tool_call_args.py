@@ -10,15 +10,16 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from annotated_types import MinLen
 
 from spanscore.compare.by_matchers import Untaken, passed, run_of, unrecorded_sources
-from spanscore.compare.deviations import DETAILED, Deviation, scored
+from spanscore.compare.deviations import DETAILED, Account, Deviation, scored
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
 from spanscore.compare.matchers import Matcher, Run, read
-from spanscore.compare.matching import Doubt, doubts, member_keys, positions
+from spanscore.compare.matching import Doubt, are_settled, doubts, member_keys, positions
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _LOOKED_AT: Final = 5
 """So many calls of a tool are compared in detail to find the one that was probably meant."""
 
@@ -54,6 +55,7 @@ class ToolCallArgs(NameParameters):
     _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
     _labels: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     _compared: frozenset[str] = field(init=False, repr=False, compare=False)
+    _telling: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tool_calls:
@@ -78,6 +80,7 @@ class ToolCallArgs(NameParameters):
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, expected, subset=self.subset)))
         object.__setattr__(self, "_compared", compared)
+        object.__setattr__(self, "_telling", _telling(expected))
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Find a call for each expected one."""
@@ -85,18 +88,27 @@ class ToolCallArgs(NameParameters):
             return skipped
         if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
-        names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names, self._matchers)
-        unused = _Unused(trajectory.calls, names, self._expected, run)
         try:
-            found = [unused.take(call) for call in self._expected]
-            deviations = tuple(self._deviations(trajectory, names, found, run))
+            return self._score(trajectory)
         except TooMuchWorkError as error:
             return Skipped(str(error))
+
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        names = called_names(trajectory, self._normalise)
+        run = run_of(trajectory, names, self._matchers)
+        unused = _Unused(trajectory.calls, names, self._expected, self._telling, run)
+        found = [unused.take(call) for call in self._expected]
         hits = len(found) - found.count(None)
         if skipped := cut_off(trajectory, len(found) - hits):
             return skipped
         value = float(hits == len(found)) if self.strict else hits / len(found)
+
+        def account() -> Account:
+            return Account(*self._told(found, hits), tuple(self._deviations(trajectory, names, found, run)))
+
+        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+
+    def _told(self, found: Sequence[int | None], hits: int) -> tuple[str, dict[str, Any]]:
         explanation = f"{hits} of {len(found)} expected calls were made with "
         explanation += "at least the expected arguments" if self.subset else "exactly the expected arguments"
         explanation += ", and strict needs all." if self.strict else "."
@@ -108,7 +120,7 @@ class ToolCallArgs(NameParameters):
                 for (label, text), index in zip(self._labels, found, strict=True)
             }
         }
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+        return explanation, details
 
     def _deviations(
         self, trajectory: Trajectory, names: Sequence[str], found: Sequence[int | None], run: Run
@@ -159,7 +171,7 @@ class _Wanted(NamedTuple):
                     return False
         elif arguments != self.arguments:
             return False
-        return all(doubt.is_settled(arguments) for doubt in self.doubts)
+        return are_settled(self.doubts, arguments)
 
     def fit(self, members: frozenset[Hashable]) -> bool:
         return self.members <= members if self.subset else self.members == members
@@ -180,15 +192,43 @@ def _wanted(calls: Sequence[tuple[str, Any, Matcher | None]], *, subset: bool) -
         yield _Wanted(tool, dict(arguments), held, rarest if subset else held, where, subset, matcher)
 
 
+def _telling(expected: Sequence[_Wanted]) -> dict[str, str]:
+    """Return for each tool the argument that tells its expected calls apart, if one does: a short way to a call."""
+    by_tool: dict[str, list[_Wanted]] = defaultdict(list)
+    for wanted in expected:
+        if wanted.matcher is None:
+            by_tool[wanted.tool].append(wanted)
+    found = {}
+    for tool, calls in by_tool.items():
+        values: dict[str, set[Any]] = defaultdict(set)
+        for name in frozenset(calls[0].arguments).intersection(*(call.arguments for call in calls)):
+            given = [call.arguments[name] for call in calls]
+            if all(type(value) in _SCALARS for value in given):
+                values[name].update(given)
+        best = max(sorted(values), key=lambda name: len(values[name]), default=None)
+        if best is not None and 2 * len(values[best]) >= len(calls) and all(call.doubts is not None for call in calls):
+            found[tool] = best
+    return found
+
+
 class _Unused:
     """The calls of a run that no expected call has taken yet."""
 
-    def __init__(self, calls: Sequence[ToolCall], names: Sequence[str], wanted: Sequence[_Wanted], run: Run) -> None:
+    def __init__(
+        self,
+        calls: Sequence[ToolCall],
+        names: Sequence[str],
+        wanted: Sequence[_Wanted],
+        telling: Mapping[str, str],
+        run: Run,
+    ) -> None:
         self._calls = calls
         self._run = run
         self._marks = {call.mark for call in wanted if call.matcher is None}
         self._by_tool = positions(names)
         self._first = dict.fromkeys(self._by_tool, 0)
+        self._telling = telling
+        self._told: dict[str, Mapping[Any, list[int]]] = {}
         self._marked: dict[str, Mapping[Hashable, list[int]]] = {}
         self._members: dict[int, frozenset[Hashable]] = {}
         self._searches: dict[tuple[str, frozenset[Hashable]], Iterator[int]] = {}
@@ -230,12 +270,29 @@ class _Unused:
         return self._searches[key]
 
     def _candidates(self, wanted: _Wanted) -> Iterator[int]:
+        argument = self._telling.get(wanted.tool)
+        if argument is not None:
+            if wanted.tool not in self._told:
+                self._told[wanted.tool] = self._tell(wanted.tool, argument)
+            for index in self._told[wanted.tool].get(wanted.arguments[argument], ()):
+                self._effort.spend(1)
+                if index not in self._taken and wanted.fits(self._calls[index].arguments):
+                    yield index
+            return
         if wanted.tool not in self._marked:
             self._marked[wanted.tool] = self._mark(wanted.tool, subset=wanted.subset)
         for index in self._marked[wanted.tool].get(wanted.mark, ()):
             self._effort.spend(1)
             if index not in self._taken and wanted.fit(self._members[index]):
                 yield index
+
+    def _tell(self, tool: str, argument: str) -> Mapping[Any, list[int]]:
+        told: dict[Any, list[int]] = defaultdict(list)
+        for index in self._by_tool[tool]:
+            arguments = self._calls[index].arguments
+            if isinstance(arguments, dict) and argument in arguments and type(arguments[argument]) in _SCALARS:
+                told[arguments[argument]].append(index)
+        return told
 
     def _mark(self, tool: str, *, subset: bool) -> Mapping[Hashable, list[int]]:
         marked: dict[Hashable, list[int]] = defaultdict(list)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAli
 
 from annotated_types import Ge, MinLen
 
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.matching import positions
 from spanscore.compare.names import NameParameters, called_names, listed
@@ -66,30 +66,26 @@ class ToolCallCount(NameParameters):
         """Compare the number of calls of each tool with its criterion."""
         names = called_names(trajectory, self._normalise)
         counts = Counter(names)
-        explained = {}
-        unmet = []
-        for criterion in self._criteria:
-            tool, name, comparison, limit = criterion
-            actual = counts.get(name, 0)
-            met = _COMPARE[comparison](actual, limit)
-            explained[tool] = f"Actual: {actual}, Expected: {limit}, Score: {1.0 if met else 0.0}"
-            if not met:
-                unmet.append(criterion)
-        if skipped := cut_off(trajectory, sum([max(0, limit - counts[name]) for _, name, _, limit in unmet])):
+        unmet = [each for each in self._criteria if not each.is_met(counts[each.name])]
+        if unmet and (skipped := cut_off(trajectory, sum(max(0, each.limit - counts[each.name]) for each in unmet))):
             return skipped
         matched, total = len(self._criteria) - len(unmet), len(self._criteria)
         value = float(not unmet) if self.strict else matched / total
-        explanation = f"{matched} of {total} tools have the expected number of calls"
-        if unmet:
-            told = [
-                f"{listed([tool])} has {counts[name]} instead of {comparison} {limit}"
-                for tool, name, comparison, limit in unmet[:_SHOWN]
-            ]
-            explanation += f" ({'; '.join(told)}{'; ...' if len(unmet) > _SHOWN else ''})"
-        explanation += ", and strict needs all." if self.strict else "."
-        details = {"explained_tool_calls_count": explained}
-        deviations = _deviations(unmet, names, trajectory.calls) if unmet else ()
-        return scored(value, value >= self.threshold, explanation, details, told=deviations)
+
+        def account() -> Account:
+            explanation = f"{matched} of {total} tools have the expected number of calls"
+            if unmet:
+                told = [
+                    f"{listed([tool])} has {counts[name]} instead of {comparison} {limit}"
+                    for tool, name, comparison, limit in unmet[:_SHOWN]
+                ]
+                explanation += f" ({'; '.join(told)}{'; ...' if len(unmet) > _SHOWN else ''})"
+            explanation += ", and strict needs all." if self.strict else "."
+            explained = {each.tool: each.told(counts[each.name]) for each in self._criteria}
+            deviations = _deviations(unmet, names, trajectory.calls) if unmet else ()
+            return Account(explanation, {"explained_tool_calls_count": explained}, told=deviations)
+
+        return scored(value, value >= self.threshold, account)
 
     def named_tools(self) -> Iterable[str]:
         """Return the tools that are counted: a mistyped one has no calls, which may be as few as expected."""
@@ -101,6 +97,12 @@ class _Criterion(NamedTuple):
     name: str
     comparison: Operator
     limit: int
+
+    def is_met(self, actual: int) -> bool:
+        return _COMPARE[self.comparison](actual, self.limit)
+
+    def told(self, actual: int) -> str:
+        return f"Actual: {actual}, Expected: {self.limit}, Score: {float(self.is_met(actual))}"
 
 
 def _deviations(unmet: Sequence[_Criterion], names: Sequence[str], calls: Sequence[ToolCall]) -> list[Deviation]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
 from spanscore.compare import alignment
 from spanscore.compare.by_matchers import differing, passed, run_of, unrecorded_sources
-from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
 from spanscore.compare.matchers import Matcher, Run, Seen
@@ -109,6 +110,12 @@ class ToolCallF1(NameParameters):
         if skipped := cut_off(trajectory, total - len(matches)):
             return skipped
         value = 2 * len(matches) / (len(names) + total)
+        account = partial(self._account, trajectory, names, matches, run)
+        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+
+    def _account(self, trajectory: Trajectory, names: Sequence[str], matches: Sequence[_Match], run: Run) -> Account:
+        total = len(self.reference_tool_calls)
+        value = 2 * len(matches) / (len(names) + total)
         details: dict[str, Any] = {
             "true_positives": len(matches),
             "false_positives": len(names) - len(matches),
@@ -120,16 +127,15 @@ class ToolCallF1(NameParameters):
         }
         explanation = f"Calls that match: {len(matches)}, of {len(names)} made and {total} expected; "
         explanation += f"F1 is 2 * {len(matches)} / ({len(names)} + {total})."
-        deviations: list[Deviation] = []
-        if value < 1:
-            expected = [self._normalise(call.name) for call in self.reference_tool_calls]
-            pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
-            aligned = alignment.in_any_order(expected, names, pairs)
-            details["alignment"] = alignment.entries(aligned, expected, names)
-            # In mode flexible further arguments do not matter.
-            differ = differing(self._wanted, trajectory.calls, run, extra=self.mode == "strict")
-            deviations = of_alignment(aligned, expected, trajectory.calls, differ)
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+        if value == 1:
+            return Account(explanation, details)
+        expected = [self._normalise(call.name) for call in self.reference_tool_calls]
+        pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
+        aligned = alignment.in_any_order(expected, names, pairs)
+        details["alignment"] = alignment.entries(aligned, expected, names)
+        # In mode flexible further arguments do not matter.
+        differ = differing(self._wanted, trajectory.calls, run, extra=self.mode == "strict")
+        return Account(explanation, details, of_alignment(aligned, expected, trajectory.calls, differ))
 
     def _equal(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[_Match]:
         pairs = self._reference.pairs(self._reference.recognised(names, calls))

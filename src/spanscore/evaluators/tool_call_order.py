@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from spanscore.compare import alignment
-from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.expected import cut_off
-from spanscore.compare.matching import common_subsequence
+from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import Outcome, Trajectory
 
@@ -45,20 +45,25 @@ class ToolCallOrder(NameParameters):
         """Compare the names of the calls with the expected ones."""
         expected, actual = self._expected, called_names(trajectory, self._normalise)
         same = expected == actual
-        pairs = [] if same else common_subsequence(actual, expected)
-        matched = list(self.tool_calls_order) if same else [self.tool_calls_order[column] for _, column in pairs]
-        if skipped := cut_off(trajectory, len(expected) - len(matched)):
+        pairs = None if same else common_subsequence(actual, expected)
+        found = len(expected) if pairs is None else len(pairs)
+        if skipped := cut_off(trajectory, len(expected) - found):
             return skipped
-        value = float(same) if self.strict else len(matched) / len(expected)
+        value = float(same) if self.strict else found / len(expected)
+        return scored(value, value >= self.threshold, lambda: self._account(trajectory, actual, pairs))
+
+    def _account(self, trajectory: Trajectory, actual: Sequence[str], pairs: Pairs | None) -> Account:
+        expected = self._expected
+        matched = list(self.tool_calls_order) if pairs is None else [self.tool_calls_order[place] for _, place in pairs]
         explanation = f"{len(matched)} of {len(expected)} expected calls were made in order, among {len(actual)} calls"
         explanation += ", and strict needs exactly these." if self.strict else "."
         details: dict[str, Any] = {"lcs": matched, "totals": {"expected": len(expected), "actual": len(actual)}}
-        deviations: list[Deviation] = []
-        if value < 1:
-            if self.strict:
-                aligned: Sequence[alignment.Aligned] = alignment.by_position(expected, actual, lambda _: True)
-            else:
-                aligned = alignment.minding(alignment.in_order(expected, actual, pairs), extra=False)
-            details["alignment"] = alignment.entries(aligned, expected, actual)
-            deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+        if pairs is None or (len(matched) == len(expected) and not self.strict):
+            return Account(explanation, details)
+        if self.strict:
+            aligned: Sequence[alignment.Aligned] = alignment.by_position(expected, actual, lambda _: True)
+        else:
+            aligned = alignment.minding(alignment.in_order(expected, actual, pairs), extra=False)
+        details["alignment"] = alignment.entries(aligned, expected, actual)
+        deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
+        return Account(explanation, details, deviations)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from annotated_types import MinLen
 
 from spanscore.compare.by_matchers import Untaken, run_of, unrecorded_sources
-from spanscore.compare.deviations import DETAILED, Deviation, scored
+from spanscore.compare.deviations import DETAILED, Account, Deviation, scored
 from spanscore.compare.differences import ABSENT, Described, Difference, differences
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_results
@@ -70,18 +70,27 @@ class ToolCallOutput(NameParameters):
             return skipped
         if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
+        try:
+            return self._score(trajectory)
+        except TooMuchWorkError as error:
+            return Skipped(str(error))
+
+    def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
         calls, run = trajectory.calls, run_of(trajectory, names, self._matchers)
         take = _first_call(calls, names, run) if self.strict else _first_equal(calls, names, self._expected, run)
-        try:
-            found = list(map(take, self._expected))
-            deviations = tuple(self._deviations(calls, names, found, run))
-        except TooMuchWorkError as error:
-            return Skipped(str(error))
+        found = list(map(take, self._expected))
         hits = len(found) - found.count(None)
         if skipped := cut_off(trajectory, len(found) - hits):
             return skipped
         value = float(hits == len(found)) if self.strict else hits / len(found)
+
+        def account() -> Account:
+            return Account(*self._told(found, hits), tuple(self._deviations(calls, names, found, run)))
+
+        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+
+    def _told(self, found: Sequence[int | None], hits: int) -> tuple[str, dict[str, Any]]:
         explanation = f"{hits} of {len(found)} expected results were returned"
         explanation += " in the order expected of each tool, and strict needs all." if self.strict else "."
         details = {  # names calls but not their results: scores go where results may not
@@ -90,7 +99,7 @@ class ToolCallOutput(NameParameters):
                 for label, index in zip(self._labels, found, strict=True)
             }
         }
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+        return explanation, details
 
     def _wanted(self, place: int, call: ExpectedOutput) -> _Wanted:
         output, matcher = read(call.output, f"tool_outputs[{place}].output", normalise=self._normalise)

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.names import NameParameters, called_names
-from spanscore.model import Outcome, Score, ToolCall, Trajectory
+from spanscore.model import Outcome, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +56,22 @@ class ToolCallTrajectory(NameParameters):
             for gate, limit, measured in gates
             if limit is not None and measurements[measured] > limit
         ]
-        explanation = f"{total - failed} of {total} tool calls did not fail" if total else "No tool was called"
-        explanation += f"; {', '.join(exceeded)}." if exceeded else "."
-        details = {"measurements": measurements, "gates_exceeded": exceeded}
         passed = value >= self.threshold and not exceeded
-        if passed:
-            return Score(value, passed, explanation, details)
-        failures = [
-            Deviation.at("error", index, trajectory.calls, differences=(Difference((), ABSENT, call.error),))
-            for index, call in enumerate(trajectory.calls)
-            if call.error is not None
-        ]
-        return scored(value, passed, explanation, details, failures, told=self._repeats(trajectory.calls, names))
+
+        def account() -> Account:
+            explanation = f"{total - failed} of {total} tool calls did not fail" if total else "No tool was called"
+            explanation += f"; {', '.join(exceeded)}." if exceeded else "."
+            details = {"measurements": measurements, "gates_exceeded": exceeded}
+            if passed:
+                return Account(explanation, details)
+            failures = [
+                Deviation.at("error", index, trajectory.calls, differences=(Difference((), ABSENT, call.error),))
+                for index, call in enumerate(trajectory.calls)
+                if call.error is not None
+            ]
+            return Account(explanation, details, failures, told=self._repeats(trajectory.calls, names))
+
+        return scored(value, passed, account)
 
     def _repeats(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
         """Return, where there are too many, the first call too many that repeats the tool of the call before it."""
@@ -79,20 +83,36 @@ class ToolCallTrajectory(NameParameters):
 
 
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:
-    totals = Counter(names)
-    failures = Counter(name for name, call in zip(names, calls, strict=True) if call.error is not None)
-    # Calls built by hand start at 0 and have no span.
-    latencies = sorted(call.duration_ms for call in calls if call.was_timed or not call.start_ns) or [0.0]
-    sequence = sorted(call.sequence for call in calls if call.sequence is not None)
+    totals = dict.fromkeys(sorted(set(names)), 0)
+    failures = Counter[str]()
+    latencies: list[float] = []
+    sequence: list[int] = []
+    consecutive = 0
+    before = None
+    for name, call in zip(names, calls, strict=True):
+        totals[name] += 1
+        consecutive += name == before
+        before = name
+        if call.error is not None:
+            failures[name] += 1
+        if call.was_timed or not call.start_ns:  # calls built by hand start at 0 and have no span
+            latencies.append(call.duration_ms)
+        if call.sequence is not None:
+            sequence.append(call.sequence)
+    latencies.sort()
+    sequence.sort()
     return {
         "tool_calls_total": len(calls),
         "tool_calls_failed": failures.total(),
         "tool_call_sequence_gaps": sum(max(0, later - earlier - 1) for earlier, later in pairwise(sequence)),
         "all_tool_calls_succeeded": not failures,
-        "consecutive_same_tool_calls": sum(one == other for one, other in pairwise(names)),
-        "per_tool_failure_rate": {name: failures[name] / totals[name] for name in sorted(totals)},
-        **{
-            f"tool_call_latency_p{percent}_ms": latencies[math.ceil(percent / 100 * len(latencies)) - 1]
-            for percent in (50, 95)
-        },
+        "consecutive_same_tool_calls": consecutive,
+        "per_tool_failure_rate": {name: failures[name] / total for name, total in totals.items()},
+        "tool_call_latency_p50_ms": _percentile(latencies, 50),
+        "tool_call_latency_p95_ms": _percentile(latencies, 95),
     }
+
+
+def _percentile(found: Sequence[float], percent: int) -> float:
+    """Return a percentile of sorted numbers by nearest rank; 0 where there are none."""
+    return found[math.ceil(percent / 100 * len(found)) - 1] if found else 0.0

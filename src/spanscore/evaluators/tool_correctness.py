@@ -7,7 +7,7 @@ from itertools import islice
 from typing import ClassVar
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.names import NameParameters, listed
 from spanscore.contracts import ToolNames
@@ -48,11 +48,17 @@ class ToolCorrectness(NameParameters):
         if skipped := cut_off(trajectory, len(missing)):
             return skipped
         value = 0.0 if missing or extra else 1.0
-        explanation = f"{len(expected)} tools were expected and {len(used)} used; {len(missing)} expected were not used"
-        explanation += f" ({listed(missing)})" if missing else ""
-        explanation += f" and {len(extra)} used were not expected" + (f" ({listed(extra)})." if extra else ".")
-        deviations = [Deviation(kind="missing", tool=name) for name in missing]
-        first = {canonical[name]: trajectory.names.index(name) for name in reversed(called) if canonical[name] in extra}
-        deviations += [Deviation.at("unexpected", first[name], trajectory.calls) for name in extra]
-        details = {"missing": missing, "extra": extra, "canonical": dict(islice(canonical.items(), LIMIT))}
-        return scored(value, value >= self.threshold, explanation, details, told=deviations)
+
+        def account() -> Account:
+            explanation = f"{len(expected)} tools were expected and {len(used)} used; "
+            explanation += f"{len(missing)} expected were not used" + (f" ({listed(missing)})" if missing else "")
+            explanation += f" and {len(extra)} used were not expected" + (f" ({listed(extra)})." if extra else ".")
+            firsts = {canonical[name]: trajectory.names.index(name) for name in reversed(called)}
+            deviations = [
+                *(Deviation(kind="missing", tool=name) for name in missing),
+                *(Deviation.at("unexpected", firsts[name], trajectory.calls) for name in extra),
+            ]
+            details = {"missing": missing, "extra": extra, "canonical": dict(islice(canonical.items(), LIMIT))}
+            return Account(explanation, details, told=deviations)
+
+        return scored(value, value >= self.threshold, account)

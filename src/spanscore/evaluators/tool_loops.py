@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge, Gt, Le
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import unrecorded_arguments
 from spanscore.compare.loops import Alike, Loop, cycles, repeated
@@ -66,19 +66,23 @@ class ToolLoops(NameParameters):
             return Skipped(str(error))
         total, looping = len(names), len({index for loop in loops for index in loop.calls})
         value = (total - looping) / total if total else 1.0
-        explanation = f"{looping} of {total} calls are part of a loop." if total else "No tool was called."
-        details = {
-            "totals": {"calls": total, "in_loops": looping},
-            "loops": [
-                {"kind": loop.kind, "tools": list(names[loop.calls[0] : loop.calls[0] + loop.length])}
-                | {"calls": list(loop.calls[:LIMIT]), "times": len(loop.calls) // loop.length}
-                for loop in loops[:LIMIT]
-            ],
-        }
-        deviations = [
-            Deviation.at("rule", loop.calls[loop.length], trajectory.calls, expected=_told(loop)) for loop in loops
-        ]
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+        def account() -> Account:
+            explanation = f"{looping} of {total} calls are part of a loop." if total else "No tool was called."
+            details = {
+                "totals": {"calls": total, "in_loops": looping},
+                "loops": [
+                    {"kind": loop.kind, "tools": list(names[loop.calls[0] : loop.calls[0] + loop.length])}
+                    | {"calls": list(loop.calls[:LIMIT]), "times": len(loop.calls) // loop.length}
+                    for loop in loops[:LIMIT]
+                ],
+            }
+            deviations = [
+                Deviation.at("rule", loop.calls[loop.length], trajectory.calls, expected=_told(loop)) for loop in loops
+            ]
+            return Account(explanation, details, deviations)
+
+        return scored(value, value >= self.threshold, account)
 
     def _symbols(self, trajectory: Trajectory, names: Sequence[str]) -> list[Hashable]:
         """Return for each call what it has in common with those that are the same."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import cut_off, unrecorded_arguments
 from spanscore.compare.names import NameParameters, short
 from spanscore.compare.rules import Rule, Rules
-from spanscore.compare.run import Run
+from spanscore.compare.run import Matches, Run
 from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 
 _SHOWN: Final = 5
@@ -45,6 +45,9 @@ class ToolPolicy(NameParameters, Rules):
     """The value is the share of rules that were kept, or the share of calls that broke no rule. A tool that is required
     and missing breaks no call: make it a gate."""
     _rules: tuple[_Checked, ...] = field(init=False, repr=False, compare=False)
+    _needs_declarations: bool = field(init=False, repr=False, compare=False)
+    _compared: tuple[Matches, ...] = field(init=False, repr=False, compare=False)
+    """Of which tools arguments are compared."""
 
     def __post_init__(self) -> None:
         NameParameters.__post_init__(self)
@@ -56,16 +59,20 @@ class ToolPolicy(NameParameters, Rules):
             message = f"at least one rule is needed, here or under gates: {_RULES}"
             raise ValueError(message)
         object.__setattr__(self, "_rules", tuple(rules))
+        needs_declarations = any(each.rule.needs_declarations for each in rules)
+        object.__setattr__(self, "_needs_declarations", needs_declarations)
+        compared = tuple(each.rule.compares for each in rules if each.rule.compares is not None)
+        object.__setattr__(self, "_compared", compared)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check each rule."""
-        if any(each.rule.needs_declarations for each in self._rules) and not trajectory.tool_definitions:
+        if self._needs_declarations and not trajectory.tool_definitions:
             return Skipped("the trace does not declare the tools that there are")
-        run = Run.of(trajectory, self._normalise, ignore_failed=self.ignore_failed)
-        compared = [each.rule.compares for each in self._rules if each.rule.compares is not None]
-        tools = frozenset(name for name in run.called if any(matches(name) for matches in compared))
-        if skipped := unrecorded_arguments(trajectory, self._normalise, tools):
-            return skipped
+        run = Run(trajectory, self._normalise, ignore_failed=self.ignore_failed)
+        if self._compared:
+            tools = frozenset(name for name in run.called if any(matches(name) for matches in self._compared))
+            if skipped := unrecorded_arguments(trajectory, self._normalise, tools):
+                return skipped
         try:
             broken = [
                 _Broken(rule.text, calls, is_gate, rule.is_requirement)
@@ -82,13 +89,17 @@ class ToolPolicy(NameParameters, Rules):
             value, explanation = _by_calls(run, broken)
         if is_shut := any(each.is_gate for each in broken):
             value, explanation = 0.0, f"{explanation}, but a gate was broken"
-        explanation += f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
-        details = {
-            "rules": {"kept": kept, "total": total},
-            "broken": [each.as_json(trajectory.calls) for each in broken],
-        }
-        told = [each.deviation(trajectory.calls) for each in broken]
-        return scored(value, value >= self.threshold and not is_shut, explanation, details, told=told)
+
+        def account() -> Account:
+            ending = f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
+            details = {
+                "rules": {"kept": kept, "total": total},
+                "broken": [each.as_json(trajectory.calls) for each in broken],
+            }
+            told = [each.deviation(trajectory.calls) for each in broken]
+            return Account(f"{explanation}{ending}", details, told=told)
+
+        return scored(value, value >= self.threshold and not is_shut, account)
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""

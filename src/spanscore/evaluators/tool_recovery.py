@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Deviation, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.expected import cut_off
 from spanscore.compare.names import NameParameters
 from spanscore.compare.run import Matches, Run, named
@@ -45,7 +45,7 @@ class ToolRecovery(NameParameters):
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Look for a recovery behind each failed call."""
-        run = Run.of(trajectory, self._normalise)
+        run = Run(trajectory, self._normalise)
         helped = _Helped(run)
         recovered = {index: self._recovery(index, run, helped) for index in sorted(run.failed)}
         lost = [index for index, by in recovered.items() if by is None]
@@ -53,15 +53,19 @@ class ToolRecovery(NameParameters):
             return skipped
         total, kept = len(recovered), len(recovered) - len(lost)
         value = kept / total if total else 1.0
-        explanation = f"{kept} of {total} failed calls were recovered from." if total else "No call failed."
-        details = {
-            "totals": {"failed": total, "recovered": kept},
-            "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
-        }
-        deviations = [
-            Deviation.at("rule", index, trajectory.calls, expected="recovered after a failure") for index in lost
-        ]
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+
+        def account() -> Account:
+            explanation = f"{kept} of {total} failed calls were recovered from." if total else "No call failed."
+            details = {
+                "totals": {"failed": total, "recovered": kept},
+                "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
+            }
+            deviations = [
+                Deviation.at("rule", index, trajectory.calls, expected="recovered after a failure") for index in lost
+            ]
+            return Account(explanation, details, deviations)
+
+        return scored(value, value >= self.threshold, account)
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that have alternatives, and these."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from spanscore.compare import alignment
 from spanscore.compare.arguments import ArgumentMode, Comparison
 from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.by_matchers import fitting, run_of, unrecorded_sources
-from spanscore.compare.deviations import Deviation, of_alignment, scored
+from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
@@ -80,6 +81,10 @@ class TrajectoryMatch(NameParameters):
     _wanted: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
     _reference: Reference = field(init=False, repr=False, compare=False)
     _comparisons: Mapping[str, Comparison] = field(init=False, repr=False, compare=False)
+    _compared: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The tools whose arguments have to be recorded."""
+    _is_plain: bool = field(init=False, repr=False, compare=False)
+    """Whether all or nothing is asked for, and arguments have to be equal as a whole."""
 
     def __post_init__(self) -> None:
         _check("mode", self.mode, tuple(_NEEDS))
@@ -100,13 +105,16 @@ class TrajectoryMatch(NameParameters):
         object.__setattr__(self, "_wanted", tuple(wanted))
         object.__setattr__(self, "_comparisons", {name: comparisons[name] for name in names})
         object.__setattr__(self, "_reference", Reference(wanted, self._key))
+        compared = frozenset(name for name in names if comparisons[name].looks_at_arguments)
+        object.__setattr__(self, "_compared", compared)
+        by_equality = not matchers and all(comparisons[name].is_equality for name in names)
+        object.__setattr__(self, "_is_plain", self.scoring == "binary" and by_equality)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the calls with the reference."""
         if not self.include_failed:
             trajectory = replace(trajectory, calls=tuple(call for call in trajectory.calls if call.error is None))
-        compared = {name for name, comparison in self._comparisons.items() if comparison.looks_at_arguments}
-        if skipped := unrecorded_arguments(trajectory, self._normalise, compared):
+        if skipped := unrecorded_arguments(trajectory, self._normalise, self._compared):
             return skipped
         if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
             return skipped
@@ -116,19 +124,34 @@ class TrajectoryMatch(NameParameters):
             return Skipped(str(error))
 
     def _score(self, trajectory: Trajectory) -> Outcome:
-        names = called_names(trajectory, self._normalise)
+        names, calls = called_names(trajectory, self._normalise), trajectory.calls
         run = run_of(trajectory, names, self._matchers)
-        wanted, made = len(self._wanted), len(names)
         pairs: Pairs | None = None
-        if self._matchers:
-            pairs = self._matching(names, trajectory.calls, run)
-        elif not self._reference.is_run(names, trajectory.calls):
-            pairs = self._pairs(names, trajectory.calls)
-        hits = made if pairs is None else len(pairs)
+        if self._matchers or not self._reference.is_run(names, calls):
+            if self._is_plain and not trajectory.completeness.truncated and self._surely_fails(names, calls):
+                later = partial(self._pairs, names, calls)
+                return scored(0.0, self.threshold <= 0, lambda: self._account(trajectory, names, run, later()))
+            pairs = self._matching(names, calls, run) if self._matchers else self._pairs(names, calls)
+        hits = self._hits(names, pairs)
         matters = self.mode != "subset" or self.scoring in ("f1", "recall")
-        if skipped := cut_off(trajectory, wanted - hits if matters else 0):
+        if skipped := cut_off(trajectory, len(self._wanted) - hits if matters else 0):
             return skipped
-        value = self._value(hits, made, wanted)
+        value = self._value(hits, len(names), len(self._wanted))
+        account = partial(self._account, trajectory, names, run, pairs)
+        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+
+    def _surely_fails(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+        """Return whether the run surely has not what the mode needs: that shows early in most runs that have not."""
+        if self.mode == "exact":
+            return self._reference.is_surely_not_run(names, calls)
+        if self.mode == "in_order":
+            return self._reference.is_surely_not_in_order(names, calls)
+        if self.mode == "unordered" and len(calls) != len(self._wanted):
+            return True
+        return self.mode != "subset" and self._reference.is_surely_missed(names, calls)
+
+    def _account(self, trajectory: Trajectory, names: Sequence[str], run: Run, pairs: Pairs | None) -> Account:
+        wanted, made, hits = len(self._wanted), len(names), self._hits(names, pairs)
         explanation = f"Calls that match: {hits}, of {made} made and {wanted} in the reference; "
         explanation += (
             f"{self.mode} needs {_NEEDS[self.mode]}." if self.scoring == "binary" else _FORMULAS[self.scoring]
@@ -139,15 +162,19 @@ class TrajectoryMatch(NameParameters):
             "hits": hits,
             "totals": {"reference": wanted, "actual": made},
         }
-        deviations: list[Deviation] = []
-        if value < 1 and pairs is not None:
-            expected = [call.name for call in self._wanted]
-            aligned = self._aligned(expected, names, pairs)
-            details["alignment"] = alignment.entries(aligned, expected, names)
-            deviations = of_alignment(
-                aligned, expected, trajectory.calls, lambda place, call: self._differ(place, call, trajectory, run)
-            )
-        return scored(value, value >= self.threshold, explanation, details, deviations)
+        if pairs is None or self._value(hits, made, wanted) == 1:
+            return Account(explanation, details)
+        expected = [call.name for call in self._wanted]
+        aligned = self._aligned(expected, names, pairs)
+        details["alignment"] = alignment.entries(aligned, expected, names)
+        deviations = of_alignment(
+            aligned, expected, trajectory.calls, lambda place, call: self._differ(place, call, trajectory, run)
+        )
+        return Account(explanation, details, deviations)
+
+    def _hits(self, names: Sequence[str], pairs: Pairs | None) -> int:
+        """Return how many calls match; without pairs, all do."""
+        return len(names) if pairs is None else len(pairs)
 
     def _comparison(self, how: ArgumentMode | Sequence[str], path: str = "arguments") -> Comparison:
         ignored = _paths("ignore_arguments", self.ignore_arguments)

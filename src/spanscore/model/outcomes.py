@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 MAX_MESSAGE_CHARS: Final = 256
+
+
+class Told(NamedTuple):
+    """What a score says of itself, as in `Score`."""
+
+    explanation: str
+    details: Mapping[str, Any]
+    without_content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,32 @@ class Score:
     explanation: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     without_content: str | None = None
+    _tell: Callable[[], Told] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @classmethod
+    def told_later(cls, value: float, passed: bool, tell: Callable[[], Told]) -> Self:  # noqa: FBT001 - as when made at once
+        """Return a score that is explained when somebody looks: that takes longer than to find the value.
+
+        Args:
+            value: as above.
+            passed: as above.
+            tell: returns the rest. It must not fail, and not depend on when it is asked.
+        """
+        score = cls.__new__(cls)
+        object.__setattr__(score, "value", value)
+        object.__setattr__(score, "passed", passed)
+        object.__setattr__(score, "_tell", tell)
+        return score
+
+    if not TYPE_CHECKING:  # which would take any attribute for one of these
+
+        def __getattr__(self, name: str) -> Any:
+            """Find what was not told yet: Python asks here for what is not there."""
+            if name in Told._fields and (tell := self._tell) is not None:
+                for each, told in zip(Told._fields, tell(), strict=True):
+                    object.__setattr__(self, each, told)
+                object.__setattr__(self, "_tell", None)
+            return object.__getattribute__(self, name)
 
 
 @dataclass(frozen=True, slots=True)
