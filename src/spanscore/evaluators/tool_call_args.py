@@ -20,6 +20,7 @@ from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_ALIKE: Final = 8
 _LOOKED_AT: Final = 5
 """So many calls of a tool are compared in detail to find the one that was probably meant."""
 
@@ -193,20 +194,24 @@ def _wanted(calls: Sequence[tuple[str, Any, Matcher | None]], *, subset: bool) -
 
 
 def _telling(expected: Sequence[_Wanted]) -> dict[str, str]:
-    """Return for each tool the argument that tells its expected calls apart, if one does: a short way to a call."""
+    """Return for each tool the argument that tells its expected calls apart best, where one does: a short way to them.
+
+    Of each of its values there are a few, so that few calls have to be compared whatever the run.
+    """
     by_tool: dict[str, list[_Wanted]] = defaultdict(list)
     for wanted in expected:
-        if wanted.matcher is None:
-            by_tool[wanted.tool].append(wanted)
+        by_tool[wanted.tool].append(wanted)
     found = {}
     for tool, calls in by_tool.items():
-        values: dict[str, set[Any]] = defaultdict(set)
-        for name in frozenset(calls[0].arguments).intersection(*(call.arguments for call in calls)):
-            given = [call.arguments[name] for call in calls]
-            if all(type(value) in _SCALARS for value in given):
-                values[name].update(given)
-        best = max(sorted(values), key=lambda name: len(values[name]), default=None)
-        if best is not None and 2 * len(values[best]) >= len(calls) and all(call.doubts is not None for call in calls):
+        if any(call.matcher is not None or call.doubts is None for call in calls):
+            continue
+        alike = {}
+        for name in sorted(frozenset(calls[0].arguments).intersection(*(call.arguments for call in calls))):
+            values = [call.arguments[name] for call in calls]
+            if all(type(value) in _SCALARS for value in values):
+                alike[name] = max(Counter(values).values())
+        best = min(alike, key=alike.__getitem__, default=None)
+        if best is not None and alike[best] <= _ALIKE:
             found[tool] = best
     return found
 
@@ -238,10 +243,14 @@ class _Unused:
 
     def take(self, wanted: _Wanted) -> int | None:
         """Take the first call that fits; most often it is the first of its tool."""
-        first = self._first_of(wanted.tool)
-        if first is None:
-            return None
-        index = self._matching(wanted.tool, wanted.matcher) if wanted.matcher else self._equal(wanted, first)
+        if wanted.matcher:
+            index = self._matching(wanted.tool, wanted.matcher)
+        elif wanted.tool in self._told:
+            index = self._among_told(wanted)
+        else:
+            index = self._first_of(wanted.tool)
+            if index is not None and not wanted.fits(self._calls[index].arguments):
+                index = self._among_told(wanted) if wanted.tool in self._telling else next(self._search(wanted), None)
         if index is not None:
             self._taken.add(index)
         return index
@@ -251,8 +260,15 @@ class _Unused:
             tool, lambda index: matcher.matches(passed(self._calls[index]), self._run.before(index))
         )
 
-    def _equal(self, wanted: _Wanted, first: int) -> int | None:
-        return first if wanted.fits(self._calls[first].arguments) else next(self._search(wanted), None)
+    def _among_told(self, wanted: _Wanted) -> int | None:
+        tool, argument = wanted.tool, self._telling[wanted.tool]
+        if tool not in self._told:
+            self._told[tool] = self._tell(tool, argument)
+        for index in self._told[tool].get(wanted.arguments[argument], ()):
+            self._effort.spend(1)
+            if index not in self._taken and wanted.fits(self._calls[index].arguments):
+                return index
+        return None
 
     def _first_of(self, tool: str) -> int | None:
         indexes = self._by_tool.get(tool, [])
@@ -270,15 +286,6 @@ class _Unused:
         return self._searches[key]
 
     def _candidates(self, wanted: _Wanted) -> Iterator[int]:
-        argument = self._telling.get(wanted.tool)
-        if argument is not None:
-            if wanted.tool not in self._told:
-                self._told[wanted.tool] = self._tell(wanted.tool, argument)
-            for index in self._told[wanted.tool].get(wanted.arguments[argument], ()):
-                self._effort.spend(1)
-                if index not in self._taken and wanted.fits(self._calls[index].arguments):
-                    yield index
-            return
         if wanted.tool not in self._marked:
             self._marked[wanted.tool] = self._mark(wanted.tool, subset=wanted.subset)
         for index in self._marked[wanted.tool].get(wanted.mark, ()):
