@@ -26,6 +26,7 @@ READS: Final = frozenset({_ERROR_TYPE, _TOOL_TYPE})
 """The attributes that `error` and `call` look at."""
 
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***", "HIDDEN:non-empty"})
+_LONGEST_MARK: Final = max(map(len, _REDACTED))
 _OBJECT: Final = ('{"', "{'", "{}")
 _SIGNATURE: Final = frozenset({"args", "kwargs"})
 
@@ -53,7 +54,8 @@ def text(value: AttributeValue | Recorded) -> str | None:
 def first_text(attributes: Attributes, keys: Iterable[str]) -> str | None:
     """Return the first of several attributes that is text."""
     for key in keys:
-        if found := text(attributes.get(key)):
+        found = attributes.get(key)
+        if found and isinstance(found, str):
             return found
     return None
 
@@ -80,7 +82,7 @@ def decoded(value: AttributeValue | JSON) -> Recorded:
         return NOT_RECORDED
     if not isinstance(value, str):
         return plain(value)
-    if value in _REDACTED:
+    if len(value) <= _LONGEST_MARK and value in _REDACTED:  # else a hash is made of each long text
         return NOT_RECORDED
     value = encodable(value)
     parsed = parsed_text(value)

@@ -106,7 +106,13 @@ def plain(value: Any, depth: int = 0) -> JSON:
 
 def encodable(value: str) -> str:
     """Return a text without lone surrogates, which no encoding can write."""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return value
 
 
 def _json(value: str) -> Recorded:

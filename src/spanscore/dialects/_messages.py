@@ -23,11 +23,15 @@ _DISTINCT: Final = frozenset({"toolName", "tool_name"})
 _WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
 _WRAPPERS: Final = frozenset(_WRAPPED)
 _NAME: Final = ("name", "toolName", "tool_name")
+_NAMES: Final = frozenset(_NAME)
 _ARGUMENTS: Final = ("arguments", "args", "input", "toolInput")
+_NAMES_OF_ARGUMENTS: Final = frozenset(_ARGUMENTS)
+_ENTERED: Final = frozenset({dict, list})
 _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "ref", "id")
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output")
+_ANSWERED: Final = frozenset({"result", "output", "response"})
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
 
 
@@ -45,6 +49,8 @@ def requests(messages: Recorded) -> tuple[CallRequest, ...]:
     found: list[CallRequest] = []
     seen: set[str] = set()
     for node, inner, key in _walk(messages):
+        if inner is None and _NAMES.isdisjoint(node):
+            continue
         request = _request(node, inner, key)
         if request is None or request.call_id in seen:
             continue
@@ -147,7 +153,7 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         return None
     if inner is not None and key is None:
         return None
-    if any(answer in body for answer in ("result", "output", "response")):
+    if not _ANSWERED.isdisjoint(body):
         return None
     return CallRequest(
         name=name,
@@ -172,14 +178,15 @@ def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | No
         if not pending:
             return
         node, key = pending.pop()
-        if isinstance(node, list):
-            pending += [(item, key) for item in reversed(node) if isinstance(item, (dict, list))]
-        else:
-            inner = None
-            if not _WRAPPERS.isdisjoint(node):
-                inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
-            yield node, inner, key
-            if inner is None and _type(node) not in _REQUEST_TYPES:
-                pending += [(item, name) for name, item in reversed(node.items()) if isinstance(item, (dict, list))]
-            elif inner is not None and not any(name in inner for name in _ARGUMENTS):
-                pending.append((inner, key))
+        if type(node) is list:
+            pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
+            continue
+        inner = None
+        if not _WRAPPERS.isdisjoint(node):
+            inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
+        yield node, inner, key
+        if inner is None and _type(node) not in _REQUEST_TYPES:
+            if not _ENTERED.isdisjoint(map(type, node.values())):
+                pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
+        elif inner is not None and _NAMES_OF_ARGUMENTS.isdisjoint(inner):
+            pending.append((inner, key))

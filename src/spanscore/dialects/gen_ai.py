@@ -83,16 +83,16 @@ class GenAi:
     reads_for_model_calls = READS_FOR_MODEL_CALLS
 
     def read(self, span: Span) -> Reading | None:
-        attributes = span.attributes
+        attributes, is_log = span.attributes, span.is_log
         operation = content.text(attributes.get(OPERATION))
         # A tool span gets its attributes at the end, which never comes where the tool raises.
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
-        is_workflow = operation == "invoke_workflow" and not span.is_log
+        is_workflow = operation == "invoke_workflow" and not is_log
         return Reading(
-            call=_call(span) if is_call and not span.is_log else None,
+            call=_call(span) if is_call and not is_log else None,
             not_a_call=operation in _HANDOFFS or (_HANDOFF_TARGET in attributes and operation in {None, EXECUTE_TOOL}),
-            is_model=operation in _MODEL_OPERATIONS or span.is_log,
-            is_agent=True if operation == "invoke_agent" and not span.is_log else None,
+            is_model=is_log or operation in _MODEL_OPERATIONS,
+            is_agent=True if operation == "invoke_agent" and not is_log else None,
             is_workflow=is_workflow,
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),

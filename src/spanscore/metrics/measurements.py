@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from spanscore.instruments.instrument import (
@@ -45,41 +45,47 @@ _LATENCIES: Final = ((LATENCY_P50, "tool_call_latency_p50_ms"), (LATENCY_P95, "t
 _NAME: Final = re.compile(r"[\w.:$<>-]{1,100}", re.ASCII)
 
 
-def measurements(report: Report) -> Iterator[Measurement]:
-    """Yield what the report adds to the metrics.
+def measurements(report: Report) -> list[Measurement]:
+    """Return what the report adds to the metrics.
 
     Nothing for a revision, as its trajectory was counted before, nor for a trace in which no agent is recognised; and
     nothing of the instruments that the report leaves out.
     """
     if report.revision or not report.trajectory.recognised:
-        return
-    left_out = report.unmeasured
-    for measurement in _all(report):
-        if measurement[0].name not in left_out:
-            yield measurement
+        return []
+    found, left_out = _all(report), report.unmeasured
+    return [each for each in found if each[0].name not in left_out] if left_out else found
 
 
-def _all(report: Report) -> Iterator[Measurement]:
+def _all(report: Report) -> list[Measurement]:
     trajectory = report.trajectory
     agent, service = trajectory.agent, trajectory.service
     timed = [call for call in trajectory.calls if call.was_timed]
+    found: list[Measurement] = []
     for evaluation in report.evaluations:
         name, outcome = evaluation.name, evaluation.outcome
-        yield EVALUATIONS, 1, (name, outcome_word(evaluation), agent, service)
+        found.append((EVALUATIONS, 1, (name, outcome_word(evaluation), agent, service)))
         if isinstance(outcome, Score):
-            yield SCORE, outcome.value, (name, agent, service)
+            found.append((SCORE, outcome.value, (name, agent, service)))
             if evaluation.type == _MEASURING_TYPE:
-                yield from _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
-    yield RUNS, 1, (report.verdict, agent, service)
-    for invoked, count in _invocations(trajectory):
-        yield AGENT_TOOL_CALLS, count, (invoked, service)
-    for call in timed:
-        error_type = None if call.error is None else _error_type(call.error_type)
-        yield (
+                found += _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
+    found.append((RUNS, 1, (report.verdict, agent, service)))
+    found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in _invocations(trajectory)]
+    found += [
+        (
             TOOL_DURATION,
             call.duration_ms / 1e3,
-            (call.name, call.tool_type, error_type, call.agent or agent, service),
+            (
+                call.name,
+                call.tool_type,
+                None if call.error is None else _error_type(call.error_type),
+                call.agent or agent,
+                service,
+            ),
         )
+        for call in timed
+    ]
+    return found
 
 
 def _invocations(trajectory: Trajectory) -> tuple[Invocation, ...]:
@@ -101,12 +107,13 @@ def _error_type(named: str | None) -> str:
     return named if named is not None and _NAME.fullmatch(named) else OTHER_ERROR
 
 
-def _measured(measured: Mapping[str, Any], name: str, trajectory: Trajectory, *, timed: bool) -> Iterator[Measurement]:
+def _measured(measured: Mapping[str, Any], name: str, trajectory: Trajectory, *, timed: bool) -> list[Measurement]:
     agent, service = trajectory.agent, trajectory.service
-    for instrument, key in _MEASURED:
-        yield instrument, int(measured[key]), (name, agent, service)  # OTLP refuses an exemplar that is a boolean
-    for tool, rate in measured["per_tool_failure_rate"].items():
-        yield TOOL_FAILURE_RATE, rate, (name, tool, agent, service)
+    of_run = (name, agent, service)
+    # OTLP refuses an exemplar that is a boolean.
+    found: list[Measurement] = [(instrument, int(measured[key]), of_run) for instrument, key in _MEASURED]
+    rates = measured["per_tool_failure_rate"].items()
+    found += [(TOOL_FAILURE_RATE, rate, (name, tool, agent, service)) for tool, rate in rates]
     if timed:
-        for instrument, key in _LATENCIES:
-            yield instrument, measured[key] / 1e3, (name, agent, service)
+        found += [(instrument, measured[key] / 1e3, of_run) for instrument, key in _LATENCIES]
+    return found

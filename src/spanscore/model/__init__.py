@@ -145,6 +145,8 @@ class Completeness:
                 arguments_recorded = False
             if call.result is NOT_RECORDED and call.error is None:
                 results_recorded = False
+        if (arguments_recorded, results_recorded) == (self.arguments_recorded, self.results_recorded):
+            return self
         return replace(self, arguments_recorded=arguments_recorded, results_recorded=results_recorded)
 
 

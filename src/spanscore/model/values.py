@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final, TypeVar, dataclass_transform
 
 from spanscore.model.spans import JSON
@@ -24,18 +23,22 @@ class Later(Mapping[str, JSON]):
     A model is sent the whole conversation and all its tools each time: to read them takes longer than all the rest.
     """
 
+    __slots__ = ("_find", "_found")
+
     def __init__(self, find: Callable[[], Mapping[str, JSON]]) -> None:
         self._find: Final = find
+        self._found: Mapping[str, JSON] | None = None
 
-    @cached_property
-    def _found(self) -> Mapping[str, JSON]:
-        return self._find()
+    def _all(self) -> Mapping[str, JSON]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
 
     def __getitem__(self, key: str) -> JSON:
-        return self._found[key]
+        return self._all()[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._all())

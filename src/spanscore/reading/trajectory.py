@@ -60,7 +60,7 @@ def trajectories(
     A trace in which no agent's run can be told apart is one trajectory in either case. With `model_calls` they also
     hold the requests to models, the texts that those were sent, and the turns of the calls.
     """
-    failed_before = reader.failures.copy()
+    failed_before = dict(reader.failures)
     tree = SpanTree(trace.spans, reader)
     invoked, invoked_of = tree.runs() if tree.agents else ([], [tree.root] * len(tree.spans))
     runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
@@ -80,7 +80,7 @@ def trajectories(
     }
     seen = _completeness(trace, tree)
     is_run = tree.recognised and (any(calls.values()) or not _is_talk(tree))
-    failures = reader.failures - failed_before
+    failures = reader.failures - Counter(failed_before) if reader.failures != failed_before else None
     unread = None if is_run else _TALK if tree.recognised else _unknown(tree)
     if failures:
         unread = _failed(failures)
@@ -167,16 +167,14 @@ def _span_of(span: Span) -> bytes:
 
 
 def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
-    orphans = (
-        parent == NONE and span.parent_span_id and not span.parent_is_remote and not span.is_log
-        for span, parent in zip(tree.spans, tree.parents, strict=True)
-    )
+    uppermost = [span for span, parent in zip(tree.spans, tree.parents, strict=True) if parent == NONE]
+    orphans = [span for span in uppermost if span.parent_span_id and not span.parent_is_remote and not span.is_log]
     from_logs = tree.spans[tree.root].is_log
-    has_root = from_logs or not all(span.parent_span_id for span in tree.spans)
+    has_root = from_logs or not all(span.parent_span_id for span in uppermost)
     return Completeness(
         root_seen=has_root or trace.close_reason is CloseReason.ROOT_ENDED,
         from_logs=from_logs,
-        parents_missing=sum(map(bool, orphans)),
+        parents_missing=len(orphans),
         truncated=trace.close_reason in _LIMITS,
         content_elsewhere=tree.content_elsewhere,
     )

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from spanscore.contracts import CallReading, Reading
-from spanscore.model import AttributeValue, Span
+from spanscore.model import LOG_RECORD, AttributeValue, Span
 from spanscore.reading.reader import DialectReader
 
 NONE: Final = -1
@@ -34,12 +34,17 @@ class SpanTree:
                 by_id[span.span_id] = index
         # Some exporters send a span while it runs and again when it ended: its last version counts.
         latest = frozenset(by_id.values())
-        logged = {index: reader.read(span) for index, span in enumerate(spans) if span.is_log and index in latest}
+        logged = {
+            index: reader.read(span) for index, span in enumerate(spans) if span.kind == LOG_RECORD and index in latest
+        }
         spans = self.spans = _restored(spans, by_id, logged) if logged else spans
-        self.readings = [
-            (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
-            for index, span in enumerate(spans)
-        ]
+        if logged or len(latest) < len(spans):
+            self.readings = [
+                (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
+                for index, span in enumerate(spans)
+            ]
+        else:
+            self.readings = [reader.read(span) or NO_READING for span in spans]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
         starts = [span.start_ns for span in spans]
         self.order = sorted(range(len(spans)), key=starts.__getitem__)
@@ -73,8 +78,10 @@ class SpanTree:
         self._agent_above = self.nearest(self._named)
         self._models_beside = self._named_models()
         self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
-        received = [index for index in self.order if index in latest]
-        received = [index for index in received if not spans[index].is_log] or received
+        received = self.order
+        if logged or len(latest) < len(spans):
+            received = [index for index in self.order if index in latest]
+            received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
         orphaned = (index for index in received if self.parents[index] == NONE)
         self.root = next(chain(parentless, orphaned, received))
@@ -108,6 +115,8 @@ class SpanTree:
 
         Linear in the number of spans, without recursion, and safe against parents that form a cycle.
         """
+        if not wanted:
+            return [NONE] * len(self.spans)
         found = [_UNKNOWN] * len(self.spans)
         for start in range(len(self.spans)):
             path = []
