@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from typing import Final
 
-from spanscore import config as configuration
-from spanscore import offline, wiring
-from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
-from spanscore.cli._summary import Summary
-from spanscore.cli._written_files import check_apart, expecting, whole_file
-from spanscore.config import Config
 from spanscore.errors import InputError
-from spanscore.model import Report
-from spanscore.recordings.files import STDIN, Recording
-from spanscore.reports.cases import CASE_KEYS, case_of
-from spanscore.wording.nearest import suggestion
-from spanscore.wording.printable import printable
+from spanscore.reports.cases import CASE_KEYS
 
-if TYPE_CHECKING:
-    from spanscore.cli._diff_text import Comparison
-
-INCONCLUSIVE: Final = 3
-_LINE_WIDTH: Final = 1_000
-_FORMATS: Final = ("table", "json", "markdown")
+FORMATS: Final = ("table", "json", "markdown")
+"""What standard output shows."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -74,7 +55,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--allow-unscored", action="store_true", help="let evaluators pass that scored no run of a version"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 in place of 3 where it is inconclusive")
-    parser.add_argument("--format", choices=_FORMATS, default="table", help="what standard output shows")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="what standard output shows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a comment for a pull request, too")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to look at, too")
@@ -84,117 +65,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(arguments: argparse.Namespace) -> int:
     """Compare and return the exit status."""
     try:
-        from spanscore.cli._diff_markdown import as_markdown  # noqa: PLC0415 - scipy is of an extra
-        from spanscore.cli._diff_page import as_page  # noqa: PLC0415
-        from spanscore.cli._diff_table import print_table  # noqa: PLC0415
-        from spanscore.cli._diff_text import Comparison  # noqa: PLC0415
-        from spanscore.difference import Settings, Verdict, changes, compared, pairing  # noqa: PLC0415
+        from spanscore.cli._comparing import compare  # noqa: PLC0415 - scipy is of an extra
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
             raise
         message = "comparing versions needs scipy, which the extra `analysis` brings: pip install 'spanscore[analysis]'"
         raise InputError(message) from error
-    writers: dict[str, Callable[[Comparison], str]] = {"json": _as_json, "markdown": as_markdown, "html": as_page}
-    with ExitStack() as stack:
-        config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
-        files = _opened(arguments, config, writers, stack)
-        sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
-        base, new = (side.reports for side in sides)
-        problems = [problem for side in sides for problem in side.problems]
-        problems += _unknown_key(arguments.key, base, new)
-        if not arguments.allow_unscored:
-            problems += [f"{side.path}: {line}" for side in sides for line in side.unchecked]
-        settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
-        paired = pairing(base, new, arguments.key)
-        found = Comparison(
-            base=arguments.base,
-            new=arguments.new,
-            base_runs=len(base),
-            new_runs=len(new),
-            paired=paired,
-            settings=settings,
-            measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
-            changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
-            problems=problems,
-        )
-        for form, file in files.items():
-            file.write(writers[form](found))
-    if arguments.format == "table":
-        print_table(found, sys.stdout)
-    else:
-        sys.stdout.write(writers[arguments.format](found))
-    remarks = [f"{side.path}: {line}" for side in sides for line in side.remarks]
-    if same := _same_runs(base, new):
-        remarks.append(same)
-    for line in (*problems, *remarks):
-        print(line, file=sys.stderr)
-    if problems or found.verdict is Verdict.WORSE:
-        return FAILED
-    if found.verdict is Verdict.INCONCLUSIVE:
-        return FAILED if arguments.strict else INCONCLUSIVE
-    return OK
-
-
-def _opened(
-    arguments: argparse.Namespace, config: Config, forms: Collection[str], stack: ExitStack
-) -> dict[str, TextIO]:
-    """Open the files to write, by their form, so that nothing is compared in vain where one cannot be written."""
-    paths = {form: path for form in forms if (path := getattr(arguments, form)) is not None}
-    inputs = {arguments.base: "the base", arguments.new: "the new version"}
-    if STDIN in inputs:
-        message = "- is read once: give the recordings of both versions as files"
-        raise InputError(message)
-    inputs |= expecting(arguments.config, config.evaluators)
-    check_apart(paths, inputs, _FORMATS)
-    return {form: stack.enter_context(whole_file(f"--{form}", path)) for form, path in paths.items()}
-
-
-class _Side(NamedTuple):
-    """What a version's runs came to."""
-
-    path: str
-    reports: list[Report]
-    problems: list[str]
-    """What could not be read."""
-    unchecked: list[str]
-    """Which evaluators scored no run, and why."""
-    remarks: list[str]
-
-
-def _scored(path: str, config: Config) -> _Side:
-    """Score the runs of a version; other services' traces are left out."""
-    config = config.for_files()
-    pipeline = wiring.pipeline(config, model_calls=True)
-    summary = Summary(pipeline.entries)
-    with progress(f"reading {path}") as shown:
-        recording = Recording([path], stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names)
-        scored = offline.score(recording, config, pipeline)
-        reports = [report for report in scored if report.trajectory.recognised]
-    for report in reports:
-        summary.add(report)
-    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
-    if not reports and not problems:
-        problems.append(f"{path}: holds no run of an agent")
-    unchecked = [printable(f"{name} checked nothing: {why}", _LINE_WIDTH) for name, why in summary.unscored()]
-    return _Side(path, reports, problems, unchecked, summary.remarks())
-
-
-def _same_runs(base: list[Report], new: list[Report]) -> str | None:
-    """Return what to tell where a recording is compared with itself: mostly the second one was never made."""
-    runs, others = ({each.trajectory.trace_id: each.trajectory.calls for each in side} for side in (base, new))
-    return "both have the same runs: what is compared is one version with itself" if runs and runs == others else None
-
-
-def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:
-    """Yield a line where an attribute was named that should tell cases apart, and no run of a version has it."""
-    for reports, what in zip(sides, ("the base", "the new version"), strict=True):
-        if key is not None and reports and all(case_of(each.trajectory, key) is None for each in reports):
-            known = {name for each in reports for name in each.trajectory.attributes}
-            yield f"--key {key}: no run of {what} has this attribute{suggestion(key, known)}"
-
-
-def _as_json(found: Comparison) -> str:
-    return json.dumps(found.as_json(), ensure_ascii=False, indent=2) + "\n"
+    return compare(arguments)
 
 
 def _share(text: str) -> float:

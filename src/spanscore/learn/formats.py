@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from string import ascii_letters
 from typing import Final
 
 from spanscore.model import JSON
@@ -79,9 +80,6 @@ def _has_digit(text: str) -> bool:
 
 def _letters_before(texts: Sequence[str]) -> str:
     """Return the letters that stand before the number in all texts; none where something else is behind them."""
-    (prefix,) = {re.match(r"[A-Za-z]*", text).group() for text in texts} if _has_one_prefix(texts) else {""}  # type: ignore[union-attr]  # it matches nothing, too
-    return prefix if all(text[len(prefix) :].isdecimal() for text in texts) else ""
-
-
-def _has_one_prefix(texts: Sequence[str]) -> bool:
-    return len({re.match(r"[A-Za-z]*", text).group() for text in texts}) == 1  # type: ignore[union-attr]  # as above
+    first = texts[0]
+    prefix = first[: len(first) - len(first.lstrip(ascii_letters))]
+    return prefix if all(text.startswith(prefix) and text[len(prefix) :].isdecimal() for text in texts) else ""

@@ -1,0 +1,142 @@
+"""What `spanscore diff` does; imports scipy, which is of an extra."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Final, NamedTuple, TextIO
+
+from spanscore import config as configuration
+from spanscore import offline, wiring
+from spanscore.cli import FAILED, OK
+from spanscore.cli._diff_markdown import as_markdown
+from spanscore.cli._diff_page import as_page
+from spanscore.cli._diff_table import print_table
+from spanscore.cli._diff_text import Comparison
+from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._summary import Summary
+from spanscore.cli._written_files import check_apart, expecting, whole_file
+from spanscore.cli.diff import FORMATS
+from spanscore.config import Config
+from spanscore.difference import Settings, Verdict, changes, compared, pairing
+from spanscore.errors import InputError
+from spanscore.model import Report
+from spanscore.recordings.files import STDIN, Recording
+from spanscore.reports.cases import case_of
+from spanscore.wording.nearest import suggestion
+from spanscore.wording.printable import printable
+
+INCONCLUSIVE: Final = 3
+_LINE_WIDTH: Final = 1_000
+
+
+def _as_json(found: Comparison) -> str:
+    return json.dumps(found.as_json(), ensure_ascii=False, indent=2) + "\n"
+
+
+_WRITERS: Final[Mapping[str, Callable[[Comparison], str]]] = {
+    "json": _as_json,
+    "markdown": as_markdown,
+    "html": as_page,
+}
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Compare and return the exit status."""
+    with ExitStack() as stack:
+        config = configuration.default() if arguments.config is None else configuration.load(arguments.config)
+        files = _opened(arguments, config, stack)
+        sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
+        base, new = (side.reports for side in sides)
+        problems = [problem for side in sides for problem in side.problems]
+        problems += _unknown_key(arguments.key, base, new)
+        if not arguments.allow_unscored:
+            problems += [f"{side.path}: {line}" for side in sides for line in side.unchecked]
+        settings = Settings(margin=arguments.margin, alpha=arguments.alpha)
+        paired = pairing(base, new, arguments.key)
+        found = Comparison(
+            base=arguments.base,
+            new=arguments.new,
+            base_runs=len(base),
+            new_runs=len(new),
+            paired=paired,
+            settings=settings,
+            measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
+            changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
+            problems=problems,
+        )
+        for form, file in files.items():
+            file.write(_WRITERS[form](found))
+    if arguments.format == "table":
+        print_table(found, sys.stdout)
+    else:
+        sys.stdout.write(_WRITERS[arguments.format](found))
+    remarks = [f"{side.path}: {line}" for side in sides for line in side.remarks]
+    if same := _same_runs(base, new):
+        remarks.append(same)
+    for line in (*problems, *remarks):
+        print(line, file=sys.stderr)
+    if problems or found.verdict is Verdict.WORSE:
+        return FAILED
+    if found.verdict is Verdict.INCONCLUSIVE:
+        return FAILED if arguments.strict else INCONCLUSIVE
+    return OK
+
+
+def _opened(arguments: argparse.Namespace, config: Config, stack: ExitStack) -> dict[str, TextIO]:
+    """Open the files to write, by their form, so that nothing is compared in vain where one cannot be written."""
+    paths = {form: path for form in _WRITERS if (path := getattr(arguments, form)) is not None}
+    inputs = {arguments.base: "the base", arguments.new: "the new version"}
+    if STDIN in inputs:
+        message = "- is read once: give the recordings of both versions as files"
+        raise InputError(message)
+    inputs |= expecting(arguments.config, config.evaluators)
+    check_apart(paths, inputs, FORMATS)
+    return {form: stack.enter_context(whole_file(f"--{form}", path)) for form, path in paths.items()}
+
+
+class _Side(NamedTuple):
+    """What a version's runs came to."""
+
+    path: str
+    reports: list[Report]
+    problems: list[str]
+    """What could not be read."""
+    unchecked: list[str]
+    """Which evaluators scored no run, and why."""
+    remarks: list[str]
+
+
+def _scored(path: str, config: Config) -> _Side:
+    """Score the runs of a version; other services' traces are left out."""
+    config = config.for_files()
+    pipeline = wiring.pipeline(config, model_calls=True)
+    summary = Summary(pipeline.entries)
+    with progress(f"reading {path}") as shown:
+        recording = Recording([path], stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names)
+        scored = offline.score(recording, config, pipeline)
+        reports = [report for report in scored if report.trajectory.recognised]
+    for report in reports:
+        summary.add(report)
+    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    if not reports and not problems:
+        problems.append(f"{path}: holds no run of an agent")
+    unchecked = [printable(f"{name} checked nothing: {why}", _LINE_WIDTH) for name, why in summary.unscored()]
+    return _Side(path, reports, problems, unchecked, summary.remarks())
+
+
+def _same_runs(base: list[Report], new: list[Report]) -> str | None:
+    """Return what to tell where a recording is compared with itself: mostly the second one was never made."""
+    runs, others = ({each.trajectory.trace_id: each.trajectory.calls for each in side} for side in (base, new))
+    return "both have the same runs: what is compared is one version with itself" if runs and runs == others else None
+
+
+def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:
+    """Yield a line where an attribute was named that should tell cases apart, and no run of a version has it."""
+    for reports, what in zip(sides, ("the base", "the new version"), strict=True):
+        if key is not None and reports and all(case_of(each.trajectory, key) is None for each in reports):
+            known = {name for each in reports for name in each.trajectory.attributes}
+            yield f"--key {key}: no run of {what} has this attribute{suggestion(key, known)}"
