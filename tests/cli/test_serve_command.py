@@ -79,3 +79,10 @@ def test_a_wrong_configuration_is_an_error(path: Path) -> None:
     with serve("--config", path) as command:
         assert 2 == command.finish()[0]
     assert "must be host:port" in command.told[0]
+
+
+def test_a_decoder_that_does_not_exist_is_an_error(path: Path) -> None:
+    """It is found out before anything is listened on."""
+    with serve("--config", path, SPANSCORE_DECODER="rust") as command:
+        assert 2 == command.finish()[0]
+    assert ["SPANSCORE_DECODER must be fast or python, not 'rust'\n"] == command.told

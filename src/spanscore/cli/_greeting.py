@@ -8,7 +8,6 @@ from importlib.metadata import version
 
 from spanscore.config import Config
 from spanscore.kafka.settings import KafkaReceiver
-from spanscore.otlp.clean_requests import chosen
 from spanscore.plugins import is_built_in, origin
 from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.service.durability import default_directory
@@ -18,8 +17,8 @@ from spanscore.sockets.listening import Address
 _LOGS_PATH = "/v1/logs"
 
 
-def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
-    """Return the lines."""
+def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder: str) -> str:
+    """Return the lines; `decoder` says what reads requests."""
     otlp = config.of(OtlpReceiver)
     protocols = otlp.protocols if otlp is not None else None
     grpc = _url(addresses, GRPC, secure=bool(protocols and protocols.grpc and protocols.grpc.tls))
@@ -35,7 +34,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config) -> str:
         **{name: origin("receivers", name) for name in config.receivers if not is_built_in("receivers", name)},
         "page": pages if page_shown(addresses, config) else None,
         "metrics": pages and f"{pages}/metrics",
-        "decoder": (http or grpc) and chosen(),
+        "decoder": (http or grpc) and decoder,
         "storage": stores and (config.storage.directory or default_directory(os.environ)),
     }
     lines = [f"spanscore {version('spanscore')} is ready"]

@@ -74,8 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(config: Config, arguments: argparse.Namespace) -> None:
     # Not before gRPC's variable is set.
     from spanscore.cli._greeting import greeting  # noqa: PLC0415
+    from spanscore.otlp.clean_requests import chosen  # noqa: PLC0415
     from spanscore.service.service import Service  # noqa: PLC0415
 
+    decoder = chosen()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_tell)
     ended = asyncio.Event()
@@ -98,7 +100,7 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
         await _first_of(service.ready(), ended.wait())
         if not ended.is_set():
             gc.freeze()
-            print(greeting(service.addresses, config), file=sys.stderr, flush=True)
+            print(greeting(service.addresses, config, decoder), file=sys.stderr, flush=True)
             await _tell_ready(service, ended, manager)
         await ended.wait()
     finally:
