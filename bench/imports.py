@@ -25,7 +25,11 @@ def rows(run: Run) -> Iterator[Row]:
     own, processor, plug_in = (median(found) for found in more.values())
     yield judged("P14", own, figure=f"{own:.0f} ms of CPU", yardstick="an interpreter that imports nothing")
     yield Row(goal="", what="import ScoringSpanProcessor, with the SDK", figure=f"{processor:.0f} ms of CPU")
-    yield Row(goal="", what="the plug-in of pytest, unused", figure=f"{plug_in:.1f} ms of CPU more than pytest alone")
+    yield Row(goal="", what="the plug-in of pytest, unused", figure=_more_than_alone(plug_in))
+
+
+def _more_than_alone(more_ms: float) -> str:
+    return f"{more_ms:.1f} ms of CPU more than pytest alone" if more_ms > 0 else "no more CPU than pytest alone"
 
 
 def _cpu_s(statement: str) -> float:

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,6 +31,7 @@ _KEPT_REQUESTS: Final = 24
 _MEASURED_REQUESTS: Final = 8
 _GENERATIONS_MEASURED: Final = 10
 _SETTINGS: Final = "traces: {decision_delay: 0s, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
+_MOST_BYTES: Final = 2**34
 
 
 class _Receiver(NamedTuple):
@@ -45,6 +47,7 @@ def main() -> None:
     """Open traces, then measure."""
     thousands = int(sys.argv[1]) // _AT_ONCE
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
+    config = replace(config, traces=replace(config.traces, max_bytes=_MOST_BYTES))
     receiver = _Receiver(scoring.engine(config, time.monotonic), wanted(config).attributes)
     load = workload.requests(_AT_ONCE, concurrent=_AT_ONCE, roots=False)
     receiver.take(workload.requests(_WARM_UP, seed=1, roots=False))
@@ -54,6 +57,9 @@ def main() -> None:
         for body in load[:_KEPT_REQUESTS]:  # one at a time: what many took would be found in the process afterwards
             receiver.take(workload.renewed([body], generation))
     gc.collect()
+    if receiver.engine.counts().open_traces < thousands * _AT_ONCE:
+        message = f"of {thousands * _AT_ONCE:,} traces only {receiver.engine.counts().open_traces:,} are open"
+        raise RuntimeError(message)
     spans = receiver.engine.counts().live - spans_before
     memory = _memory() - memory_before
     cost = _cost_of_more(receiver, load, thousands)
