@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from spanscore.model import Trajectory
 from spanscore.otlp.findings import Unread, told_of_no_run
 from spanscore.recordings.files import KEPT_OF_EACH, Recording
 from spanscore.wording.plural import plural
+from spanscore.wording.printable import printable
 
 _LINES_SHOWN: Final = 20
+_RUNS_SHOWN: Final = 10
 
 
 def other_signals(recording: Recording) -> list[str]:
@@ -42,6 +45,26 @@ def progress(doing: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(doing, *columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def named(run: Trajectory) -> str:
+    """Return which run it is, for a line about it."""
+    return f"trace {run.trace_id.hex()}{f' of {printable(run.agent)}' if run.agent else ''}"
+
+
+def left_out(lines: Sequence[str], how: str, others: int) -> Iterator[str]:
+    """Yield lines about runs that are not used; of many the first.
+
+    Args:
+        lines: one for each.
+        how: what became of those that have no line.
+        others: traces of other services, which are only counted, on standard error: they may be there.
+    """
+    yield from lines[:_RUNS_SHOWN]
+    if len(lines) > _RUNS_SHOWN:
+        yield f"... and {plural(len(lines) - _RUNS_SHOWN, 'more run')} {how}"
+    if others:
+        print(f"left out: {plural(others, 'trace')} without a span of a known instrumentation", file=sys.stderr)
 
 
 def problems_of(recording: Recording) -> list[str]:

@@ -14,7 +14,7 @@ from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._recordings import left_out, named, problems_of, progress
 from spanscore.cli._written_files import check_apart
 from spanscore.errors import InputError
 from spanscore.model import NOT_RECORDED, Trajectory
@@ -22,10 +22,8 @@ from spanscore.recordings.files import Recording
 from spanscore.reports.cases import CASE_KEYS, case_of
 from spanscore.reports.golden import Row, golden_rows, updated
 from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
 
 _SUFFIX: Final = ".jsonl"
-_SHOWN: Final = 10
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -100,23 +98,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _left_out(runs: Iterable[Trajectory], key: str | None) -> Iterator[str]:
-    """Yield a line for each run that has no row; other services' traces are only counted."""
+    """Return a line for each run that has no row."""
     lines: list[str] = []
     others = 0
     for run in runs:
-        what = f"trace {run.trace_id.hex()}{f' of {printable(run.agent)}' if run.agent else ''}"
         if not run.recognised:
             others += 1
         elif run.unread is not None:
-            lines.append(f"{what} has no row: {run.unread}")
+            lines.append(f"{named(run)} has no row: {run.unread}")
         elif key is None or case_of(run, key) is None:
             wanted = key or f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
-            lines.append(f"{what} has no row: {f'it has no {key!r}' if key else f'it has {wanted}'}")
-    yield from lines[:_SHOWN]
-    if len(lines) > _SHOWN:
-        yield f"... and {plural(len(lines) - _SHOWN, 'more run')} without a row"
-    if others:
-        print(f"left out: {plural(others, 'trace')} without a span of a known instrumentation", file=sys.stderr)
+            lines.append(f"{named(run)} has no row: {f'it has no {key!r}' if key else f'it has {wanted}'}")
+    return left_out(lines, "without a row", others)
 
 
 def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:

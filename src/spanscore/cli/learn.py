@@ -16,7 +16,7 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._learned_yaml import document
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import other_signals, problems_of, progress, unread_records
+from spanscore.cli._recordings import left_out, named, other_signals, problems_of, progress, unread_records
 from spanscore.errors import InputError
 from spanscore.learn import FalseAlarms, false_alarms, learned
 from spanscore.model import Trajectory
@@ -30,7 +30,6 @@ _SUFFIXES: Final = (".yaml", ".yml")
 _BEGINNING: Final = "# Learned by spanscore"
 _MATCHED_BY: Final = ("gen_ai.agent.name", "service.name", "span.name")
 """What tells the runs of an agent from others, the first that does."""
-_SHOWN: Final = 10
 _SIGN: Final = 12
 _ALONE: Final = 2
 """Of fewer runs none can be left out."""
@@ -106,19 +105,14 @@ class _Group(NamedTuple):
 
 
 def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
-    """Yield a line for each run that teaches nothing; other services' traces are only counted."""
+    """Return a line for each run that teaches nothing."""
     lines = []
     for each in runs:
-        what = f"trace {each.trace_id.hex()}{f' of {printable(each.agent)}' if each.agent else ''}"
         if each.recognised and each.unread is not None:
-            lines.append(f"{what} left out: {each.unread}")
+            lines.append(f"{named(each)} left out: {each.unread}")
         elif each.recognised and each.completeness.truncated:
-            lines.append(f"{what} left out: it was cut off at a limit")
-    yield from lines[:_SHOWN]
-    if len(lines) > _SHOWN:
-        yield f"... and {plural(len(lines) - _SHOWN, 'more run')} left out"
-    if others := sum(not each.recognised for each in runs):
-        print(f"left out: {plural(others, 'trace')} without a span of a known instrumentation", file=sys.stderr)
+            lines.append(f"{named(each)} left out: it was cut off at a limit")
+    return left_out(lines, "left out", sum(not each.recognised for each in runs))
 
 
 def _by_case(runs: Sequence[Trajectory], key: str | None) -> list[_Group]:
