@@ -21,7 +21,7 @@ from spanscore.otlp.slices import at_once
 from spanscore.reading.wanted import WantedAttributes
 
 WANTED = WantedAttributes(["gen_ai.operation.name", "gen_ai.tool.*", "äöü"])
-_NEEDED = "SPANSCORE_NEEDS_FAST"
+NEEDED = "SPANSCORE_NEEDS_FAST"
 _TAG_OF_NAME = b"\x2a"
 
 TEXTS = st.text(max_size=90)
@@ -83,7 +83,7 @@ REQUESTS = st.builds(
 @pytest.fixture(autouse=True)
 def installed() -> None:
     """Compare nothing where there is nothing to compare with."""
-    if clean_requests.COMPILED is None and not os.environ.get(_NEEDED):
+    if clean_requests.COMPILED is None and not os.environ.get(NEEDED):
         pytest.skip("needs the compiled decoder: pip install ./fast")
 
 
