@@ -26,6 +26,7 @@ PACKAGE: Final = ROOT / "src" / "spanscore"
 TESTS: Final = ROOT / "tests" / "evaluators"
 
 RIGHT: Final = "value >= self.threshold"
+_SHOWN: Final = 3_000
 CHANGES: Final = (RIGHT, "value > self.threshold", "value + 1e-9 >= self.threshold")
 """The first one is no change: with it the tests have to pass."""
 EVALUATORS: Final = sorted(path.stem for path in (PACKAGE / "evaluators").glob("[a-z]*.py"))
@@ -38,6 +39,8 @@ class Finding(NamedTuple):
     change: str
     status: int
     """Of pytest: 0 where all tests passed, 1 where some failed."""
+    said: str = ""
+    """The end of what pytest printed."""
 
     @property
     def is_as_it_should_be(self) -> bool:
@@ -62,8 +65,10 @@ def _finding(evaluator: str, change: str, tests: Path) -> Finding:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", tests / f"test_{evaluator}.py"]
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
         environment["PYTHONPATH"] = directory  # before the installed one
-        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-    return Finding(evaluator, change, ended.returncode)
+        ended = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+    return Finding(evaluator, change, ended.returncode, ended.stdout[-_SHOWN:])
 
 
 def main(arguments: Sequence[str] | None = None, tests: Path = TESTS) -> int:
@@ -80,6 +85,8 @@ def main(arguments: Sequence[str] | None = None, tests: Path = TESTS) -> int:
             f"{finding.change}: {said}",
             flush=True,
         )
+        if not finding.is_as_it_should_be:
+            print(finding.said)
     wrong = sum(not finding.is_as_it_should_be for finding in findings)
     print(f"{len(asked.evaluators)} evaluators, {len(findings)} runs of their tests, {wrong} not as they should be")
     return int(bool(wrong))
