@@ -21,6 +21,7 @@ from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, 
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _ALIKE: Final = 8
+"""So many expected calls of a tool may have one value of the argument that tells them apart."""
 _LOOKED_AT: Final = 5
 """So many calls of a tool are compared in detail to find the one that was probably meant."""
 
