@@ -120,7 +120,8 @@ def measured(bodies: Sequence[bytes], rounds: int, traces: int | None = None) ->
 
     def scored(decode: _Decode) -> None:
         engine = scoring.engine(config, time.monotonic)
-        _check(sum(len(engine.add(decode(body, keys).spans)) for body in bodies), traces)
+        requests = (decode(body, keys) for body in bodies)
+        _check(sum(len(engine.add(each.spans, each.sizes)) for each in requests), traces)
 
     functions = {
         f"{function.__name__}, {name}": partial(function, decode)

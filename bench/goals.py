@@ -49,7 +49,7 @@ GOALS: Final = {
     "P4 plain peer": Goal(what="OTLP/gRPC, 512 spans a request, beside a peer", reach=1.5),
     "P5": Goal(what="OTLP/gRPC, one span a request", reach=1.7, stretch=1.5),
     "P6": Goal(what="on_end, in the agent's thread", reach=0.6, stretch=0.5),
-    "P7": Goal(what="memory an open span, argument text kept", reach=1300, stretch=750, unit="B"),
+    "P7": Goal(what="memory an open span", reach=1300, stretch=750, unit="B"),
     "P8": Goal(what="request received to score emitted, p99 at 15 % load", reach=15, stretch=5, unit="ms"),
     "P8 small": Goal(what="the same, 32 spans a request", reach=4, stretch=2, unit="ms"),
     "P9": Goal(what="in-process, root end to score, p99, idle agent", reach=1, stretch=0.1, unit="ms"),

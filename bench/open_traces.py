@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench import scoring, workload
 from bench.measure import collect_rarely, percentile
+from bench.process import resident
 from spanscore.engine import Engine
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.reading.wanted import WantedAttributes
@@ -40,7 +39,8 @@ class _Receiver(NamedTuple):
 
     def take(self, bodies: list[bytes]) -> int:
         """Take requests in, and return how many trajectories that completed."""
-        return sum(len(self.engine.add(decode_protobuf(body, wanted=self.wanted).spans)) for body in bodies)
+        requests = (decode_protobuf(body, wanted=self.wanted) for body in bodies)
+        return sum(len(self.engine.add(request.spans, request.sizes)) for request in requests)
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
     load = workload.requests(_AT_ONCE, concurrent=_AT_ONCE, roots=False)
     receiver.take(workload.requests(_WARM_UP, seed=1, roots=False))
     collect_rarely()
-    memory_before, spans_before = _memory(), receiver.engine.counts().live
+    memory_before, spans_before = resident("self"), receiver.engine.counts().live
     for generation in range(thousands):
         for body in load[:_KEPT_REQUESTS]:  # one at a time: what many took would be found in the process afterwards
             receiver.take(workload.renewed([body], generation))
@@ -61,7 +61,7 @@ def main() -> None:
         message = f"of {thousands * _AT_ONCE:,} traces only {receiver.engine.counts().open_traces:,} are open"
         raise RuntimeError(message)
     spans = receiver.engine.counts().live - spans_before
-    memory = _memory() - memory_before
+    memory = resident("self") - memory_before
     cost = _cost_of_more(receiver, load, thousands)
     latencies = list(_latencies(receiver))
     result = {
@@ -93,11 +93,6 @@ def _latencies(receiver: _Receiver) -> Iterator[float]:
         reports = receiver.take([body])
         if reports:
             yield (time.perf_counter() - began) * 1e3
-
-
-def _memory() -> int:
-    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 _ROOT: Final = Path(__file__).parents[1]
 _START_S: Final = 60.0
@@ -56,8 +56,7 @@ class Process:
 
     def memory(self) -> int:
         """Return the bytes of physical memory that the process holds."""
-        pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return resident(self.pid)
 
     def stop(self) -> None:
         """End the process."""
@@ -80,6 +79,12 @@ class Process:
                 message = f"{self._process.args!r} did not start: {said[-2_000:]}"
                 raise RuntimeError(message)
             time.sleep(0.02)
+
+
+def resident(pid: int | Literal["self"]) -> int:
+    """Return the bytes of physical memory that a process holds."""
+    pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def python(module: str, *arguments: str, ready: str, environment: Mapping[str, str] | None = None) -> Process:

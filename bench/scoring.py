@@ -29,8 +29,7 @@ def loaded(text: str) -> Config:
 
 def engine(config: Config, clock: Clock) -> Engine:
     """Return an engine that scores as configured and sends nothing."""
-    scoring = pipeline(config)
-    return Engine(table(config), scoring, {}, clock)
+    return Engine(table(config), pipeline(config, slim=True), {}, clock)
 
 
 def table(config: Config) -> TraceTable:

@@ -113,7 +113,7 @@ class Engine:
 
     def add(self, spans: Collection[Span], sizes: Iterable[int] | None = None) -> tuple[Report, ...]:
         """Take in spans and emit the reports of the traces that this completes."""
-        return self._score(self.table.add(spans, self._clock(), sizes))
+        return self._score(self.table.add(spans, self._clock(), self.pipeline.slimmed(spans, sizes)))
 
     def take(self, spans: Collection[Span], sizes: Iterable[int], received_at: float | None = None) -> None:
         """Take in spans, and leave it to `work` to score what this completes.
@@ -124,7 +124,7 @@ class Engine:
             received_at: when they came, on the clock, where that is not now.
         """
         now = self._clock() if received_at is None else received_at
-        self._enqueue(self.table.add(spans, now, sizes, close_due=False))
+        self._enqueue(self.table.add(spans, now, self.pipeline.slimmed(spans, sizes), close_due=False))
 
     def work(self, until: float, now: float | None = None) -> bool:
         """Close what is due, and score it, trace by trace; return whether nothing is left to do.

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 from spanscore.contracts import Evaluator
-from spanscore.model import Attributes, Evaluation, Failed, Outcome, Report, Score, Skipped, Trace, Trajectory, Unit
+from spanscore.model import (
+    Attributes,
+    Evaluation,
+    Failed,
+    Outcome,
+    Report,
+    Score,
+    Skipped,
+    Span,
+    Trace,
+    Trajectory,
+    Unit,
+)
 from spanscore.model.outcomes import checked, failure
 from spanscore.reading.reader import DialectReader
+from spanscore.reading.slimming import Slimming
 from spanscore.reading.trajectory import DialectFailedError, trajectories
 
 _OUTCOMES: Final = (Score, Skipped, Failed)
@@ -53,6 +66,8 @@ class EvaluatorEntry:
     """The keys of the attributes that `resolve` and `matches` look at."""
     needs_model_calls: bool = False
     """Whether the evaluator looks at requests to models, or at the texts that those were sent."""
+    needs_results: bool = True
+    """Whether the evaluator looks at what tools returned."""
     match: Mapping[str, str] = field(default_factory=dict)
     """What `matches` looks for, as the configuration has it: globs by attribute."""
     time_limit_s: float | None = None
@@ -149,6 +164,7 @@ class Pipeline:
         unmeasured: the names of the metrics that are not recorded.
         passed_on: what is let pass, as it is not an evaluator's; nothing on a thread that no user interrupts.
         model_calls: whether model calls, texts and turns are read though no evaluator needs them.
+        slimming: takes out of spans what need not be kept for this; without it, all is.
     """
 
     def __init__(  # noqa: PLR0913 - what a configuration says of scoring
@@ -161,6 +177,7 @@ class Pipeline:
         unmeasured: frozenset[str] = frozenset(),
         passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
         model_calls: bool = False,
+        slimming: Slimming | None = None,
     ) -> None:
         self.entries: Final = tuple(entries)
         self.reader: Final = reader
@@ -168,7 +185,12 @@ class Pipeline:
         self.tool_content: Final = tool_content
         self.unmeasured: Final = unmeasured
         self._passed_on: Final = passed_on
+        self._slimming: Final = slimming
         self._needs_model_calls: Final = model_calls or any(entry.needs_model_calls for entry in self.entries)
+
+    def slimmed(self, spans: Collection[Span], sizes: Iterable[int] | None) -> Iterable[int] | None:
+        """Take out of spans what need not be kept, and return the sizes of what is left, where they are known."""
+        return sizes if self._slimming is None or sizes is None else self._slimming.slim(spans, sizes)
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
         """Run the evaluators that run here, and have those begin that run elsewhere; on all trajectories, or some."""

@@ -9,25 +9,49 @@ from typing import assert_never
 from spanscore.config import Config
 from spanscore.model import Span, Unit
 from spanscore.pipeline import EvaluatorEntry, Pipeline
+from spanscore.plugins import is_built_in
 from spanscore.reading.reader import DialectReader
+from spanscore.reading.slimming import Slimming
 from spanscore.reading.wanted import Wanted, log_names, wanted_attributes
 
 
 def pipeline(
-    config: Config, passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,), *, model_calls: bool = False
+    config: Config,
+    passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+    *,
+    model_calls: bool = False,
+    slim: bool = False,
 ) -> Pipeline:
     """Return the pipeline that reads and scores as configured, and lets these exceptions pass.
 
-    With `model_calls` they are read whether or not an evaluator needs them.
+    With `model_calls` they are read whether or not an evaluator needs them. With `slim`, nothing is kept of spans that
+    neither an evaluator nor an exporter of ours looks at: for whom nobody else looks at trajectories.
     """
+    results = not slim or _needs_results(config)
+    reader = DialectReader(config.dialects, passed_on, results=results)
     return Pipeline(
         [_limited(entry) for entry in config.evaluators],
-        DialectReader(config.dialects, passed_on),
+        reader,
         Unit(config.traces.unit),
         tool_content=config.tool_content,
         unmeasured=frozenset(config.metrics.disabled),
         passed_on=passed_on,
         model_calls=model_calls,
+        slimming=_slimming(config, reader, model_calls=model_calls) if slim else None,
+    )
+
+
+def _needs_results(config: Config) -> bool:
+    is_shown = config.tool_content or not all(is_built_in("emitters", name) for name in config.exporters)
+    return is_shown or any(entry.needs_results for entry in config.evaluators)
+
+
+def _slimming(config: Config, reader: DialectReader, *, model_calls: bool) -> Slimming:
+    return Slimming(
+        reader,
+        results=reader.results,
+        model_calls=model_calls or any(entry.needs_model_calls for entry in config.evaluators),
+        kept=[key for entry in config.evaluators for key in entry.reads],
     )
 
 

@@ -17,9 +17,14 @@ from spanscore.compare.reference import Wanted
 from spanscore.model import NOT_RECORDED, Recorded, Skipped, ToolCall, Trajectory
 
 
+def look_at_results(matchers: Collection[Matcher]) -> bool:
+    """Return whether any of these matchers looks at results of earlier calls."""
+    return any(matcher.needs_earlier for matcher in matchers)
+
+
 def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Collection[Matcher]) -> Run:
     """Return what these matchers may look at in a trajectory, whose calls have these names as they are compared."""
-    if not matchers or not any(matcher.needs_earlier for matcher in matchers):
+    if not look_at_results(matchers):
         return Run()
     return Run([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
 

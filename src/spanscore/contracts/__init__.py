@@ -23,6 +23,7 @@ from spanscore.contracts.dialects import ModelReading as ModelReading
 from spanscore.contracts.dialects import Precedence as Precedence
 from spanscore.contracts.dialects import Reading as Reading
 from spanscore.contracts.dialects import TellsModelCalls as TellsModelCalls
+from spanscore.contracts.dialects import TellsResults as TellsResults
 from spanscore.instruments.instrument import Instrument
 from spanscore.model import Outcome, Report, Trajectory
 
@@ -75,6 +76,18 @@ class NeedsModelCalls(Protocol):
     """
 
     needs_model_calls: ClassVar[bool]
+
+
+@runtime_checkable
+class LooksAtResults(Protocol):
+    """An evaluator that says whether it looks at `ToolCall.result`; one that does not say so is taken to look.
+
+    Where no configured evaluator does, and results may not go where scores go, `spanscore serve` does not keep them.
+    """
+
+    @property
+    def needs_results(self) -> bool:
+        """Whether it does, as it is configured; where it is made for each trajectory, its class has to say so."""
 
 
 class Emitter(Protocol):

@@ -178,3 +178,17 @@ class TellsModelCalls(Protocol):
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         """Return what the span says of the request, or None when it is not of this dialect."""
+
+
+@runtime_checkable
+class TellsResults(Protocol):
+    """A dialect that also knows which attributes tell of results alone, so that they need not be kept.
+
+    What tools answer, and what of it models are sent, is most of what spans take in memory, and most evaluators look at
+    none of it. All is kept of a span that is also offered to a dialect which does not say this.
+    """
+
+    result_keys: frozenset[str]
+    """The keys of attributes in which it finds the result of a call, and nothing else."""
+    telling_words: Mapping[str, tuple[str, ...]]
+    """By the key of an attribute, words without any of which its text says nothing to `read` and `read_model`."""

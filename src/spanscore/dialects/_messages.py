@@ -32,6 +32,8 @@ _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
+WORDS_OF_ANSWERS: Final = ("tool", "function_call_output")
+"""Of which every text has one in which `answers` finds something: no encoder escapes letters."""
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
 
 
@@ -58,6 +60,15 @@ def requests(messages: Recorded) -> tuple[CallRequest, ...]:
             seen.add(request.call_id)
         found.append(request)
     return tuple(found)
+
+
+def may_ask(text: str) -> bool:
+    """Tell at a glance whether a text may ask for calls, in what `requests` or `finish_reasons.asked_in` finds in it.
+
+    A call has a name, and a reason says "tool" or "function": most of what models say has none of these words.
+    """
+    lower = text.lower()
+    return "name" in lower or "tool" in lower or "function" in lower
 
 
 def answers(messages: Recorded) -> dict[str, JSON]:

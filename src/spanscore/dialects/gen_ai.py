@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
+from spanscore.model import JSON, LOG_RECORD, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -81,9 +81,11 @@ class GenAi:
     )
     reads = READS
     reads_for_model_calls = READS_FOR_MODEL_CALLS
+    result_keys = frozenset({RESULT})
+    telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS}
 
     def read(self, span: Span) -> Reading | None:
-        attributes, is_log = span.attributes, span.is_log
+        attributes, is_log = span.attributes, span.kind == LOG_RECORD
         operation = content.text(attributes.get(OPERATION))
         # A tool span gets its attributes at the end, which never comes where the tool raises.
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
@@ -101,13 +103,16 @@ class GenAi:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        said = _message_list(span, OUTPUT, "gen_ai.choice")
+        output = span.attributes.get(OUTPUT)
+        said: Recorded = NOT_RECORDED
+        if span.events or span.kind == LOG_RECORD or not isinstance(output, str) or messages.may_ask(output):
+            said = _message_list(span, OUTPUT, "gen_ai.choice")
         requests = messages.requests(said)
         return ModelReading(
             requests=requests,
             asks=bool(requests)
-            or finish_reasons.asked_in(said)
-            or finish_reasons.asks(span.attributes, finish_reasons.READS, span.attributes.get(OUTPUT)),
+            or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
+            or finish_reasons.asked_in(said),
             answers=Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
             tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),
         )

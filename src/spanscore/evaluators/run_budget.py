@@ -61,6 +61,7 @@ class RunBudget(Parameters):
     """
 
     expectation: ClassVar[str | None] = None
+    needs_results: ClassVar[bool] = False
     needs_model_calls: ClassVar[bool] = True
 
     model_calls: Count | None = None

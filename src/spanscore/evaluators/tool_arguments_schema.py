@@ -34,6 +34,7 @@ class ToolArgumentsSchema(NameParameters):
     """
 
     expectation: ClassVar[str | None] = "schemas"
+    needs_results: ClassVar[bool] = False
 
     schemas: Mapping[str, Any] | None = None
     """JSON Schema of the arguments, by tool: `{search: {type: object, required: [city]}}`."""

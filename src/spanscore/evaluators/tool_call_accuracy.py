@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from spanscore.compare import alignment
 from spanscore.compare.bipartite import maximum_matching
-from spanscore.compare.by_matchers import differing, fitting, run_of, unrecorded_sources
+from spanscore.compare.by_matchers import differing, fitting, look_at_results, run_of, unrecorded_sources
 from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
@@ -96,6 +96,11 @@ class ToolCallAccuracy(NameParameters):
         object.__setattr__(self, "_matchers", matchers)
         object.__setattr__(self, "_expected", expected)
         object.__setattr__(self, "_reference", Reference(expected, lambda _, arguments: json_key(arguments)))
+
+    @property
+    def needs_results(self) -> bool:
+        """Whether a matcher looks at results of earlier calls."""
+        return look_at_results(self._matchers)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the calls with the expected ones."""

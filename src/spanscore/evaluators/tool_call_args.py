@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
-from spanscore.compare.by_matchers import Untaken, passed, run_of, unrecorded_sources
+from spanscore.compare.by_matchers import Untaken, look_at_results, passed, run_of, unrecorded_sources
 from spanscore.compare.deviations import DETAILED, Account, Deviation, scored
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
@@ -83,6 +83,11 @@ class ToolCallArgs(NameParameters):
         object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, expected, subset=self.subset)))
         object.__setattr__(self, "_compared", compared)
         object.__setattr__(self, "_telling", _telling(expected))
+
+    @property
+    def needs_results(self) -> bool:
+        """Whether a matcher looks at results of earlier calls."""
+        return look_at_results(self._matchers)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Find a call for each expected one."""

@@ -44,6 +44,7 @@ class ToolCallCount(NameParameters):
     """
 
     expectation: ClassVar[str | None] = "tool_calls_count"
+    needs_results: ClassVar[bool] = False
 
     tool_calls_count: Annotated[Mapping[str, Criterion], MinLen(1)]
     """For each tool `[operator, count]`, `"operator count"` or a bare count, which means `=`: `{search: [">=", 1]}`.

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from annotated_types import Ge, Le
 
 from spanscore.compare import alignment
-from spanscore.compare.by_matchers import differing, passed, run_of, unrecorded_sources
+from spanscore.compare.by_matchers import differing, look_at_results, passed, run_of, unrecorded_sources
 from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ReferenceCall, cut_off, unrecorded_arguments
@@ -85,6 +85,11 @@ class ToolCallF1(NameParameters):
         object.__setattr__(self, "_members", members)
         object.__setattr__(self, "_places", places)
         object.__setattr__(self, "_tools", tools)
+
+    @property
+    def needs_results(self) -> bool:
+        """Whether a matcher looks at results of earlier calls."""
+        return look_at_results(self._matchers)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Match the calls with the reference."""

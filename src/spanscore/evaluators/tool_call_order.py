@@ -27,6 +27,7 @@ class ToolCallOrder(NameParameters):
     """
 
     expectation: ClassVar[str | None] = "tool_calls_order"
+    needs_results: ClassVar[bool] = False
 
     tool_calls_order: Annotated[tuple[str, ...], MinLen(1)]
     """The tools in the order expected, one name for each call: `[lookup_order, check_policy, issue_refund]`."""

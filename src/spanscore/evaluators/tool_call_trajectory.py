@@ -29,6 +29,7 @@ class ToolCallTrajectory(NameParameters):
     """
 
     expectation: ClassVar[str | None] = None
+    needs_results: ClassVar[bool] = False
 
     max_failed: Annotated[int, Ge(0)] | None = None
     """Gate: at most so many calls failed."""

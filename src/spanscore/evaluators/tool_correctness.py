@@ -25,6 +25,7 @@ class ToolCorrectness(NameParameters):
 
     expectation: ClassVar[str | None] = "expected_tools"
     needs_expectation: ClassVar[bool] = True
+    needs_results: ClassVar[bool] = False
 
     tool_names: ToolNames = "canonical"
     """How tool names are compared; both sides are normalised."""

@@ -54,6 +54,11 @@ class ToolLoops(NameParameters):
     results: Literal["equal", "any"] = "equal"
     """Calls with different recorded results are no loop; with `any`, they are."""
 
+    @property
+    def needs_results(self) -> bool:
+        """Whether results tell calls apart."""
+        return self.results == "equal"
+
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Look for loops."""
         names = called_names(trajectory, self._normalise)

@@ -64,6 +64,11 @@ class ToolPolicy(NameParameters, Rules):
         compared = tuple(each.rule.compares for each in rules if each.rule.compares is not None)
         object.__setattr__(self, "_compared", compared)
 
+    @property
+    def needs_results(self) -> bool:
+        """Whether a rule compares arguments, perhaps with results of earlier calls."""
+        return bool(self._compared)
+
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Check each rule."""
         if self._needs_declarations and not trajectory.tool_definitions:

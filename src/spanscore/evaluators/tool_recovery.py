@@ -25,6 +25,7 @@ class ToolRecovery(NameParameters):
     """
 
     expectation: ClassVar[str | None] = None
+    needs_results: ClassVar[bool] = False
 
     within: Annotated[int, Ge(1)] | None = 3
     """The success is among so many calls after the failed one; with null, among all."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from spanscore.compare import alignment
 from spanscore.compare.arguments import ArgumentMode, Comparison
 from spanscore.compare.bipartite import maximum_matching
-from spanscore.compare.by_matchers import fitting, run_of, unrecorded_sources
+from spanscore.compare.by_matchers import fitting, look_at_results, run_of, unrecorded_sources
 from spanscore.compare.deviations import Account, of_alignment, scored
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort, TooMuchWorkError
@@ -109,6 +109,11 @@ class TrajectoryMatch(NameParameters):
         object.__setattr__(self, "_compared", compared)
         by_equality = not matchers and all(comparisons[name].is_equality for name in names)
         object.__setattr__(self, "_is_plain", self.scoring == "binary" and by_equality)
+
+    @property
+    def needs_results(self) -> bool:
+        """Whether a matcher looks at results of earlier calls."""
+        return look_at_results(self._matchers)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare the calls with the reference."""

@@ -10,12 +10,9 @@ from typing import Final, TypeVar
 from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Later, Recorded, Span
 from spanscore.reading.normalised import may_be_renamed, with_originals
+from spanscore.reading.shapes import Shapes, shape_of
 
 _T = TypeVar("_T")
-
-_MOST_SHAPES: Final = 4_096
-_LONGEST_SHAPE: Final = 2_048
-"""Characters. Whoever makes names up takes 8 MB of ours at most."""
 
 
 class DialectReader:
@@ -26,18 +23,25 @@ class DialectReader:
     """
 
     def __init__(
-        self, dialects: Iterable[Dialect], passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+        self,
+        dialects: Iterable[Dialect],
+        passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+        *,
+        results: bool = True,
     ) -> None:
-        self._dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
+        self.results: Final = results
+        """Whether the results of calls are looked for wherever they may be; else what their own spans say will do."""
+        self.dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
+        """Those that are heard first come first."""
         self._by_attribute: Final = defaultdict[str, int](int)
         self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
-        self._by_shape: Final[dict[tuple[str, ...], tuple[Dialect, ...]]] = {}
+        self._by_shape: Final = Shapes[tuple[Dialect, ...]]()
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
-        for index, dialect in enumerate(self._dialects):
+        for index, dialect in enumerate(self.dialects):
             bit = 1 << index
             for key in dialect.markers.attributes:
                 self._by_attribute[key] |= bit
@@ -80,21 +84,22 @@ class DialectReader:
         readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
         return joined_model_calls(readings) if readings else None
 
-    def _offered(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
-        """Return a span as its instrumentation wrote it, and the dialects that have a marker on it.
+    def offered(self, span: Span) -> tuple[Dialect, ...] | None:
+        """Return the dialects that have a marker on a span, which is no log record.
 
-        Both are up to its scope, its name and the keys of its attributes, and programs write the same few.
+        None where its attributes may have been renamed on the way: then it takes their values to say so.
         """
+        shape = shape_of(span)
+        known = self._by_shape.get(shape)
+        if known is None and not may_be_renamed(span):
+            known = self._by_shape.note(shape, self._offers_of(span))
+        return known
+
+    def _offered(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
+        """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
             return span, self._offers_of(span)
-        shape = (span.scope, span.name, *span.attributes)
-        known = self._by_shape.get(shape)
-        if known is None:
-            known = None if may_be_renamed(span) else self._offers_of(span)
-            if known is not None and sum(map(len, shape)) <= _LONGEST_SHAPE:
-                if len(self._by_shape) >= _MOST_SHAPES:
-                    self._by_shape.clear()
-                self._by_shape[shape] = known
+        known = self.offered(span)
         if known is not None:
             return span, known
         span = with_originals(span)
@@ -102,7 +107,7 @@ class DialectReader:
 
     def _offers_of(self, span: Span) -> tuple[Dialect, ...]:
         if span.kind == LOG_RECORD:
-            return tuple(each for each in self._dialects if span.name.startswith(each.markers.log_names))
+            return tuple(each for each in self.dialects if span.name.startswith(each.markers.log_names))
         offered = self._by_scope.get(span.scope, 0)
         for key in self._attributes.intersection(span.attributes):
             offered |= self._by_attribute[key]
@@ -111,7 +116,7 @@ class DialectReader:
                 offered |= bit
         dialects = self._offers.get(offered)
         if dialects is None:
-            dialects = tuple(dialect for index, dialect in enumerate(self._dialects) if offered >> index & 1)
+            dialects = tuple(dialect for index, dialect in enumerate(self.dialects) if offered >> index & 1)
             self._offers[offered] = dialects
         return dialects
 

@@ -140,6 +140,8 @@ class Requested:
         lacking = {call.call_id for call in calls if _lacks_result(call) and times[call.call_id] == 1}
         lacking.discard(None)
         found: dict[str | None, JSON] = {}
+        if not self._tree.reader.results:
+            return found
         for reading in reversed(self._readings.values()):
             if not lacking:
                 break

@@ -81,7 +81,8 @@ class Service:
         insecure: bool = False,
         open_directory: Callable[[Path], Directory] = Directory,
     ) -> None:
-        pipeline = wiring.pipeline(config)
+        self._is_slim: Final = not emitters  # of others nobody knows what they look at
+        pipeline = wiring.pipeline(config, slim=self._is_slim)
         out = outputs(config, serving(config))
         onward = self._onward = out.onward
         self._config = config
@@ -197,7 +198,7 @@ class Service:
 
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
-        pipeline, wanted = wiring.pipeline(config), wiring.wanted(config)
+        pipeline, wanted = wiring.pipeline(config, slim=self._is_slim), wiring.wanted(config)
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)

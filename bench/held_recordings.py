@@ -1,0 +1,66 @@
+"""Measures, in a process of its own, what open traces of recorded agents take: `python -m bench.held_recordings SPANS`.
+
+Prints JSON: the memory of an open span, how many there are, and how long one is on the wire.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from bench import recorded, scoring
+from bench.measure import collect_rarely
+from bench.process import resident
+from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
+from spanscore.wiring import wanted
+
+_SETTINGS: Final = "traces: {decision_delay: 1h, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
+_MOST_BYTES: Final = 2**34
+
+
+def main() -> None:
+    """Take the recordings in again and again under other ids, until so many spans are open."""
+    config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
+    config = replace(config, traces=replace(config.traces, max_bytes=_MOST_BYTES))
+    engine, keys = scoring.engine(config, time.monotonic), wanted(config).attributes
+    bodies = recorded.requests()
+    collect_rarely()
+    for body in _renewed(bodies, 0):  # what the first of all take and give back would hide what others take
+        decode_protobuf(body, wanted=keys)
+    before = resident("self")
+    received = generation = 0
+    while engine.counts().live < int(sys.argv[1]):
+        generation += 1
+        for body in _renewed(bodies, generation):
+            decoded = decode_protobuf(body, wanted=keys)
+            engine.add(decoded.spans, decoded.sizes)
+            received += len(body)
+    gc.collect()
+    spans = engine.counts().live
+    result = {
+        "open spans": spans,
+        "bytes a span": (resident("self") - before) / spans,
+        "as received": received / spans,
+    }
+    print(json.dumps(result))
+
+
+def _renewed(bodies: list[bytes], generation: int) -> Iterator[bytes]:
+    """Yield the same traces under other ids."""
+    number = generation.to_bytes(4, "big")
+    for body in bodies:
+        renewed = body
+        for trace_id in trace_ids(body):
+            renewed = renewed.replace(
+                trace_id, trace_id[:-4] + bytes(a ^ b for a, b in zip(trace_id[-4:], number, strict=True))
+            )
+        yield renewed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Takes out of spans what nothing will look at, so that traces that are open take less memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from spanscore.contracts import Dialect, TellsModelCalls, TellsResults
+from spanscore.model import LOG_RECORD, Span
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.shapes import Shapes, shape_of
+from spanscore.reading.wanted import wanted_attributes
+
+
+class Slimming:
+    """Lets go of the results of calls, where nothing looks at them, and of messages to models that hold none.
+
+    What is left is read as all would be, but for the results: so say the dialects of a span (`TellsResults`). All is
+    kept of a span without a parent, as a configuration may match on any of its attributes, and of one with events, in
+    which a dialect may look for what it does not find.
+
+    Args:
+        reader: reads what is left.
+        results: whether anything looks at the results of calls.
+        model_calls: whether anything looks at requests to models, and at the texts that those were sent.
+        kept: the keys of attributes that something else looks at.
+    """
+
+    def __init__(
+        self, reader: DialectReader, *, results: bool = True, model_calls: bool = False, kept: Iterable[str] = ()
+    ) -> None:
+        self._reader: Final = reader
+        self._results: Final = results
+        self._model_calls: Final = model_calls
+        telling = [dialect for dialect in reader.dialects if isinstance(dialect, TellsResults)]
+        named = chain.from_iterable((*dialect.result_keys, *dialect.telling_words) for dialect in telling)
+        self._keys: Final = frozenset(named).difference(kept)
+        self._by_shape: Final = Shapes[tuple[tuple[str, Sequence[str]], ...]]()
+
+    def slim(self, spans: Iterable[Span], sizes: Iterable[int]) -> list[int]:
+        """Take attributes out of spans, which are nobody else's, and return the sizes of what is left."""
+        return [
+            size if span.attributes.keys().isdisjoint(self._keys) else self._slimmed(span, size)
+            for span, size in zip(spans, sizes, strict=True)
+        ]
+
+    def _slimmed(self, span: Span, size: int) -> int:
+        attributes = span.attributes
+        if span.events or not span.parent_span_id or span.kind == LOG_RECORD or not isinstance(attributes, dict):
+            return size
+        shape = shape_of(span)
+        forgone = self._by_shape.get(shape)
+        if forgone is None:
+            forgone = self._by_shape.note(shape, tuple(self._forgone(span)))
+        for key, words in forgone:
+            text = attributes[key]
+            if not isinstance(text, str):
+                continue
+            for word in words:
+                if word in text:
+                    break
+            else:
+                del attributes[key]
+                size -= len(text)
+        return size
+
+    def _forgone(self, span: Span) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield the keys of what may be let go of in spans of this shape, each with the words that keep a text."""
+        dialects = self._reader.offered(span) or ()
+        looked_at = [(dialect, wanted_attributes([dialect], model_calls=self._model_calls)) for dialect in dialects]
+        for key in self._keys & span.attributes.keys():
+            words = [self._words(dialect, key) for dialect, keys in looked_at if keys[key] is not None]
+            if words and None not in words:
+                yield key, tuple(dict.fromkeys(chain.from_iterable(filter(None, words))))
+
+    def _words(self, dialect: Dialect, key: str) -> Sequence[str] | None:
+        """Return the words that keep a text for a dialect; None where it is kept whatever it says."""
+        if not isinstance(dialect, TellsResults):
+            return None
+        if not self._results and key in dialect.result_keys:
+            return ()
+        if self._model_calls and isinstance(dialect, TellsModelCalls) and key in dialect.reads_for_model_calls:
+            return None
+        return dialect.telling_words.get(key)

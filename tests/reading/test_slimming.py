@@ -1,0 +1,131 @@
+"""What nothing looks at is not kept, and what is left is read as all would be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from dialects.spans import TRACE_ID, as_received, built_in_dialects, built_in_reader, span
+from spanscore.contracts import ModelReading, Precedence, Reading
+from spanscore.contracts.dialects import Markers
+from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, Trace, Trajectory
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.slimming import Slimming
+from spanscore.reading.trajectory import trajectories
+from test_corpus import NAMES, recorded
+from traces import PARIS, agent, having, model, tool
+
+RESULT: Final = "gen_ai.tool.call.result"
+SENT: Final = "gen_ai.input.messages"
+SAID: Final = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "What is the weather?"}]}])
+
+
+def slimmed(*spans: Span, reader: DialectReader | None = None, **looked_at: Any) -> list[Span]:
+    """Return copies of spans after what need not be kept was taken out of them."""
+    copies = [each._replace(attributes=dict(each.attributes)) for each in spans]
+    Slimming(reader or built_in_reader(), **looked_at).slim(copies, [0] * len(copies))
+    return copies
+
+
+def read(spans: Iterable[Span], reader: DialectReader, *, model_calls: bool) -> list[tuple[Any, ...]]:
+    """Return all that is read of a trace but results of calls, where the reader leaves those alone."""
+    trace = Trace(trace_id=TRACE_ID, spans=tuple(spans), close_reason=CloseReason.ROOT_ENDED)
+    return [told(each, results=reader.results) for each in trajectories(trace, reader, model_calls=model_calls)]
+
+
+def told(run: Trajectory, *, results: bool) -> tuple[Any, ...]:
+    """Return what can be compared of a trajectory."""
+    calls, completeness = run.calls, run.completeness
+    if not results:
+        calls = tuple(replace(call, result=NOT_RECORDED) for call in calls)
+        completeness = replace(completeness, results_recorded=False)
+    return calls, completeness, run.agent, run.invocations, run.model_calls, run.user_text, run.recognised, run.unread
+
+
+@pytest.mark.parametrize("results", [True, False], ids=["results", "no results"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_left_is_read_as_all_would_be(name: str, results: bool) -> None:  # noqa: FBT001 - a parameter
+    """Of every recording: calls and models, and results where anything looks at them."""
+    reader = DialectReader(built_in_dialects(), results=results)
+    for spans in recorded(name).values():
+        for model_calls in (False, True):
+            received = [as_received(each, model_calls=model_calls) for each in spans]
+            left = slimmed(*received, reader=reader, results=results, model_calls=model_calls)
+            assert read(left, reader, model_calls=model_calls) == read(received, reader, model_calls=model_calls)
+
+
+def test_results_are_kept_only_where_something_looks_at_them() -> None:
+    """They are most of what a call's span holds."""
+    call = having(tool(2, "weather", PARIS, parent=1), {RESULT: json.dumps({"days": ["rain"] * 100})})
+    assert RESULT in slimmed(call, results=True)[0].attributes
+    (left,) = slimmed(call, results=False)
+    assert left.attributes == {key: value for key, value in call.attributes.items() if key != RESULT}
+
+
+def test_messages_are_kept_only_where_they_hold_results() -> None:
+    """Which calls a model was answered is needed in any case."""
+    answered = model(2, told={"call_1": "rain"}, parent=1)
+    assert slimmed(answered, results=False) == [answered]
+    only_said = having(answered, {SENT: SAID})
+    assert SENT not in slimmed(only_said)[0].attributes
+    assert slimmed(only_said, model_calls=True) == [only_said]
+
+
+def test_what_a_configuration_matches_on_is_kept() -> None:
+    """A root may be matched by any attribute, other spans by those that are named."""
+    root = having(model(1), {SENT: SAID})
+    below = having(model(2, parent=1), {SENT: SAID})
+    assert slimmed(root) == [root]
+    assert slimmed(below, kept=[SENT]) == [below]
+
+
+def test_all_is_kept_where_it_is_not_sure() -> None:
+    """In a span with events, in which a dialect might look instead; where values are no text; in a log record."""
+    call = tool(2, "weather", PARIS, parent=1)
+    for each in (
+        having(call, {RESULT: "rain"})._replace(events=(SpanEvent("gen_ai.tool.message", 0, {"content": "sun"}),)),
+        having(call, {RESULT: ["rain"]}),
+        having(call, {RESULT: "rain"})._replace(kind=-1, name="gen_ai.client.inference.operation.details"),
+    ):
+        assert slimmed(each, results=False) == [each]
+
+
+class Curious:
+    """Looks at the result of every call."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({"gen_ai.tool.name"}))
+    reads = frozenset({RESULT})
+
+    def read(self, _: Span) -> Reading | None:
+        """Say nothing."""
+        return None
+
+    def read_model(self, _: Span) -> ModelReading | None:
+        """Say nothing."""
+        return None
+
+
+def test_a_dialect_that_does_not_say_what_it_forgoes_is_given_all() -> None:
+    """As one of a plug-in, wherever it has a marker."""
+    call = having(tool(2, "weather", PARIS, parent=1), {RESULT: "rain"})
+    reader = DialectReader([*built_in_dialects(), Curious()], results=False)
+    assert slimmed(call, reader=reader, results=False) == [call]
+
+
+def test_what_a_span_keeps_is_less_by_what_was_taken_out() -> None:
+    """So that the bounds of memory are for what is there."""
+    result = json.dumps({"days": ["rain"] * 100})
+    calls = [having(tool(number, "weather", PARIS, parent=1), {RESULT: result}) for number in (2, 3)]
+    sizes = Slimming(built_in_reader(), results=False).slim([agent(1), *calls], [500, 3_000, 3_000])
+    assert sizes == [500, 3_000 - len(result), 3_000 - len(result)]
+
+
+def test_spans_without_attributes_are_left_alone() -> None:
+    """Theirs is one empty mapping for all."""
+    (left,) = slimmed(span(2, "POST", parent=1))
+    assert left.attributes == {}
