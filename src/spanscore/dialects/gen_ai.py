@@ -142,6 +142,8 @@ def _held(span: Span, key: str) -> AttributeValue:
     """Return an attribute of the span, or else of the first event that has it."""
     if key in span.attributes:
         return span.attributes[key]
+    if not span.events:
+        return None
     return next((event.attributes[key] for event in span.events if key in event.attributes), None)
 
 

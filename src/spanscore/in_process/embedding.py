@@ -97,7 +97,8 @@ def process_engine(
     if config.of(OtlpExporter) is None:
         metrics = OtelMetrics(Meter(catch_up=catch_up), handover)
         sinks.append(metrics.meter)
-        emitters.update(metrics=metrics, logs=LogEvents(handover=handover), handover=handover)
+        # Events first: somebody may wait for one, and metrics are collected now and then.
+        emitters.update(logs=LogEvents(handover=handover), metrics=metrics, handover=handover)
     if config.annotate == "child_span":
         emitters["span_events"] = SpanEvents(tracer_provider)
     telemetry = Telemetry(sinks)

@@ -38,12 +38,14 @@ class ExitHook:
 
     def stay_ahead(self) -> None:
         """Have the method called before the providers that there are by now shut down. Cheap when nothing is new."""
-        with suppress(Exception):  # a provider that the environment names may fail to load: not on the agent's thread
+        try:
             meter_provider, logger_provider = get_meter_provider(), get_logger_provider()
-            if meter_provider is self._meter_provider and logger_provider is self._logger_provider:
-                return
-            self._meter_provider, self._logger_provider = meter_provider, logger_provider
-            atexit.register(_call, self._method)
+        except Exception:  # noqa: BLE001 - what the environment names may fail to load: not on the agent's thread
+            return
+        if meter_provider is self._meter_provider and logger_provider is self._logger_provider:
+            return
+        self._meter_provider, self._logger_provider = meter_provider, logger_provider
+        atexit.register(_call, self._method)
 
     def come_first(self) -> None:
         """Have the method called before any provider shuts down, also one that will be made later.

@@ -14,6 +14,8 @@ from spanscore.reading.shapes import Shapes, shape_of
 
 _T = TypeVar("_T")
 
+_NO_MODEL_READING: Final = ModelReading()
+
 
 class DialectReader:
     """Reads spans with every dialect that has a marker on them.
@@ -55,6 +57,8 @@ class DialectReader:
         span, offered = self._offered(span)
         if not offered:
             return None
+        if len(offered) == 1:
+            return self._answer("read", Reading, offered[0], span)
         readings = self._ask("read", Reading, offered, span)
         if len(readings) > 1:
             return _joined(readings)
@@ -68,6 +72,8 @@ class DialectReader:
     def read_model(self, span: Span) -> ModelReading:
         """Return what the dialects say the model asked for and was told."""
         span, offered = self._offered(span)
+        if len(offered) == 1:
+            return self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING
         readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
         if len(readings) == 1:
             return readings[0]
@@ -99,7 +105,9 @@ class DialectReader:
         """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
             return span, self._offers_of(span)
-        known = self.offered(span)
+        known = self._by_shape.get((span.scope, span.name, *span.attributes))  # as `shape_of`; a call is half of it
+        if known is None:
+            known = self.offered(span)
         if known is not None:
             return span, known
         span = with_originals(span)
@@ -121,22 +129,25 @@ class DialectReader:
         return dialects
 
     def _ask(self, method: str, kind: type[_T], dialects: Iterable[Dialect], span: Span) -> list[tuple[int, _T]]:
-        answers = []
-        for dialect in dialects:
-            try:
-                answer = getattr(dialect, method)(span)
-                if answer is None:
-                    continue
-                if isinstance(answer, kind):
-                    answers.append((dialect.precedence, answer))
-                    continue
-                wrong = TypeError.__name__
-            except self._passed_on:
-                raise
-            except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
-                wrong = type(error).__name__
-            self.failures[_name(dialect), wrong] += 1
-        return answers
+        """Return what each of the dialects answers that has an answer, with its precedence."""
+        return [
+            (dialect.precedence, answer)
+            for dialect in dialects
+            if (answer := self._answer(method, kind, dialect, span)) is not None
+        ]
+
+    def _answer(self, method: str, kind: type[_T], dialect: Dialect, span: Span) -> _T | None:
+        try:
+            answer = getattr(dialect, method)(span)
+            if answer is None or isinstance(answer, kind):
+                return answer
+            wrong = TypeError.__name__
+        except self._passed_on:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
+            wrong = type(error).__name__
+        self.failures[_name(dialect), wrong] += 1
+        return None
 
 
 def _name(dialect: Dialect) -> str:
