@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from spanscore.errors import TryAgainError
 from spanscore.intake.reading import Reader, Readers
@@ -35,10 +35,18 @@ class Unavailable(TryAgainError):  # noqa: N818 - what the sender is told, and n
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Held(Reader):
-    """What one request holds: memory while it is there, and a turn while it is worked on."""
+    """What one request holds, for as long as it is the context: memory, and a turn while it is worked on."""
 
     admission: Admission
     has_turn: bool = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.admission.free_bytes += self.size
+        if self.has_turn:
+            self.admission.turns.release()
 
     async def add(self, size: int) -> None:
         """Hold more memory. Where there is none, those give way who are slow, or hold more than an equal share.
@@ -73,17 +81,24 @@ class Held(Reader):
         Raises:
             Unavailable: too many others have theirs, or wait.
         """
-        turns, now = self.admission.turns, asyncio.get_running_loop().time
-        until = now() + self.admission.wait_s if turns.locked() else None  # else there is nothing to wait for
+        turns = self.admission.turns
+        if turns.locked():
+            await self._wait_for_turn(turns)
+        else:
+            await turns.acquire()
+        self.has_turn = True
+
+    async def _wait_for_turn(self, turns: asyncio.Semaphore) -> None:
+        now = asyncio.get_running_loop().time
+        until = now() + self.admission.wait_s
         try:
             async with asyncio.timeout_at(until):
                 await turns.acquire()
         except TimeoutError:
             raise self.admission.refusal(Busy.REQUESTS) from None
-        if until is not None and now() > until:  # told so late by a busy loop, its sender may have given up
+        if now() > until:  # told so late by a busy loop, its sender may have given up
             turns.release()
             raise self.admission.refusal(Busy.REQUESTS)
-        self.has_turn = True
 
 
 class RetryDelay:
@@ -151,9 +166,8 @@ class Admission:
         """Send everybody away from now on, except the requests that were let in before."""
         self.closed = True
 
-    @asynccontextmanager
-    async def request(self) -> AsyncIterator[Held]:
-        """Let a request in.
+    def request(self) -> Held:
+        """Let a request in, for as long as it is the context.
 
         Raises:
             Unavailable: not now.
@@ -161,13 +175,7 @@ class Admission:
         trouble = Busy.SHUTTING_DOWN if self.closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
-        held = Held(admission=self)
-        try:
-            yield held
-        finally:
-            self.free_bytes += held.size
-            if held.has_turn:
-                self.turns.release()
+        return Held(admission=self)
 
     def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
         """Count a request that is not taken, and return what to tell its sender.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Final
 
 from spanscore.errors import TryAgainError
@@ -69,9 +70,12 @@ class Readers:
         self._waiting: deque[_Turn] = deque()
         self._left = asyncio.Event()
 
-    @asynccontextmanager
-    async def reading(self, reader: Reader, timeout_s: float | None, set_aside: int) -> AsyncIterator[None]:
+    def reading(self, reader: Reader, timeout_s: float | None, set_aside: int) -> AbstractAsyncContextManager[None]:
         """See `Held.reading`."""
+        return _Reading(self, reader, timeout_s, set_aside)
+
+    async def begin(self, reader: Reader, set_aside: int) -> None:
+        """Wait until there is room for what a reader sets aside, and count it among those that read."""
         if set_aside:
             if self._waiting or self._is_full(set_aside):
                 await self._wait_for_room(set_aside)
@@ -79,20 +83,19 @@ class Readers:
             self.places.append(reader)
         reader.since = asyncio.get_running_loop().time()
         self._readers.append(reader)
-        try:
-            async with asyncio.timeout(timeout_s) as reader.limit:
-                yield
-        except TimeoutError:
-            if reader.is_displaced:
-                raise self._refusal(has_begun=True) from None
-            raise
-        finally:
-            self._readers.remove(reader)
-            self._left.set()
-            if set_aside:
-                self.places.remove(reader)
-                self._free += set_aside
-                self._wake()
+
+    def end(self, reader: Reader, set_aside: int) -> None:
+        """Give back what a reader has set aside, and count it no more."""
+        self._readers.remove(reader)
+        self._left.set()
+        if set_aside:
+            self.places.remove(reader)
+            self._free += set_aside
+            self._wake()
+
+    def gave_way(self) -> TryAgainError:
+        """Return what is raised for a reader that had begun."""
+        return self._refusal(has_begun=True)
 
     async def displace(self, size: int, wanted: int, asker: Reader) -> None:
         """Take at least that much memory from others, and return when they have given it back. It may be less.
@@ -176,3 +179,32 @@ class Readers:
             if not reader.is_displaced and now - reader.since >= patience_s:
                 reader.displace(now)
                 return
+
+
+class _Reading:
+    """The time in which one request is read: a class, as a generator takes longer, and each request has one."""
+
+    __slots__ = ("_limit", "_reader", "_readers", "_set_aside", "_timeout_s")
+
+    def __init__(self, readers: Readers, reader: Reader, timeout_s: float | None, set_aside: int) -> None:
+        self._readers = readers
+        self._reader = reader
+        self._timeout_s = timeout_s
+        self._set_aside = set_aside
+
+    async def __aenter__(self) -> None:
+        await self._readers.begin(self._reader, self._set_aside)
+        self._limit = self._reader.limit = asyncio.timeout(self._timeout_s)
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError:
+            if self._reader.is_displaced:
+                raise self._readers.gave_way() from None
+            raise
+        finally:
+            self._readers.end(self._reader, self._set_aside)

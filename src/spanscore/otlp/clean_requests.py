@@ -29,6 +29,10 @@ _LARGEST: Final = 4 * 2**20
 """Bytes: so much is read in some milliseconds, in one go."""
 _MOST_SPANS: Final = 8_192
 _MOST_RESOURCE_VALUES: Final = 1_024
+_RESOURCES: Final = 256
+"""Senders send theirs with every request: the same object then stands for it in all traces."""
+_USUAL_RESOURCE: Final = 4_096
+"""Bytes."""
 _DECODERS: Final = 8
 """For so many configurations at a time, of which one is in use and another before it was reloaded."""
 _SIZES: Final = {
@@ -94,9 +98,16 @@ def _decoder(wanted: frozenset[str] | None) -> Any:
 
 
 def _resource(body: bytes) -> Attributes | None:
+    return _known_resource(body) if len(body) <= _USUAL_RESOURCE else _read_resource(body)
+
+
+def _read_resource(body: bytes) -> Attributes | None:
     findings = Findings()
     try:
         attributes = read_resource(Resource.FromString(body), findings)
     except DecodeError:
         return None
     return attributes if not findings.caveats and findings.values <= _MOST_RESOURCE_VALUES else None
+
+
+_known_resource: Final = lru_cache(_RESOURCES)(_read_resource)
