@@ -104,7 +104,7 @@ def _logs(name: str) -> bytes:
 def measured(bodies: Sequence[bytes], rounds: int, traces: int | None = None) -> Samples:
     """Return the CPU seconds of each way through the same load, of which so many traces have to come out."""
     config = scoring.loaded(_CONFIG)
-    keys = wanted(config).attributes
+    pipeline, keys = scoring.receiving(config)
 
     def parsed() -> None:
         for body in bodies:
@@ -119,7 +119,7 @@ def measured(bodies: Sequence[bytes], rounds: int, traces: int | None = None) ->
         _check(sum(len(table.add(decode(body, keys).spans, 0.0)) for body in bodies), traces)
 
     def scored(decode: _Decode) -> None:
-        engine = scoring.engine(config, time.monotonic)
+        engine = scoring.engine(config, pipeline, time.monotonic)
         requests = (decode(body, keys) for body in bodies)
         _check(sum(len(engine.add(each.spans, each.sizes)) for each in requests), traces)
 

@@ -17,7 +17,6 @@ from bench.goals import Row, Run, judged
 from bench.measure import collect_rarely, interleaved
 from bench.memory import with_open_traces
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.wiring import wanted
 
 PLOT: Final = Path(__file__).with_name("growth.png")
 
@@ -83,14 +82,14 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
     """Return the CPU seconds of a trace by its number of calls: decoded, grouped and scored."""
     collect_rarely()
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
-    keys = wanted(config).attributes
+    pipeline, keys = scoring.receiving(config)
     found = []
     for calls in sizes:
         traces = max(1, 10_000 // calls)
         bodies = workload.requests(traces, calls=calls)
 
         def scored(bodies: Sequence[bytes] = bodies) -> None:
-            engine = scoring.engine(config, time.monotonic)
+            engine = scoring.engine(config, pipeline, time.monotonic)
             for body in bodies:
                 engine.add(decode_protobuf(body, wanted=keys).spans)
 

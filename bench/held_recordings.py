@@ -17,7 +17,6 @@ from bench import recorded, scoring
 from bench.measure import collect_rarely
 from bench.process import resident
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
-from spanscore.wiring import wanted
 
 _SETTINGS: Final = "traces: {decision_delay: 1h, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
 _MOST_BYTES: Final = 2**34
@@ -27,7 +26,8 @@ def main() -> None:
     """Take the recordings in again and again under other ids, until so many spans are open."""
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
     config = replace(config, traces=replace(config.traces, max_bytes=_MOST_BYTES))
-    engine, keys = scoring.engine(config, time.monotonic), wanted(config).attributes
+    pipeline, keys = scoring.receiving(config)
+    engine = scoring.engine(config, pipeline, time.monotonic)
     bodies = recorded.requests()
     collect_rarely()
     for body in _renewed(bodies, 0):  # what the first of all take and give back would hide what others take

@@ -20,7 +20,6 @@ from bench.process import resident
 from spanscore.engine import Engine
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.reading.wanted import WantedAttributes
-from spanscore.wiring import wanted
 
 _AT_ONCE: Final = 1_000
 _WARM_UP: Final = 200
@@ -48,7 +47,8 @@ def main() -> None:
     thousands = int(sys.argv[1]) // _AT_ONCE
     config = scoring.loaded(_SETTINGS + scoring.FOUR_EVALUATORS)
     config = replace(config, traces=replace(config.traces, max_bytes=_MOST_BYTES))
-    receiver = _Receiver(scoring.engine(config, time.monotonic), wanted(config).attributes)
+    pipeline, keys = scoring.receiving(config)
+    receiver = _Receiver(scoring.engine(config, pipeline, time.monotonic), keys)
     load = workload.requests(_AT_ONCE, concurrent=_AT_ONCE, roots=False)
     receiver.take(workload.requests(_WARM_UP, seed=1, roots=False))
     collect_rarely()

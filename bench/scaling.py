@@ -34,7 +34,6 @@ from bench.process import Process, python
 from bench.scaling_model import Figures, limits_table, need, needs_table
 from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, at_rest, grpc_port, spanscore, yardstick_port
 from bench.table import machine
-from spanscore import wiring
 from spanscore.otlp.from_protobuf import decode_protobuf
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "scaling.md"
@@ -162,10 +161,10 @@ def _by_request(traces: int, rounds: int) -> dict[int, float]:
     """
     collect_rarely()
     config = scoring.loaded(scoring.AT_ONCE)
-    wanted = wiring.wanted(config).attributes
+    pipeline, wanted = scoring.receiving(config)
 
     def taken(bodies: Sequence[bytes]) -> None:
-        engine = scoring.engine(config, time.monotonic)
+        engine = scoring.engine(config, pipeline, time.monotonic)
         for body in bodies:
             engine.add(decode_protobuf(body, wanted=wanted).spans)
 

@@ -10,7 +10,9 @@ from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.engine import Clock, Engine
-from spanscore.wiring import pipeline, root_condition
+from spanscore.pipeline import Pipeline
+from spanscore.reading.wanted import WantedAttributes
+from spanscore.wiring import pipeline, root_condition, wanted
 
 FOUR_EVALUATORS: Final = f"""
 evaluators:
@@ -27,9 +29,15 @@ def loaded(text: str) -> Config:
     return configuration.loads(text, "bench", Path())
 
 
-def engine(config: Config, clock: Clock) -> Engine:
-    """Return an engine that scores as configured and sends nothing."""
-    return Engine(table(config), pipeline(config, slim=True), {}, clock)
+def receiving(config: Config) -> tuple[Pipeline, WantedAttributes | None]:
+    """Return what scores as `spanscore serve` does, and what it wants of what is received."""
+    scoring = pipeline(config, slim=True)
+    return scoring, wanted(config, scoring.slimming).attributes
+
+
+def engine(config: Config, scoring: Pipeline, clock: Clock) -> Engine:
+    """Return an engine that sends nothing."""
+    return Engine(table(config), scoring, {}, clock)
 
 
 def table(config: Config) -> TraceTable:

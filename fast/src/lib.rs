@@ -2,6 +2,7 @@
 //! request means. Whatever is unusual, wrong or large is left to it, the whole request.
 
 mod checks;
+mod forgone;
 mod spans;
 mod texts;
 mod values;
@@ -12,14 +13,15 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use spans::{as_lists, decode, Made, Stop};
+use forgone::Forgoing;
+use spans::{as_lists, decode, Kept, Made, Stop};
 use texts::{Sizes, Texts, Wanted};
 
 /// Decodes requests, and keeps the texts that come again and again.
 #[pyclass(frozen)]
 struct Decoder {
     made: Made,
-    texts: Mutex<Texts>,
+    kept: Mutex<Kept>,
 }
 
 #[pymethods]
@@ -30,8 +32,11 @@ impl Decoder {
     ///     sizes: what Python's objects take in memory, in bytes.
     ///     wanted: the attributes to keep of spans that have a parent in their process; one that ends in `*` stands for
     ///         all that begin so; None keeps all.
+    ///     forgone: the keys of texts that may be left out of such spans, and what answers for the scope, the name and
+    ///         the keys of the attributes of a span with one of them, which these are: a list of keys, each with the
+    ///         words of which a text that is kept has one. None leaves out nothing.
     #[new]
-    #[pyo3(signature = (*, span, event, empty, unnamed, resource, sizes, wanted))]
+    #[pyo3(signature = (*, span, event, empty, unnamed, resource, sizes, wanted, forgone))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -42,9 +47,13 @@ impl Decoder {
         resource: Py<PyAny>,
         sizes: Sizes,
         wanted: Option<Vec<String>>,
+        forgone: Option<(Vec<String>, Py<PyAny>)>,
     ) -> PyResult<Self> {
         let new = py.get_type::<PyTuple>().getattr("__new__")?.unbind();
-        let texts = Mutex::new(Texts::new(sizes.short));
+        let kept = Mutex::new(Kept {
+            texts: Texts::new(sizes.short),
+            forgoing: forgone.map(|(keys, ask)| Forgoing::new(keys, ask)),
+        });
         let wanted = wanted.map(|keys| Wanted::new(py, keys));
         Ok(Decoder {
             made: Made {
@@ -57,7 +66,7 @@ impl Decoder {
                 sizes,
                 wanted,
             },
-            texts,
+            kept,
         })
     }
 
@@ -69,10 +78,10 @@ impl Decoder {
         body: &[u8],
         most_spans: usize,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Ok(mut texts) = self.texts.try_lock() else {
+        let Ok(mut kept) = self.kept.try_lock() else {
             return Ok(None); // another thread is in the middle of a request
         };
-        match decode(py, &self.made, &mut texts, body, most_spans) {
+        match decode(py, &self.made, &mut kept, body, most_spans) {
             Ok(decoded) => as_lists(py, decoded).map(Some),
             Err(Stop::Unusual) => Ok(None),
             Err(Stop::Raised(error)) => Err(error),

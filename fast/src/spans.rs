@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::checks::{self, Room};
+use crate::forgone::{Forgoing, HeldBack};
 use crate::texts::{Sizes, Texts, Wanted};
 use crate::values::Making;
 use crate::wire::{Content, Fields, Unusual, Usual};
@@ -28,6 +29,12 @@ pub struct Made {
     pub resource: Py<PyAny>,
     pub sizes: Sizes,
     pub wanted: Option<Wanted>,
+}
+
+/// What is kept from request to request.
+pub struct Kept {
+    pub texts: Texts,
+    pub forgoing: Option<Forgoing>,
 }
 
 /// The spans of a request, and what each takes.
@@ -55,19 +62,20 @@ impl From<PyErr> for Stop {
 pub fn decode<'py>(
     py: Python<'py>,
     made: &Made,
-    texts: &mut Texts,
+    kept: &mut Kept,
     request: &[u8],
     most_spans: usize,
 ) -> Result<Decoded<'py>, Stop> {
     let making = Making {
         py,
-        texts,
+        texts: &mut kept.texts,
         sizes: &made.sizes,
         size: 0,
     };
     let mut decoding = Decoding {
         made,
         making,
+        forgoing: kept.forgoing.as_mut(),
         values: Room(MOST_IN_REQUEST),
         most_spans: most_spans.min(MOST_SPANS),
         around: Room(most_spans.min(MOST_SPANS)),
@@ -88,6 +96,7 @@ pub fn decode<'py>(
 struct Decoding<'a, 'py> {
     made: &'a Made,
     making: Making<'a, 'py>,
+    forgoing: Option<&'a mut Forgoing>,
     values: Room,
     most_spans: usize,
     /// How many resources and scopes there may still be, with spans or without.
@@ -190,9 +199,18 @@ impl<'py> Decoding<'_, 'py> {
         } else {
             self.made.wanted.as_ref()
         };
-        let attributes = self
-            .making
-            .attributes(&parts.attributes, wanted, &mut room)?;
+        let mut back = HeldBack::default();
+        let forgoing = match &self.forgoing {
+            // In events there may be what is looked for where an attribute is missing.
+            Some(forgoing) if parent.is_some() && parts.events.is_empty() => Some(&**forgoing),
+            _ => None,
+        };
+        let attributes = self.making.attributes(
+            &parts.attributes,
+            wanted,
+            &mut room,
+            forgoing.map(|forgoing| (forgoing, &mut back)),
+        )?;
         let mut events = Vec::with_capacity(parts.events.len());
         for event in &parts.events {
             events.push(self.event(event, &mut room)?);
@@ -209,6 +227,20 @@ impl<'py> Decoding<'_, 'py> {
                 .text(py, parts.name.as_bytes())?
                 .into_any()
         };
+        if let (Some(attributes), Some(forgoing), false) =
+            (&attributes, &mut self.forgoing, back.is_empty())
+        {
+            for (key, text, is_kept) in back.sorted_out(forgoing, scope_name, &name, attributes)? {
+                let key = self.making.texts.text(py, key)?;
+                if is_kept {
+                    let text = self.making.texts.text(py, text.as_bytes())?;
+                    attributes.set_item(key, text)?;
+                } else {
+                    attributes.del_item(key)?;
+                    self.making.size -= text.chars().count();
+                }
+            }
+        }
         let message = parts.status_message;
         self.making.size += self
             .making
@@ -271,7 +303,7 @@ impl<'py> Decoding<'_, 'py> {
             return Err(Stop::Unusual);
         }
         room.take(pairs.len())?;
-        let attributes = self.making.attributes(&pairs, None, room)?;
+        let attributes = self.making.attributes(&pairs, None, room, None)?;
         self.making.size += self.making.sizes.event + self.making.sizes.of_text(name)?;
         let fields = [
             PyString::new(py, name).into_any(),

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList};
 
 use crate::checks::{self, deeper, each, member, pair, Room};
+use crate::forgone::{Forgoing, HeldBack};
 use crate::texts::{Sizes, Texts, Wanted};
 use crate::wire::{text, Unusual, Usual};
 
@@ -21,11 +22,14 @@ pub struct Making<'a, 'py> {
 
 impl<'py> Making<'_, 'py> {
     /// Reads attributes, or those that are wanted; None where there are none.
-    pub fn attributes(
+    ///
+    /// What may be left out is held back: None stands for it.
+    pub fn attributes<'m>(
         &mut self,
-        pairs: &[&[u8]],
+        pairs: &[&'m [u8]],
         wanted: Option<&Wanted>,
         room: &mut Room,
+        mut held_back: Option<(&Forgoing, &mut HeldBack<'m>)>,
     ) -> Usual<Option<Bound<'py, PyDict>>> {
         let mut read: Option<Bound<'py, PyDict>> = None;
         let (mut count, mut characters) = (0, 0);
@@ -40,18 +44,49 @@ impl<'py> Making<'_, 'py> {
                 continue;
             };
             ascii(key)?;
-            let value = self.value(held, 0, room)?;
+            let value = match &mut held_back {
+                Some((forgoing, back)) if forgoing.may_leave_out(key) => {
+                    back.let_go(key);
+                    self.value_unless_text(key, held, room, back)?
+                }
+                _ => self.value(held, 0, room)?,
+            };
             let mapping = read.get_or_insert_with(|| PyDict::new(self.py));
             mapping.set_item(name, value).map_err(|_| Unusual)?;
             if mapping.len() > count {
                 count += 1; // of two equal keys the last counts, in the place of the first
                 characters += key.len();
+                if let Some((_, back)) = &mut held_back {
+                    back.keys.push(key);
+                }
             }
         }
         if read.is_some() {
             self.size += self.sizes.of_values(count, characters);
         }
         Ok(read)
+    }
+
+    /// Returns the value of an attribute; None for a text, which is held back.
+    fn value_unless_text<'m>(
+        &mut self,
+        key: &'m [u8],
+        message: Option<&'m [u8]>,
+        room: &mut Room,
+        back: &mut HeldBack<'m>,
+    ) -> Usual<Bound<'py, PyAny>> {
+        let held = message.map(member).transpose()?.flatten();
+        let Some((1, content)) = held else {
+            return self.value(message, 0, room);
+        };
+        let bytes = content.bytes()?;
+        if bytes.len() > LONGEST {
+            return Err(Unusual);
+        }
+        let held = text(bytes)?;
+        self.size += self.sizes.of_text(held)?;
+        back.hold(key, held);
+        Ok(self.py.None().into_bound(self.py))
     }
 
     /// Returns the value of an attribute.

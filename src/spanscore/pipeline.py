@@ -185,12 +185,12 @@ class Pipeline:
         self.tool_content: Final = tool_content
         self.unmeasured: Final = unmeasured
         self._passed_on: Final = passed_on
-        self._slimming: Final = slimming
+        self.slimming: Final = slimming
         self._needs_model_calls: Final = model_calls or any(entry.needs_model_calls for entry in self.entries)
 
     def slimmed(self, spans: Collection[Span], sizes: Iterable[int] | None) -> Iterable[int] | None:
         """Take out of spans what need not be kept, and return the sizes of what is left, where they are known."""
-        return sizes if self._slimming is None or sizes is None else self._slimming.slim(spans, sizes)
+        return sizes if self.slimming is None or sizes is None else self.slimming.slim(spans, sizes)
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
         """Run the evaluators that run here, and have those begin that run elsewhere; on all trajectories, or some."""

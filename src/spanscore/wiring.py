@@ -63,12 +63,13 @@ def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
     return replace(entry, elsewhere=time_limited(entry.time_limit_s))
 
 
-def wanted(config: Config) -> Wanted:
-    """Return what anything looks at of what is received."""
+def wanted(config: Config, slimming: Slimming | None = None) -> Wanted:
+    """Return what anything looks at of what is received, where a pipeline takes something out of that."""
     attributes = wanted_attributes(
         config.dialects,
         (key for entry in config.evaluators for key in entry.reads),
         model_calls=any(entry.needs_model_calls for entry in config.evaluators),
+        forgoing=slimming,
     )
     return Wanted(attributes, log_names(config.dialects))
 

@@ -10,12 +10,17 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
 
+from spanscore.contracts import Markers, Precedence
+from spanscore.model import Span
 from spanscore.otlp import clean_requests
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import decoding_any
 from spanscore.otlp.slices import at_once
+from spanscore.reading.reader import DialectReader
+from spanscore.reading.slimming import Slimming
 from spanscore.reading.wanted import WantedAttributes
 
 COMPARED: Counter[bool] = Counter()
@@ -23,6 +28,26 @@ COMPARED: Counter[bool] = Counter()
 
 _MOST_SPANS = 50
 _WANTED = WantedAttributes(["k", "gen_ai.*"])
+
+
+class _Forgoing:
+    """A dialect of all spans that forgoes some texts."""
+
+    precedence = Precedence.CONVENTION
+    markers = Markers(span_names=("",))
+    reads = frozenset({"k", "gen_ai.*"})
+    result_keys = frozenset({"gen_ai.x"})
+    telling_words: ClassVar = {"k": ("a", "Ω")}
+
+    def read(self, _: Span) -> None:
+        """Say nothing."""
+
+    def read_model(self, _: Span) -> None:
+        """Say nothing."""
+
+
+_SLIMMING = Slimming(DialectReader([_Forgoing()]), results=False)
+_SLIM = WantedAttributes(["k", "gen_ai.*"], _SLIMMING)
 _HOW_ODD = (0.0, 0.002, 0.01, 0.05)
 """The chance that something is odd; a request has one of these."""
 
@@ -93,7 +118,7 @@ _DEEPEST = 40
 
 def decoders(body: bytes) -> None:
     """What the compiled decoder reads has the same spans, sizes and types, and nothing is wrong with it."""
-    for wanted in (None, _WANTED):
+    for wanted in (None, _WANTED, _SLIM):
         fast = clean_requests.decoded(body, _MOST_SPANS, wanted)
         COMPARED[fast is not None] += 1
         if fast is None:
@@ -103,6 +128,8 @@ def decoders(body: bytes) -> None:
         except MalformedRequest as error:
             message = "it reads what is malformed"
             raise AssertionError(message) from error
+        if wanted is _SLIM:
+            other = replace(other, sizes=_SLIMMING.slim(other.spans, other.sizes))
         assert other == fast
         assert other.sizes == fast.sizes
         assert repr(other.spans) == repr(fast.spans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,13 +13,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
+from dialects.spans import built_in_dialects, built_in_reader
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
 from spanscore.errors import ConfigError
 from spanscore.otlp import clean_requests
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
 from spanscore.otlp.slices import at_once
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.reading.slimming import Slimming
+from spanscore.reading.wanted import WantedAttributes, wanted_attributes
 
 WANTED = WantedAttributes(["gen_ai.operation.name", "gen_ai.tool.*", "äöü"])
 NEEDED = "SPANSCORE_NEEDS_FAST"
@@ -105,6 +108,35 @@ def test_recordings_of_real_programs_are_read_alike(name: str) -> None:
         found = [both(body, wanted) for body in bodies]
         assert [told(other) for fast, other in found if fast] == [told(fast) for fast, _ in found if fast]
         assert len([fast for fast, _ in found if fast is None]) <= len(bodies) / 4
+
+
+@pytest.mark.parametrize("name", CORPUS_NAMES)
+def test_what_nothing_looks_at_is_left_out_alike(name: str) -> None:
+    """By the decoder itself, or of what the other one has read."""
+    slimming = Slimming(built_in_reader(), results=False)
+    wanted = wanted_attributes(built_in_dialects(), forgoing=slimming)
+    for line in corpus_lines(name):
+        fast, other = both(from_json(line).SerializeToString(), wanted) if b"resourceSpans" in line else (None, None)
+        if fast is not None and other is not None:
+            sizes = slimming.slim(other.spans, other.sizes)
+            assert told(replace(other, sizes=sizes)) == told(fast)
+
+
+def test_a_text_is_kept_where_it_has_one_of_the_words() -> None:
+    """Of two with one key the last counts; what is no text is kept."""
+    slimming = Slimming(built_in_reader(), results=False)
+    wanted = wanted_attributes(built_in_dialects(), forgoing=slimming)
+    sent, result, said = "gen_ai.input.messages", "gen_ai.tool.call.result", '[{"role": "user"}]'
+    kept = [(sent, '[{"role": "tool"}]'), (result, 1)]
+    pairs = [("gen_ai.operation.name", "chat"), (sent, said), (result, "rain")]
+    for written, left in ((pairs, pairs[:1]), ([*pairs, *kept], [*pairs[:1], *kept]), ([*kept, *pairs], pairs[:1])):
+        span = Span(trace_id=b"1234567812345678", span_id=b"12345678", parent_span_id=b"23456789", name="chat")
+        for key, value in written:
+            member = AnyValue(string_value=value) if isinstance(value, str) else AnyValue(int_value=value)
+            span.attributes.append(KeyValue(key=key, value=member))
+        fast, _ = both(request_of(span).SerializeToString(), wanted)
+        assert fast is not None
+        assert fast.spans[0].attributes == dict(left)
 
 
 @given(request=REQUESTS, wanted=st.sampled_from([WANTED, None]))

@@ -20,7 +20,7 @@ from spanscore.model import EMPTY, Attributes, Span, SpanEvent
 from spanscore.otlp.findings import UNNAMED, Decoded, Findings
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, SHORT_NAMES, SPAN_SIZE, VALUE_SIZE
 from spanscore.otlp.protobuf_values import read_resource
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.reading.wanted import Forgoing, WantedAttributes
 
 ASKED_BY: Final = "SPANSCORE_DECODER"
 """The environment variable that says which decoder reads requests in protobuf: `fast` or `python`."""
@@ -80,12 +80,12 @@ def decoded(body: bytes, max_spans: int | None, wanted: WantedAttributes | None)
     if not _IS_FAST or len(body) > _LARGEST:
         return None
     most = _MOST_SPANS if max_spans is None else min(max_spans, _MOST_SPANS)
-    found = _decoder(None if wanted is None else wanted.patterns).decode(body, most)
+    found = _decoder(*((None, None) if wanted is None else (wanted.patterns, wanted.forgoing))).decode(body, most)
     return None if found is None else Decoded(spans=found[0], sizes=found[1])
 
 
 @lru_cache(_DECODERS)
-def _decoder(wanted: frozenset[str] | None) -> Any:
+def _decoder(wanted: frozenset[str] | None, forgoing: Forgoing | None) -> Any:
     return COMPILED.Decoder(
         span=Span,
         event=SpanEvent,
@@ -94,6 +94,7 @@ def _decoder(wanted: frozenset[str] | None) -> Any:
         resource=_resource,
         sizes=_SIZES,
         wanted=None if wanted is None else sorted(wanted),
+        forgone=None if forgoing is None else (sorted(forgoing.keys), forgoing.of),
     )
 
 

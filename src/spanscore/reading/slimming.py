@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -35,13 +35,14 @@ class Slimming:
         self._model_calls: Final = model_calls
         telling = [dialect for dialect in reader.dialects if isinstance(dialect, TellsResults)]
         named = chain.from_iterable((*dialect.result_keys, *dialect.telling_words) for dialect in telling)
-        self._keys: Final = frozenset(named).difference(kept)
-        self._by_shape: Final = Shapes[tuple[tuple[str, Sequence[str]], ...]]()
+        self.keys: Final = frozenset(named).difference(kept)
+        """The keys of all that any span may be without."""
+        self._by_shape: Final = Shapes[list[tuple[str, Sequence[str]]]]()
 
     def slim(self, spans: Iterable[Span], sizes: Iterable[int]) -> list[int]:
         """Take attributes out of spans, which are nobody else's, and return the sizes of what is left."""
         return [
-            size if span.attributes.keys().isdisjoint(self._keys) else self._slimmed(span, size)
+            size if span.attributes.keys().isdisjoint(self.keys) else self._slimmed(span, size)
             for span, size in zip(spans, sizes, strict=True)
         ]
 
@@ -52,7 +53,7 @@ class Slimming:
         shape = shape_of(span)
         forgone = self._by_shape.get(shape)
         if forgone is None:
-            forgone = self._by_shape.note(shape, tuple(self._forgone(span)))
+            forgone = self._by_shape.note(shape, self.of(span.scope, span.name, tuple(attributes)))
         for key, words in forgone:
             text = attributes[key]
             if not isinstance(text, str):
@@ -65,14 +66,17 @@ class Slimming:
                 size -= len(text)
         return size
 
-    def _forgone(self, span: Span) -> Iterator[tuple[str, Sequence[str]]]:
-        """Yield the keys of what may be let go of in spans of this shape, each with the words that keep a text."""
-        dialects = self._reader.offered(span) or ()
+    def of(self, scope: str, name: str, keys: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+        """Return the keys of what spans of a shape may be without, each with the words that keep a text."""
+        shaped = Span(b"", b"", b"", name, 0, 0, attributes=dict.fromkeys(keys), scope=scope)
+        dialects = self._reader.offered(shaped) or ()
         looked_at = [(dialect, wanted_attributes([dialect], model_calls=self._model_calls)) for dialect in dialects]
-        for key in self._keys & span.attributes.keys():
-            words = [self._words(dialect, key) for dialect, keys in looked_at if keys[key] is not None]
+        forgone: list[tuple[str, Sequence[str]]] = []
+        for key in self.keys.intersection(keys):
+            words = [self._words(dialect, key) for dialect, wanted in looked_at if wanted[key] is not None]
             if words and None not in words:
-                yield key, tuple(dict.fromkeys(chain.from_iterable(filter(None, words))))
+                forgone.append((key, tuple(chain.from_iterable(filter(None, words)))))
+        return forgone
 
     def _words(self, dialect: Dialect, key: str) -> Sequence[str] | None:
         """Return the words that keep a text for a dialect; None where it is kept whatever it says."""

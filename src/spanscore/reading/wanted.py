@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from spanscore.contracts import Dialect, TellsModelCalls
 
 _MAX_KEYS: Final = 4_096
+
+
+class Forgoing(Protocol):
+    """Says which texts below a root need not be kept; without it, or after it, `spanscore.reading.slimming` does."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of such texts."""
+        ...
+
+    def of(self, scope: str, name: str, keys: Sequence[str]) -> Sequence[tuple[str, Sequence[str]]]:
+        """Return, for spans of a shape, those of these keys, each with words of which a text that is kept has one."""
+        ...
 
 
 class WantedAttributes(dict[str, str | None]):
@@ -19,11 +32,13 @@ class WantedAttributes(dict[str, str | None]):
 
     Args:
         keys: what is wanted; a key that ends in `*` stands for all that begin so.
+        forgoing: says which of their texts a decoder may leave out all the same.
     """
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    def __init__(self, keys: Iterable[str], forgoing: Forgoing | None = None) -> None:
         keys = frozenset(keys)
         self.patterns: Final = keys
+        self.forgoing: Final = forgoing
         super().__init__((key, key) for key in keys if not key.endswith("*"))
         self._prefixes: Final = tuple(key[:-1] for key in keys if key.endswith("*"))
 
@@ -44,7 +59,11 @@ class Wanted(NamedTuple):
 
 
 def wanted_attributes(
-    dialects: Iterable[Dialect], others: Iterable[str] = (), *, model_calls: bool = False
+    dialects: Iterable[Dialect],
+    others: Iterable[str] = (),
+    *,
+    model_calls: bool = False,
+    forgoing: Forgoing | None = None,
 ) -> WantedAttributes:
     """Return what the dialects look at, and these other keys; with `model_calls` also what tells of requests to models.
 
@@ -56,7 +75,7 @@ def wanted_attributes(
         keys.update(
             key for dialect in dialects if isinstance(dialect, TellsModelCalls) for key in dialect.reads_for_model_calls
         )
-    return WantedAttributes(keys.union(others))
+    return WantedAttributes(keys.union(others), forgoing)
 
 
 def log_names(dialects: Iterable[Dialect]) -> tuple[str, ...]:

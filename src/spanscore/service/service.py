@@ -117,7 +117,7 @@ class Service:
             made = Intake(
                 behind,
                 counted,
-                wanted=wiring.wanted(config),
+                wanted=wiring.wanted(config, pipeline.slimming),
                 spans_onward=spans_onward,
                 others_onward=onward,
             )
@@ -198,7 +198,8 @@ class Service:
 
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
-        pipeline, wanted = wiring.pipeline(config, slim=self._is_slim), wiring.wanted(config)
+        pipeline = wiring.pipeline(config, slim=self._is_slim)
+        wanted = wiring.wanted(config, pipeline.slimming)
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)
