@@ -9,7 +9,6 @@ from typing import Final
 from spanscore.contracts import Dialect, TellsModelCalls, TellsResults
 from spanscore.model import LOG_RECORD, Span
 from spanscore.reading.reader import DialectReader
-from spanscore.reading.shapes import Shapes, shape_of
 from spanscore.reading.wanted import wanted_attributes
 
 
@@ -37,7 +36,8 @@ class Slimming:
         named = chain.from_iterable((*dialect.result_keys, *dialect.telling_words) for dialect in telling)
         self.keys: Final = frozenset(named).difference(kept)
         """The keys of all that any span may be without."""
-        self._by_shape: Final = Shapes[list[tuple[str, Sequence[str]]]]()
+        self._by_dialects: Final[dict[int, Sequence[tuple[str, Sequence[str]]]]] = {}
+        """By the identity of what the reader answers: it has one tuple for the same dialects."""
 
     def slim(self, spans: Iterable[Span], sizes: Iterable[int]) -> list[int]:
         """Take attributes out of spans, which are nobody else's, and return the sizes of what is left."""
@@ -46,16 +46,17 @@ class Slimming:
             for span, size in zip(spans, sizes, strict=True)
         ]
 
+    def of(self, scope: str, name: str, keys: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+        """Return the keys of what spans of a shape may be without, each with the words that keep a text."""
+        shaped = Span(b"", b"", b"", name, 0, 0, attributes=dict.fromkeys(keys), scope=scope)
+        return [each for each in self._forgone(shaped) if each[0] in keys]
+
     def _slimmed(self, span: Span, size: int) -> int:
         attributes = span.attributes
         if span.events or not span.parent_span_id or span.kind == LOG_RECORD or not isinstance(attributes, dict):
             return size
-        shape = shape_of(span)
-        forgone = self._by_shape.get(shape)
-        if forgone is None:
-            forgone = self._by_shape.note(shape, self.of(span.scope, span.name, tuple(attributes)))
-        for key, words in forgone:
-            text = attributes[key]
+        for key, words in self._forgone(span):
+            text = attributes.get(key)
             if not isinstance(text, str):
                 continue
             for word in words:
@@ -66,13 +67,20 @@ class Slimming:
                 size -= len(text)
         return size
 
-    def of(self, scope: str, name: str, keys: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-        """Return the keys of what spans of a shape may be without, each with the words that keep a text."""
-        shaped = Span(b"", b"", b"", name, 0, 0, attributes=dict.fromkeys(keys), scope=scope)
-        dialects = self._reader.offered(shaped) or ()
+    def _forgone(self, span: Span) -> Sequence[tuple[str, Sequence[str]]]:
+        dialects = self._reader.offered(span)
+        if not dialects:
+            return ()
+        known = self._by_dialects.get(id(dialects))
+        if known is None:
+            known = self._by_dialects[id(dialects)] = self._forgone_by(dialects)
+        return known
+
+    def _forgone_by(self, dialects: Sequence[Dialect]) -> Sequence[tuple[str, Sequence[str]]]:
+        """Return what all these dialects can do without."""
         looked_at = [(dialect, wanted_attributes([dialect], model_calls=self._model_calls)) for dialect in dialects]
         forgone: list[tuple[str, Sequence[str]]] = []
-        for key in self.keys.intersection(keys):
+        for key in sorted(self.keys):
             words = [self._words(dialect, key) for dialect, wanted in looked_at if wanted[key] is not None]
             if words and None not in words:
                 forgone.append((key, tuple(chain.from_iterable(filter(None, words)))))
