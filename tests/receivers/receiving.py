@@ -139,6 +139,15 @@ class Receiver:
         finally:
             connection.close()
 
+    def wait_for_call(self) -> None:
+        """Return when a call over gRPC has begun, and the rest of its message is waited for."""
+
+        async def begun() -> None:
+            while not self.admission.readers.places:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0)
+
+        self.thread.start(begun()).result(DEADLINE_S)
+
     def raw(self, *parts: bytes) -> socket.socket:
         """Send bytes on a connection of its own, and return it."""
         opened = socket.create_connection(self.address, DEADLINE_S)

@@ -313,7 +313,7 @@ def test_at_the_end_health_is_told_and_requests_under_way_are_finished() -> None
         assert health_pb2.HealthCheckResponse.SERVING == next(watch).status
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        assert b"" == export(receiver, b"")  # by then the slow call has begun
+        receiver.wait_for_call()
 
         stopping = receiver.thread.start(receiver.server.stop(DEADLINE_S))
         assert health_pb2.HealthCheckResponse.NOT_SERVING == next(watch).status
