@@ -91,7 +91,8 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
         def scored(bodies: Sequence[bytes] = bodies) -> None:
             engine = scoring.engine(config, pipeline, time.monotonic)
             for body in bodies:
-                engine.add(decode_protobuf(body, wanted=keys).spans)
+                request = decode_protobuf(body, wanted=keys)
+                engine.add(request.spans, request.sizes)
 
         found.append((calls, median(interleaved({"": scored}, rounds)[""]) / traces))
     return found

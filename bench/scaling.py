@@ -166,7 +166,8 @@ def _by_request(traces: int, rounds: int) -> dict[int, float]:
     def taken(bodies: Sequence[bytes]) -> None:
         engine = scoring.engine(config, pipeline, time.monotonic)
         for body in bodies:
-            engine.add(decode_protobuf(body, wanted=wanted).spans)
+            request = decode_protobuf(body, wanted=wanted)
+            engine.add(request.spans, request.sizes)
 
     loads = {size: partial(taken, workload.requests(traces, spans_per_request=size, concurrent=1)) for size in _SMALL}
     loads[workload.SPANS_PER_REQUEST] = partial(taken, workload.requests(traces))

@@ -16,7 +16,6 @@ from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Reco
 
 MAX_ERROR_CHARS: Final = 256
 
-_ERROR: Final = int(StatusCode.ERROR)  # quicker to compare with
 _ERROR_TYPE: Final = "error.type"
 _TOOL_TYPE: Final = "gen_ai.tool.type"
 _UNNAMED: Final = "exception"
@@ -147,13 +146,13 @@ def error(span: Span) -> str | None:
     It begins with the `error_type`.
     """
     told = text(span.attributes.get(_ERROR_TYPE))
-    if told is None and not span.events and span.status_code != _ERROR:
+    if told is None and not span.events and span.status_code != StatusCode.ERROR:
         return None
     kind = error_type(span)
     raised = exception(span)
     if raised is not None:
         return kind if kind is not None and raised == _UNNAMED else named(kind, raised)
-    if span.status_code == _ERROR:
+    if span.status_code == StatusCode.ERROR:
         return named(kind, span.status_message) or told or "error"
     return short(told or "") or None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 from spanscore.dialects._literals import is_unreadable
@@ -15,10 +14,6 @@ READS: Final = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.fin
 
 _IN_MESSAGES: Final = ("finish_reason", "finishReason")
 _TOOLS: Final = re.compile("tool[-_ ]?(call|use)|function[-_ ]?call", re.IGNORECASE)
-_USUAL: Final = 32
-"""Characters."""
-_REASONS: Final = 64
-"""There are a handful, but for senders that make them up."""
 
 
 def asks(attributes: Attributes, keys: Iterable[str], said: AttributeValue = None) -> bool:
@@ -44,11 +39,4 @@ def asked_in(messages: Recorded) -> bool:
 def _is_for_tools(reason: object) -> bool:
     if isinstance(reason, (list, tuple)):
         return any(map(_is_for_tools, reason))
-    return isinstance(reason, str) and (_known_to_say_tools if len(reason) <= _USUAL else _says_tools)(reason)
-
-
-def _says_tools(reason: str) -> bool:
-    return _TOOLS.search(reason) is not None
-
-
-_known_to_say_tools: Final = lru_cache(_REASONS)(_says_tools)
+    return isinstance(reason, str) and _TOOLS.search(reason) is not None

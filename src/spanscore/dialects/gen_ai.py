@@ -9,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import JSON, LOG_RECORD, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -85,7 +85,7 @@ class GenAi:
     telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS}
 
     def read(self, span: Span) -> Reading | None:
-        attributes, is_log = span.attributes, span.kind == LOG_RECORD
+        attributes, is_log = span.attributes, span.is_log
         operation = content.text(attributes.get(OPERATION))
         # A tool span gets its attributes at the end, which never comes where the tool raises.
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
@@ -105,7 +105,7 @@ class GenAi:
     def read_model(self, span: Span) -> ModelReading | None:
         output = span.attributes.get(OUTPUT)
         said: Recorded = NOT_RECORDED
-        if span.events or span.kind == LOG_RECORD or not isinstance(output, str) or messages.may_ask(output):
+        if span.events or span.is_log or not isinstance(output, str) or messages.may_ask(output):
             said = _message_list(span, OUTPUT, "gen_ai.choice")
         requests = messages.requests(said)
         return ModelReading(

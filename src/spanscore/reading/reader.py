@@ -10,11 +10,14 @@ from typing import Final, TypeVar
 from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Later, Recorded, Span
 from spanscore.reading.normalised import may_be_renamed, with_originals
-from spanscore.reading.shapes import Shapes, shape_of
 
 _T = TypeVar("_T")
 
 _NO_MODEL_READING: Final = ModelReading()
+
+_MOST_SHAPES: Final = 4_096
+_LONGEST_SHAPE: Final = 2_048
+"""Characters. Whoever makes names up takes 8 MB of ours at most."""
 
 
 class DialectReader:
@@ -39,7 +42,7 @@ class DialectReader:
         self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
-        self._by_shape: Final = Shapes[tuple[Dialect, ...]]()
+        self._by_shape: Final[dict[tuple[str, ...], tuple[Dialect, ...]]] = {}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
@@ -93,21 +96,24 @@ class DialectReader:
     def offered(self, span: Span) -> tuple[Dialect, ...] | None:
         """Return the dialects that have a marker on a span, which is no log record.
 
-        None where its attributes may have been renamed on the way: then it takes their values to say so.
+        None where its attributes may have been renamed on the way: then it takes their values to say so. Both are up to
+        its scope, its name and the keys of its attributes, and programs write the same few.
         """
-        shape = shape_of(span)
+        shape = (span.scope, span.name, *span.attributes)
         known = self._by_shape.get(shape)
         if known is None and not may_be_renamed(span):
-            known = self._by_shape.note(shape, self._offers_of(span))
+            known = self._offers_of(span)
+            if sum(map(len, shape)) <= _LONGEST_SHAPE:
+                if len(self._by_shape) >= _MOST_SHAPES:
+                    self._by_shape.clear()
+                self._by_shape[shape] = known
         return known
 
     def _offered(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
         """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
             return span, self._offers_of(span)
-        known = self._by_shape.get((span.scope, span.name, *span.attributes))  # as `shape_of`; a call is half of it
-        if known is None:
-            known = self.offered(span)
+        known = self.offered(span)
         if known is not None:
             return span, known
         span = with_originals(span)
