@@ -31,7 +31,7 @@ def loaded(text: str) -> Config:
 
 def receiving(config: Config) -> tuple[Pipeline, WantedAttributes | None]:
     """Return what scores as `spanscore serve` does, and what it wants of what is received."""
-    scoring = pipeline(config, slim=True)
+    scoring = pipeline(config, emitters=())
     return scoring, wanted(config, scoring.slimming).attributes
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import assert_never
 
 from spanscore.config import Config
+from spanscore.contracts import Emitter, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.pipeline import EvaluatorEntry, Pipeline
-from spanscore.plugins import is_built_in
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.slimming import Slimming
 from spanscore.reading.wanted import Wanted, log_names, wanted_attributes
@@ -20,15 +21,16 @@ def pipeline(
     passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
     *,
     model_calls: bool = False,
-    slim: bool = False,
+    emitters: Iterable[Emitter] | None = None,
 ) -> Pipeline:
     """Return the pipeline that reads and scores as configured, and lets these exceptions pass.
 
-    With `model_calls` they are read whether or not an evaluator needs them. With `slim`, nothing is kept of spans that
-    neither an evaluator nor an exporter of ours looks at: for whom nobody else looks at trajectories.
+    With `model_calls` they are read whether or not an evaluator needs them. Where these `emitters` are all that look at
+    trajectories, nothing is kept of spans that neither they nor an evaluator look at, unless content is shown.
     """
-    results = not slim or _needs_results(config)
-    reader = DialectReader(config.dialects, passed_on, results=results)
+    is_slim = emitters is not None and not config.tool_content
+    looking = chain((entry.needs_results for entry in config.evaluators), map(looks_at_results, emitters or ()))
+    reader = DialectReader(config.dialects, passed_on, results=not is_slim or any(looking))
     return Pipeline(
         [_limited(entry) for entry in config.evaluators],
         reader,
@@ -37,13 +39,8 @@ def pipeline(
         unmeasured=frozenset(config.metrics.disabled),
         passed_on=passed_on,
         model_calls=model_calls,
-        slimming=_slimming(config, reader, model_calls=model_calls) if slim else None,
+        slimming=_slimming(config, reader, model_calls=model_calls) if is_slim else None,
     )
-
-
-def _needs_results(config: Config) -> bool:
-    is_shown = config.tool_content or not all(is_built_in("emitters", name) for name in config.exporters)
-    return is_shown or any(entry.needs_results for entry in config.evaluators)
 
 
 def _slimming(config: Config, reader: DialectReader, *, model_calls: bool) -> Slimming:

@@ -65,13 +65,13 @@ def test_others_are_given_all_results(entry: str) -> None:
     """Also where an evaluator is made for each trajectory, and may come to look at them."""
     configured = loaded(entry)
     assert configured.evaluators[0].needs_results
-    assert wiring.pipeline(configured, slim=True).reader.results
+    assert wiring.pipeline(configured, emitters=()).reader.results
 
 
 def test_results_are_kept_where_they_may_go_out_with_scores() -> None:
     """Then whoever gets the scores looks at them."""
-    assert not wiring.pipeline(loaded(SPARING[0]), slim=True).reader.results
-    assert wiring.pipeline(loaded(SPARING[0], "tool_content: true\n"), slim=True).reader.results
+    assert not wiring.pipeline(loaded(SPARING[0]), emitters=()).reader.results
+    assert wiring.pipeline(loaded(SPARING[0], "tool_content: true\n"), emitters=()).reader.results
     assert wiring.pipeline(loaded(SPARING[0])).reader.results
 
 

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
-from hypothesis import given
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import find, given
 from hypothesis import strategies as st
 
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects._messages import Later
 from spanscore.model import JSON
@@ -36,6 +41,39 @@ def test_whatever_messages_hold_is_read(written: JSON) -> None:
     assert all(isinstance(each.name, str) for each in messages.requests(written))
     assert all(isinstance(each, str) for each in messages.answers(written))
     assert all(isinstance(each, str) for each in messages.definitions(written))
+
+
+KINDS = st.sampled_from([*messages._REQUEST_TYPES, *messages._ANSWER_TYPES, "text", "tool_calls", "functionCall"])
+PARTS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("type", "role", "finish_reason", "finishReason"), KINDS),
+            **{key: st.just("x") for key in (*messages._NAME, *messages._ID, *messages._ARGUMENTS, *messages._ANSWER)},
+        },
+    ),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(st.sampled_from([*messages._WRAPPED, *messages._LISTS, "toolResult", "toolResponse"]), inner)
+    ),
+    max_leaves=5,
+)
+
+
+@given(PARTS, st.booleans())
+def test_a_text_without_the_words_holds_nothing(written: JSON, escaped: bool) -> None:  # noqa: FBT001 - is drawn
+    """So that it need not be parsed, nor kept."""
+    text = json.dumps(written, ensure_ascii=escaped)
+    if messages.requests(written) or finish_reasons.asked_in(written):
+        assert messages.may_ask(text)
+    if messages.answers(written):
+        assert any(word in text for word in messages.WORDS_OF_ANSWERS)
+
+
+@pytest.mark.parametrize("found", [messages.requests, finish_reasons.asked_in, messages.answers])
+def test_what_is_drawn_above_holds_something(found: Callable[[JSON], object]) -> None:
+    """Else that checked nothing."""
+    assert find(PARTS, lambda written: bool(found(written)))
 
 
 def test_the_type_of_a_schema_may_be_a_list() -> None:

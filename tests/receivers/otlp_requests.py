@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,18 @@ def request_of(*spans: Span) -> ExportTraceServiceRequest:
 
 def simple_span(trace: int, span: int = 1, **fields: Any) -> Span:
     """Return a valid span whose ids are these numbers: the run of an agent, unless other attributes are given."""
-    agent = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in OF_AN_AGENT.items()]
-    fields = {"name": "work", "start_time_unix_nano": 1, "end_time_unix_nano": 2, "attributes": agent} | fields
+    fields = {
+        "name": "work",
+        "start_time_unix_nano": 1,
+        "end_time_unix_nano": 2,
+        "attributes": texts(OF_AN_AGENT),
+    } | fields
     return Span(trace_id=trace_id(trace), span_id=span_id(span), **fields)
+
+
+def texts(attributes: Mapping[str, str]) -> list[KeyValue]:
+    """Return attributes whose values are texts, as OTLP has them."""
+    return [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()]
 
 
 def decoded_span(trace: int, span: int = 1) -> model.Span:

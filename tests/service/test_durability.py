@@ -55,16 +55,10 @@ def configuration(directory: Path, more: str = "traces: {decision_delay: 0s}", *
     return f"{ON_ANY_PORT.replace('storage: {durability: none}', f'storage: {{{section}}}')}\n{more}"
 
 
-def post(running: Running, body: bytes, content_type: str = PROTOBUF) -> None:
-    """Send a request over HTTP; the answer is no error."""
-    request = urllib.request.Request(f"{running.http}/v1/traces", body, {"Content-Type": content_type})
-    urllib.request.urlopen(request, timeout=DEADLINE_S).close()
-
-
 def was_taken(running: Running, body: bytes) -> bool:
     """Send a request, and return whether it is not to be sent again."""
     try:
-        post(running, body)
+        running.post(body)
     except urllib.error.HTTPError as error:
         error.close()
         assert 503 == error.code  # noqa: PT017 - the other answer is as good
@@ -94,8 +88,8 @@ def test_a_trace_before_and_after_a_kill_is_scored_once(tmp_path: Path, durabili
     as_json = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
     with killed(tmp_path, text, (CHILD, PROTOBUF), (as_json, "application/json")), serving(text) as running:
         assert 2 == running.service.engine.counts().live
-        post(running, ROOT)
-        post(running, CHILD)
+        running.post(ROOT)
+        running.post(CHILD)
 
         (report,) = running.reports.wait_for(1)
         assert (CloseReason.ROOT_ENDED, 0) == (report.close_reason, report.revision)
@@ -108,8 +102,8 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(tmp_path: Path) -> No
     """A request that comes again after the kill is recognised."""
     text = configuration(tmp_path)
     with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)), serving(text) as running:
-        post(running, ROOT)
-        post(running, request_of(simple_span(2)).SerializeToString())
+        running.post(ROOT)
+        running.post(request_of(simple_span(2)).SerializeToString())
 
         running.reports.wait_for(1)
         assert [2] == [report.trajectory.trace_id[-1] for report in running.reports.emitted]
@@ -147,7 +141,7 @@ def test_a_line_that_was_written_before_a_kill_is_not_written_again(tmp_path: Pa
             closed.unlink()
         scores.write_text(written + '{"trace_id":"torn')
         with serving(text) as running:
-            post(running, request_of(simple_span(2)).SerializeToString())
+            running.post(request_of(simple_span(2)).SerializeToString())
             running.reports.wait_for(2)
 
     lines = scores.read_text().splitlines()
@@ -159,13 +153,13 @@ def test_the_end_scores_what_is_complete_and_keeps_the_rest(tmp_path: Path) -> N
     """A trace whose root has ended is scored; one that waits for its root waits on in the next process."""
     text = configuration(tmp_path, "traces: {decision_delay: 1h}")
     with serving(text) as running:
-        post(running, CHILD)
-        post(running, request_of(simple_span(2)).SerializeToString())
+        running.post(CHILD)
+        running.post(request_of(simple_span(2)).SerializeToString())
         running.stop()
         assert [2] == [report.trajectory.trace_id[-1] for report in running.reports.emitted]
     with serving(text) as running:
         assert 1 == running.service.engine.counts().live
-        post(running, ROOT)
+        running.post(ROOT)
         running.stop()
         (report,) = running.reports.emitted
         assert (1, CloseReason.ROOT_ENDED) == (report.trajectory.trace_id[-1], report.close_reason)
@@ -199,10 +193,10 @@ def test_a_storage_without_room_for_it_asks_senders_to_retry(tmp_path: Path) -> 
     text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="20KiB")
     with serving(text) as running:
         big = request_of(simple_span(1, 2, parent_span_id=PARENT, name="n" * 12_000)).SerializeToString()
-        post(running, big)
+        running.post(big)
         other = big.replace(PARENT, b"87654321")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            post(running, other)
+            running.post(other)
         with refused.value as answer:
             assert (503, True) == (answer.code, int(answer.headers["Retry-After"]) >= 1)
         with grpc.insecure_channel(running.grpc) as channel, pytest.raises(grpc.RpcError) as error:
@@ -213,7 +207,7 @@ def test_a_storage_without_room_for_it_asks_senders_to_retry(tmp_path: Path) -> 
             b"RetryInfo" in details["grpc-status-details-bin"],
         )
         assert (200, 1) == (running.readiness()[0], running.service.engine.counts().received)
-        post(running, ROOT)
+        running.post(ROOT)
         running.reports.wait_for(1)
         eventually(lambda: was_taken(running, other))
 
@@ -255,32 +249,32 @@ def test_who_fills_the_storage_with_open_traces_locks_nobody_out(tmp_path: Path)
 def test_a_disk_without_room_asks_senders_to_retry(tmp_path: Path) -> None:
     """Where the system refuses to write, nothing is acknowledged; requests are taken again when it does not."""
     with serving(configuration(tmp_path, "traces: {trace_timeout: 1h}")) as running:
-        post(running, CHILD)
+        running.post(CHILD)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
         try:
             with pytest.raises(urllib.error.HTTPError) as refused:
-                post(running, CHILD)
+                running.post(CHILD)
             refused.value.close()
             assert (503, {"otlp": "ok", "storage": "cannot write: file too large"}) == running.readiness()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         eventually(lambda: running.readiness()[0] == 200)
-        post(running, CHILD)
+        running.post(CHILD)
         assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
 
 
 def test_a_directory_that_was_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
     """Nothing is acknowledged while its parent is missing; then it goes on, and counts what is lost."""
     with serving(configuration(tmp_path / "parent", "traces: {trace_timeout: 1h}")) as running:
-        post(running, CHILD)
+        running.post(CHILD)
         shutil.rmtree(tmp_path / "parent")
         assert not was_taken(running, ROOT)
         reason = "the directory was removed, or another one is in its place"
         assert (503, {"otlp": "ok", "storage": reason}) == running.readiness()
         (tmp_path / "parent").mkdir()
         eventually(lambda: running.readiness()[0] == 200)
-        post(running, ROOT)
+        running.post(ROOT)
         assert ("1.0", 2) == (storage_metrics(running)["lost_total"], running.service.engine.counts().received)
 
 
@@ -298,12 +292,12 @@ def test_a_segment_that_cannot_be_written_anew_is_not_tried_with_each_request(
         for number in range(1, 9):  # each makes a segment of its own, of which only the open trace is needed
             still_open = simple_span(number, 2, parent_span_id=PARENT)
             ended = simple_span(100 + number, name="n" * 100_000)
-            post(running, request_of(still_open, ended).SerializeToString())
+            running.post(request_of(still_open, ended).SerializeToString())
             for segment in (tmp_path / "state").glob(f"*{REQUESTS}"):
                 segment.with_name(segment.name + UNFINISHED).mkdir(exist_ok=True)
         eventually(lambda: failures() > 0)
         for _ in range(20):
-            post(running, CHILD)
+            running.post(CHILD)
         assert failures() <= 1 + (time.monotonic() - began) / 10
 
 
@@ -314,7 +308,7 @@ def test_a_trace_whose_files_were_removed_is_scored_at_the_end(
     """The next start would not find it, or find it in part; one that is stored is left for it."""
     parent = tmp_path / "parent"
     with serving(configuration(parent, "traces: {trace_timeout: 1h}")) as running:
-        post(running, CHILD)
+        running.post(CHILD)
         shutil.rmtree(parent)
         if is_made_again:
             eventually(lambda: running.readiness()[0] == 503)
@@ -403,7 +397,7 @@ def with_directory(
 def test_its_metrics_tell_how_it_is(tmp_path: Path) -> None:
     """The size, the bound, and what went wrong are on the page."""
     with serving(configuration(tmp_path, max_size="1MiB")) as running:
-        post(running, CHILD)
+        running.post(CHILD)
         found = storage_metrics(running)
 
     assert len(CHILD) < float(found["size_bytes"]) < 10 * len(CHILD)
@@ -456,7 +450,7 @@ def test_what_could_never_be_kept_is_refused_for_good(tmp_path: Path) -> None:
     large = request_of(simple_span(1, name="x" * 70_000)).SerializeToString()
     with serving(configuration(tmp_path, max_size="64KiB")) as running:
         with pytest.raises(urllib.error.HTTPError) as refused:
-            post(running, large)
+            running.post(large)
         with refused.value as error:
             assert (413, None) == (error.code, error.headers["Retry-After"])
             assert b"larger than the 49152 bytes" in error.read()

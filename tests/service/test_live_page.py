@@ -14,7 +14,6 @@ import pytest
 
 from page.shown_runs import embedded_in, report_of
 from receivers.otlp_requests import corpus_lines, request_of, simple_span
-from service.test_service import post
 from serving import DEADLINE_S, ON_ANY_PORT, LoopThread, eventually, loop_thread, serving
 from spanscore import config
 from spanscore.page import policy
@@ -257,7 +256,7 @@ def test_the_service_serves_it(more: str, status: int) -> None:
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
 
-        post(running, request_of(simple_span(1)).SerializeToString())
+        running.post(request_of(simple_span(1)).SerializeToString())
         running.reports.wait_for(1)
         assert status == asked()[0]
         if status == 200:
@@ -271,7 +270,7 @@ def test_content_is_shown_where_it_may_go_out(tool_content: str, is_shown: bool)
     recording = [line for line in corpus_lines("strands") if b"booking gateway" in line]
     with serving(f"{ON_ANY_PORT}\ntool_content: {tool_content}\ntraces: {{decision_delay: 0s}}") as running:
         for line in recording:
-            post(running, line, "application/json")
+            running.post(line, "application/json")
         eventually(lambda: "book_hotel" in running.page("/")[1])
 
         assert is_shown == ("Ritz" in running.page("/")[1])

@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, Page, expect
 from browser import Watched, chromium, violations
 from deadline import DEADLINE_S
 from receivers.otlp_requests import corpus_lines, request_of, simple_span
-from service.test_service import post
 from serving import ON_ANY_PORT, Running, eventually, serving
 
 AT_ONCE = f"{ON_ANY_PORT}\ntool_content: true\ntraces: {{decision_delay: 0s}}"
@@ -42,7 +41,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def send(running: Running, *traces: int) -> None:
     """Send traces without a call."""
     for trace in traces:
-        post(running, request_of(simple_span(trace)).SerializeToString())
+        running.post(request_of(simple_span(trace)).SerializeToString())
 
 
 def test_runs_appear_as_they_are_scored(running: Running, page: Page) -> None:
@@ -58,7 +57,7 @@ def test_runs_appear_as_they_are_scored(running: Running, page: Page) -> None:
     send(running, 2)
     expect(rows).to_have_count(2)
     for line in corpus_lines("strands"):
-        post(running, line, "application/json")
+        running.post(line, "application/json")
     expect(rows).to_have_count(8)
 
     expect(page.locator(".tiles dd").first).to_have_text("8")
@@ -74,7 +73,7 @@ def expect_kept(running: Running, count: int) -> None:
 def test_an_opened_run_stays_open(running: Running, page: Page) -> None:
     """Also with the focus in it, while others come; its arguments are there, as content may go out."""
     for line in corpus_lines("strands"):
-        post(running, line, "application/json")
+        running.post(line, "application/json")
     expect_kept(running, 6)
     page.goto(running.pages)
     run = page.locator("tr.row", has_text="orchestrator").locator(".opener")

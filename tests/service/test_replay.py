@@ -17,7 +17,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from receivers.otlp_requests import request_of, simple_span, trace_id
-from service.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, configuration, killed, post
+from service.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, configuration, killed
 from serving import DEADLINE_S, Running, serving
 from spanscore import config, wiring
 from spanscore.collect.table import TraceTable
@@ -80,7 +80,7 @@ def test_health_is_answered_during_a_replay_and_nothing_is_taken(tmp_path: Path)
         assert (503, {"otlp": "ok", "storage": "replaying what an earlier process kept"}) == running.readiness()
         assert health_pb2.HealthCheckResponse.NOT_SERVING == health(running)
         with pytest.raises(urllib.error.HTTPError) as refused:
-            post(running, ROOT)
+            running.post(ROOT)
         with refused.value as answer:
             assert (503, True) == (answer.code, int(answer.headers["Retry-After"]) >= 1)
         with grpc.insecure_channel(running.grpc) as channel, pytest.raises(grpc.RpcError) as error:
@@ -94,7 +94,7 @@ def test_health_is_answered_during_a_replay_and_nothing_is_taken(tmp_path: Path)
         gate.may_go_on.set()
         running.thread.run(running.service.ready())
         assert (200, health_pb2.HealthCheckResponse.SERVING) == (running.readiness()[0], health(running))
-        post(running, ROOT)
+        running.post(ROOT)
         (report,) = running.reports.wait_for(1)
         counts = running.service.engine.counts()
         assert (1, 2, 2) == (report.trajectory.trace_id[-1], counts.received, counts.in_closed)
@@ -111,8 +111,8 @@ def test_an_end_during_a_replay_loses_nothing(tmp_path: Path) -> None:
             stopping.result(DEADLINE_S)
             assert [] == running.reports.emitted
         with serving(text) as running:
-            post(running, OTHER_ROOT)
-            post(running, ROOT)
+            running.post(OTHER_ROOT)
+            running.post(ROOT)
             (report,) = running.reports.wait_for(1)
             counts = running.service.engine.counts()
     assert (1, 2, {"not_kept": 1}) == (report.trajectory.trace_id[-1], counts.in_closed, dict(counts.late))
@@ -136,10 +136,10 @@ def test_what_came_again_is_not_scored_again_after_a_restart(tmp_path: Path, *, 
     """Not even where an open trace keeps the file in which it stands, and a process in between was killed."""
     text = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}")
     with serving(text) as running:
-        post(running, ROOT)
+        running.post(ROOT)
         running.reports.wait_for(1)
-        post(running, ROOT)
-        post(running, ORPHAN)
+        running.post(ROOT)
+        running.post(ORPHAN)
     if is_killed:
         with killed(tmp_path, text, (ORPHAN, PROTOBUF)):
             pass

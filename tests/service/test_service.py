@@ -51,21 +51,13 @@ def over_grpc(running: Running, lines: list[bytes]) -> None:
 def over_http(running: Running, lines: list[bytes]) -> None:
     """Send recorded requests over HTTP as protobuf."""
     for line in lines:
-        assert post(running, from_json(line).SerializeToString()) == b""
+        assert running.post(from_json(line).SerializeToString()) == b""
 
 
 def over_http_as_json(running: Running, lines: list[bytes]) -> None:
     """Send recorded requests over HTTP as they were recorded."""
     for line in lines:
-        assert post(running, line, "application/json") == b"{}"
-
-
-def post(running: Running, body: bytes, content_type: str = PROTOBUF, path: str = "/v1/traces") -> bytes:
-    """Send a request over HTTP and return the answer, which is no error."""
-    request = urllib.request.Request(f"{running.http}{path}", body, {"Content-Type": content_type})
-    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
-        told: bytes = answer.read()
-        return told
+        assert running.post(line, "application/json") == b"{}"
 
 
 @pytest.mark.parametrize("send", [over_grpc, over_http, over_http_as_json])
@@ -99,7 +91,7 @@ def line(report: Any) -> str:
 def test_a_trace_is_scored_soon_after_its_root_has_ended() -> None:
     """Without any further request the trace is closed when the decision delay is over."""
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 10ms}}") as running:
-        post(running, ONE)
+        running.post(ONE)
 
         assert [CloseReason.ROOT_ENDED] == [report.close_reason for report in running.reports.wait_for(1)]
 
@@ -108,8 +100,8 @@ def test_a_trace_without_a_root_is_scored_after_the_timeout() -> None:
     """A trace whose root does not come is closed when the timeout is over, whatever else is due earlier or later."""
     orphan = request_of(simple_span(2, parent_span_id=b"12345678")).SerializeToString()
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 20ms, trace_timeout: 40ms}}") as running:
-        post(running, orphan)
-        post(running, ONE)
+        running.post(orphan)
+        running.post(ONE)
 
         reasons = [report.close_reason for report in running.reports.wait_for(2)]
         assert {CloseReason.ROOT_ENDED, CloseReason.TIMED_OUT} == set(reasons)
@@ -123,13 +115,13 @@ def test_senders_come_again_while_too_much_waits_to_be_scored() -> None:
         engine = running.service.engine
         running.thread.call(lambda: engine.take(flood, [1] * len(flood)))
         with pytest.raises(urllib.error.HTTPError) as refused:
-            post(running, large)
+            running.post(large)
         assert (503, True) == (refused.value.code, int(refused.value.headers["Retry-After"]) > 0)
         refused.value.close()
-        post(running, ONE)
+        running.post(ONE)
         running.thread.call(lambda: engine.work(math.inf))
         assert list(range(2, 10)) == [report.trajectory.trace_id[-1] for report in running.reports.wait_for(9)][:8]
-        post(running, large)
+        running.post(large)
 
 
 EXPORTERS = {
@@ -160,7 +152,7 @@ def test_the_sdks_exporters_are_understood(name: str) -> None:
 def test_the_pages_tell_how_it_is() -> None:
     """It is alive, ready, and shows its metrics in both of Prometheus's formats."""
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s}}") as running:
-        post(running, ONE)
+        running.post(ONE)
 
         assert (200, "ok\n") == running.page("/livez")
         assert (200, {"otlp": "ok"}) == running.readiness()
@@ -189,8 +181,8 @@ def test_it_is_not_ready_at_the_end() -> None:
 def test_at_the_end_open_traces_are_scored_and_emitters_closed() -> None:
     """Everything that was received is scored; afterwards nothing is emitted, and stopping again changes nothing."""
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running:
-        post(running, ONE)
-        post(running, request_of(simple_span(2, parent_span_id=b"12345678")).SerializeToString())
+        running.post(ONE)
+        running.post(request_of(simple_span(2, parent_span_id=b"12345678")).SerializeToString())
         assert [] == running.reports.emitted
         running.stop()
         running.stop()
@@ -232,7 +224,7 @@ def test_a_reload_scores_by_the_new_evaluators_and_keeps_open_traces(caplog: pyt
     """A trace that was open before is scored by what is configured now; keys that need a restart are named."""
     evaluators = 'evaluators: {calls: {type: tool_call_count, tool_calls_count: {search: [">=", 0]}}}'
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running, caplog.at_level("INFO"):
-        post(running, ONE)
+        running.post(ONE)
         changed = f"{ON_ANY_PORT}\ntraces: {{decision_delay: 2h, num_traces: 7}}\n{evaluators}"
         loaded = config.loads(changed.replace("127.0.0.1:0", "127.0.0.1:1", 1), "", Path()).for_serve()
         running.thread.call(lambda: running.service.reload(loaded))
@@ -257,7 +249,7 @@ exporters: {{otlp: {{endpoint: "{behind.http}", signals: [traces]}}}}
 """
         with serving(configuration) as running:
             for spans in ([simple_span(1, 2, parent_span_id=b"\0\0\0\0\0\0\0\1")], [simple_span(0), simple_span(1)]):
-                post(running, request_of(*spans).SerializeToString())
+                running.post(request_of(*spans).SerializeToString())
             running.reports.wait_for(1)
         (report,) = behind.reports.wait_for(1)
 
@@ -318,7 +310,7 @@ def test_the_log_holds_nothing_that_was_received(caplog: pytest.LogCaptureFixtur
     canary = "canary-7f3a"
     with serving() as running, caplog.at_level(logging.DEBUG):
         bad = request_of(simple_span(1, name=canary), simple_span(0, name=canary)).SerializeToString()
-        post(running, bad)
+        running.post(bad)
         for body, headers in (
             (canary.encode(), {"Content-Type": PROTOBUF}),
             (b"{" + canary.encode(), {"Content-Type": "application/json"}),

@@ -15,7 +15,7 @@ from spanscore.config._models import given
 from spanscore.config._parameters import EvaluatorType, evaluator_type
 from spanscore.config._sections import EvaluatorKeys
 from spanscore.config._tree import Node, Path, Problem
-from spanscore.contracts import NeedsModelCalls
+from spanscore.contracts import NeedsModelCalls, looks_at_results
 from spanscore.errors import ConfigError
 from spanscore.isolation.process import pickled
 from spanscore.model import Attributes, Trajectory
@@ -113,9 +113,7 @@ def _resolver(kind: EvaluatorType, keys: EvaluatorKeys, root: Node, at: Path) ->
 
 def _needs_results(kind: EvaluatorType, resolve: Resolve | None) -> bool:
     """Return whether an evaluator looks at results: this one, or any of its kind where each trajectory has another."""
-    evaluator = kind.evaluator if resolve is None else resolve(Trajectory(calls=()))
-    told = getattr(evaluator, "needs_results", True)
-    return told if isinstance(told, bool) else True
+    return looks_at_results(kind.evaluator if resolve is None else resolve(Trajectory(calls=())))
 
 
 def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:

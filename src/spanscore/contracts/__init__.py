@@ -80,14 +80,23 @@ class NeedsModelCalls(Protocol):
 
 @runtime_checkable
 class LooksAtResults(Protocol):
-    """An evaluator that says whether it looks at `ToolCall.result`; one that does not say so is taken to look.
+    """An evaluator or emitter that says whether it looks at `ToolCall.result`; one that does not say is taken to look.
 
-    Where no configured evaluator does, and results may not go where scores go, `spanscore serve` does not keep them.
+    Where none that is configured does, `spanscore serve` does not keep results.
     """
 
     @property
     def needs_results(self) -> bool:
-        """Whether it does, as it is configured; where it is made for each trajectory, its class has to say so."""
+        """Whether it does, as it is configured.
+
+        Where an evaluator is made for each trajectory, its class has to say so. An emitter that looks only where
+        `Report.tool_content` is true need not: then all results are kept.
+        """
+
+
+def looks_at_results(other: object) -> bool:
+    """Return whether an evaluator or emitter looks at results."""
+    return not isinstance(other, LooksAtResults) or other.needs_results is not False
 
 
 class Emitter(Protocol):

@@ -46,6 +46,9 @@ class LiveTable:
         )
         self._live.start()
 
+    needs_results: Final = False
+    """Results of calls are shown only with `tool_content: true`."""
+
     def emit(self, report: Report) -> None:
         """Count the report in."""
         if not report.trajectory.recognised:

@@ -73,6 +73,9 @@ class Console:
 
         return LiveTable(out, clock)
 
+    needs_results: Final = False
+    """Results of calls are printed only with `tool_content: true`."""
+
     def emit(self, report: Report) -> None:
         """Queue a line, to be printed soon."""
         if report.trajectory.recognised and self.outbox.put():

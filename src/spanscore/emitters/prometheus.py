@@ -56,6 +56,8 @@ class Prometheus:
 
     at_most_once: Final = True
     """What was counted before a crash is not counted again after it."""
+    needs_results: Final = False
+    """No metric tells of results."""
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""

@@ -71,6 +71,9 @@ class RecentRuns:
         self._tell: Callable[[Sequence[ShownRun]], None] = _nobody
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    needs_results: Final = False
+    """Results of calls are shown only with `tool_content: true`."""
+
     @property
     def runs(self) -> list[ShownRun]:
         """The runs that are kept, oldest first."""

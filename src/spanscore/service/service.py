@@ -81,13 +81,10 @@ class Service:
         insecure: bool = False,
         open_directory: Callable[[Path], Directory] = Directory,
     ) -> None:
-        self._is_slim: Final = not emitters  # of others nobody knows what they look at
-        pipeline = wiring.pipeline(config, slim=self._is_slim)
         out = outputs(config, serving(config))
         onward = self._onward = out.onward
         self._config = config
         self._insecure = insecure
-        table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         telemetry = Telemetry(out.sinks)
         sending = {**out.emitters, **(emitters or {})}
         self._page: LivePage | None = None
@@ -95,6 +92,9 @@ class Service:
             recent = sending[PAGE] = RecentRuns(config.page.runs)
             self._page = LivePage(recent)
             show_page(telemetry, self._page, recent)
+        self._emitters: Final = tuple(sending.values())
+        pipeline = wiring.pipeline(config, emitters=self._emitters)
+        table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         self._live = LiveEngine(
             lambda listener: Engine(
                 table, pipeline, sending, time.monotonic, Owner(listener=listener, measure=telemetry.measure)
@@ -198,7 +198,7 @@ class Service:
 
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
-        pipeline = wiring.pipeline(config, slim=self._is_slim)
+        pipeline = wiring.pipeline(config, emitters=self._emitters)
         wanted = wiring.wanted(config, pipeline.slimming)
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:

@@ -108,6 +108,9 @@ class Forward:
         self.outbox: Final = SendQueue(client, sending, self._expire, timing)
         """What is on its way; root spans that wait for their scores are not."""
 
+    needs_results: Final = False
+    """Results of calls are in scores only with `tool_content: true`."""
+
     @property
     def progress(self) -> tuple[int, int]:
         """How many items were queued so far, and how many of them are sent or given up."""

@@ -36,6 +36,9 @@ class OtlpLogs:
         self.outbox: Final = SendQueue(client, settings)
         """What is on its way."""
 
+    needs_results: Final = False
+    """Results of calls are sent only with `tool_content: true`."""
+
     @property
     def progress(self) -> tuple[int, int]:
         """How many events were queued so far, and how many of them are sent or given up."""

@@ -55,6 +55,8 @@ class OtlpMetrics:
 
     at_most_once: Final = True
     """What was counted before a crash is not counted again after it."""
+    needs_results: Final = False
+    """No metric tells of results."""
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
