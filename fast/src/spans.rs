@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::checks::{self, Room};
 use crate::forgone::{Forgoing, HeldBack};
-use crate::texts::{Sizes, Texts, Wanted};
+use crate::texts::{characters, Sizes, Texts, Wanted};
 use crate::values::Making;
 use crate::wire::{Content, Fields, Unusual, Usual};
 
@@ -237,7 +237,7 @@ impl<'py> Decoding<'_, 'py> {
                     attributes.set_item(key, text)?;
                 } else {
                     attributes.del_item(key)?;
-                    self.making.size -= text.chars().count();
+                    self.making.size -= characters(text);
                 }
             }
         }

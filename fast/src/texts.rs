@@ -59,10 +59,19 @@ impl Sizes {
     /// Returns what the names of a span take that do not fit into its size.
     pub fn of_names(&self, name: &str, status_message: &str, scope: &str) -> Usual<usize> {
         let names = [name, status_message, scope];
-        if names.iter().map(|each| each.chars().count()).sum::<usize>() <= self.names {
+        if names.iter().map(|each| characters(each)).sum::<usize>() <= self.names {
             return Ok(0);
         }
         names.iter().map(|each| self.of(each)).sum()
+    }
+}
+
+/// Returns how many characters a text has. Most are ASCII, which is told sooner.
+pub fn characters(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
     }
 }
 
@@ -83,20 +92,32 @@ impl Texts {
     /// Returns a text, as the one object of it where it is short and ASCII.
     #[inline(always)]
     pub fn text<'py>(&mut self, py: Python<'py>, bytes: &[u8]) -> Usual<Bound<'py, PyString>> {
+        match self.kept(py, bytes) {
+            Some(kept) => Ok(kept),
+            None => Ok(self.made(py, text(bytes)?)),
+        }
+    }
+
+    /// Returns a text that came before, which is short and ASCII.
+    #[inline(always)]
+    pub fn kept<'py>(&self, py: Python<'py>, bytes: &[u8]) -> Option<Bound<'py, PyString>> {
         if bytes.len() > self.short {
-            return Ok(PyString::new(py, text(bytes)?));
+            return None;
         }
-        if let Some(kept) = self.kept.get(bytes) {
-            return Ok(kept.bind(py).clone());
-        }
-        let made = PyString::new(py, text(bytes)?);
-        if bytes.is_ascii() {
+        self.kept.get(bytes).map(|kept| kept.bind(py).clone())
+    }
+
+    /// Returns a text that did not come before.
+    pub fn made<'py>(&mut self, py: Python<'py>, text: &str) -> Bound<'py, PyString> {
+        let made = PyString::new(py, text);
+        if text.len() <= self.short && text.is_ascii() {
             if self.kept.len() >= MOST_KEPT {
                 self.kept.clear();
             }
-            self.kept.insert(bytes.into(), made.clone().unbind());
+            self.kept
+                .insert(text.as_bytes().into(), made.clone().unbind());
         }
-        Ok(made)
+        made
     }
 }
 

@@ -117,9 +117,13 @@ impl<'py> Making<'_, 'py> {
         if bytes.len() > LONGEST {
             return Err(Unusual);
         }
-        let made = self.texts.text(self.py, bytes)?;
-        self.size += self.sizes.of_text(text(bytes)?)?;
-        Ok(made.into_any())
+        if let Some(kept) = self.texts.kept(self.py, bytes) {
+            self.size += bytes.len();
+            return Ok(kept.into_any());
+        }
+        let held = text(bytes)?;
+        self.size += self.sizes.of_text(held)?;
+        Ok(self.texts.made(self.py, held).into_any())
     }
 
     fn integer(&self, value: i64) -> Usual<Bound<'py, PyAny>> {
