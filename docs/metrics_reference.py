@@ -89,8 +89,8 @@ _CLOSED: Final[Mapping[str, str]] = {
     CloseReason.TIMED_OUT: "no span came for `trace_timeout`, or the trace reached `max_trace_age`",
     CloseReason.SPAN_LIMIT: "it had `span_limit` spans",
     CloseReason.SIZE_LIMIT: "it had `max_trace_bytes` bytes",
-    CloseReason.EVICTED: "it was the oldest when there were more than `num_traces`, or memory ran out, or it kept the "
-    "most when `storage` ran out",
+    CloseReason.EVICTED: "it was the oldest when there were more than `num_traces`, or their spans took more than "
+    "`max_bytes`, or it kept the most when `storage` ran out",
     CloseReason.SHUTDOWN: "spanscore stopped",
 }
 _LATE: Final[Mapping[str, str]] = {

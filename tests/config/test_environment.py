@@ -84,8 +84,8 @@ def test_only_values(problems: Problems) -> None:
     """A key is never replaced."""
     assert [
         (
-            "c.yaml:1:12 traces['${env:A}']: unknown key (allowed: decision_delay, late_spans, max_trace_age, "
-            "max_trace_bytes, num_traces, remember_traces, root, span_limit, trace_timeout, unit)"
+            "c.yaml:1:12 traces['${env:A}']: unknown key (allowed: decision_delay, late_spans, max_bytes, "
+            "max_trace_age, max_trace_bytes, num_traces, remember_traces, root, span_limit, trace_timeout, unit)"
         )
     ] == problems("traces: {  '${env:A}': agent}", A="unit")
 

@@ -96,6 +96,7 @@ def test_every_section(read: Read, tmp_path: Path) -> None:
         "num_traces": 50_000,
         "span_limit": 10_000,
         "max_trace_bytes": 16 * 2**20,
+        "max_bytes": 256 * 2**20,
         "late_spans": "rescore",
         "remember_traces": 1_000_000,
     }.items() <= traces.items()

@@ -32,12 +32,13 @@ class TraceSettings:
     """Close a trace with this many spans."""
     max_trace_bytes: Annotated[Size, Gt(0)] = 16 * 2**20
     """Close a trace of this size."""
+    max_bytes: Annotated[Size, Gt(0)] = 256 * 2**20
+    """What all spans held may take in memory, estimated from above; beyond, closed traces are let go first, then the
+    oldest open ones are closed and scored as incomplete."""
     late_spans: Literal["rescore", "ignore"] = "rescore"
     """What spans of a closed trace cause: a further score with the next revision number, or nothing."""
     remember_traces: Annotated[int, Ge(1)] = 1_000_000
     """Closed trace ids remembered, so that late and repeated spans are recognised."""
-    max_bytes: Annotated[int, Internal()] = 256 * 2**20
-    """Size of all spans held; beyond it closed traces are let go first, then the oldest open ones are closed."""
     keep_closed_s: Annotated[float, Internal()] = 60.0
     """Hold the spans of a closed trace this long; later it cannot be scored again."""
     keep_closed_spans: Annotated[int, Internal()] = 20_000

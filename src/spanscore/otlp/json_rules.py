@@ -5,7 +5,7 @@ from __future__ import annotations
 from binascii import unhexlify
 from typing import Any, Final
 
-from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, SharedAttributes, Span, SpanEvent
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span, SpanEvent
 from spanscore.otlp.findings import (
     EVENTS_PER_SPAN,
     LINKS_PER_SPAN,
@@ -20,6 +20,7 @@ from spanscore.otlp.findings import (
 )
 from spanscore.otlp.json_values import INT32, UINT32, UINT64, attributes, integer, text
 from spanscore.otlp.kept_size import EVENT_SIZE, names_size, text_size
+from spanscore.otlp.resources import shared
 from spanscore.reading.wanted import WantedAttributes
 
 _KINDS: Final = {
@@ -46,8 +47,8 @@ def resource(raw: Any, findings: Findings) -> Attributes:
         raise SpanRefused(Refusal.INVALID_VALUE, "must be an object")
     if not findings.begin():  # its spans are refused
         return EMPTY
-    shared = attributes(raw.get("attributes"), findings)
-    return SharedAttributes(shared, findings.size) if shared else EMPTY
+    read = attributes(raw.get("attributes"), findings)
+    return shared(read, findings.size)
 
 
 def scope_name(raw: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import DecodeError
 from msgspec.structs import astuple
 
-from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, SharedAttributes, Span, SpanEvent
+from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, AttributeValue, Span, SpanEvent
 from spanscore.otlp import json_messages as messages
 from spanscore.otlp.findings import (
     LINKS_PER_SPAN,
@@ -32,6 +32,7 @@ from spanscore.otlp.findings import (
 )
 from spanscore.otlp.json_values import INT64, integer
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, names_size, text_size
+from spanscore.otlp.resources import shared
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.reading.wanted import WantedAttributes
 
@@ -110,7 +111,7 @@ class TypedDecoding:
         if message is None or not self.findings.begin():
             return EMPTY
         attributes = self._attributes(message.attributes)
-        return SharedAttributes(attributes, self.findings.size) if attributes else EMPTY
+        return shared(attributes, self.findings.size)
 
     def scope(self, scope: messages.Scope | None) -> str:
         """Read the name of a scope."""

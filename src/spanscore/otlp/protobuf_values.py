@@ -11,7 +11,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from spanscore.model import EMPTY, Attributes, AttributeValue, SharedAttributes, SpanEvent
+from spanscore.model import EMPTY, Attributes, AttributeValue, SpanEvent
 from spanscore.otlp.findings import (
     ATTRIBUTES_PER_SPAN,
     EVENTS_PER_SPAN,
@@ -21,6 +21,7 @@ from spanscore.otlp.findings import (
     ValueLeftOut,
 )
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, text_size
+from spanscore.otlp.resources import shared
 from spanscore.reading.wanted import WantedAttributes
 
 _MOST_REPEATED: Final = 8_192
@@ -47,7 +48,7 @@ def read_resource(message: Resource, findings: Findings) -> Attributes:
     """Read the attributes of a resource."""
     if not message.attributes or not findings.begin():  # in the latter case its spans are refused
         return EMPTY
-    return SharedAttributes(read_attributes(message.attributes, findings), findings.size)
+    return shared(read_attributes(message.attributes, findings), findings.size)
 
 
 def read_events(messages: Sequence[SpanMessage.Event], findings: Findings) -> tuple[SpanEvent, ...]:

@@ -1,0 +1,72 @@
+"""Resources that come with each request are one object: a trace whose spans come in many is charged for it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from receivers.otlp_requests import request_of, simple_span, texts, to_json
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
+from spanscore.model import SharedAttributes
+from spanscore.otlp.findings import Decoded
+from spanscore.otlp.from_json import decode_json
+from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
+from spanscore.otlp.resources import shared
+from spanscore.otlp.slices import at_once
+
+DECODERS: dict[str, Callable[[ExportTraceServiceRequest], Decoded]] = {
+    "protobuf": lambda request: decode_protobuf(request.SerializeToString()),
+    "protobuf, any": lambda request: at_once(decoding_any(request.SerializeToString())),
+    "json": lambda request: decode_json(to_json(request)),
+}
+
+
+def sent(span: int, *attributes: KeyValue) -> ExportTraceServiceRequest:
+    """Return a request with a span of the one trace, and its resource."""
+    request = request_of(simple_span(1, span))
+    request.resource_spans[0].resource.attributes.extend(attributes)
+    return request
+
+
+@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
+def test_a_trace_is_charged_once_for_what_comes_with_each_request(
+    decode: Callable[[ExportTraceServiceRequest], Decoded],
+) -> None:
+    """Else the spans of a trace that come one by one would seem to take many times what they do."""
+    service = texts({"service.name": "shop", "k8s.pod.name": "shop-1", "note": "x" * 1_000})
+    requests = [decode(sent(number, *service)) for number in range(1, 21)]
+    table = TraceTable(TraceSettings(), lambda _: False)
+    for request in requests:
+        table.add(request.spans, 0.0, request.sizes)
+    resource = requests[0].spans[0].resource
+    assert isinstance(resource, SharedAttributes)
+    assert all(request.spans[0].resource is resource for request in requests)
+    assert table.counts().held_bytes == resource.size + sum(sum(request.sizes) for request in requests)
+
+
+@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
+def test_what_is_written_otherwise_stays_so(decode: Callable[[ExportTraceServiceRequest], Decoded]) -> None:
+    """Values that are equal but of other types are not taken for each other."""
+    values = [AnyValue(int_value=1), AnyValue(double_value=1.0), AnyValue(bool_value=True), AnyValue(string_value="1")]
+    read = [decode(sent(1, KeyValue(key="a", value=value))).spans[0].resource["a"] for value in values]
+    assert [(type(each), each) for each in read] == [(int, 1), (float, 1.0), (bool, True), (str, "1")]
+
+
+def test_large_ones_are_not_kept() -> None:
+    """Nor more than a few hundred of the others, whatever is sent."""
+    large = {"note": "x" * 100_000}
+    assert shared(large, 100_000) is not shared(large, 100_000)
+    first = shared({"a": 0}, 200)
+    assert shared({"a": 0}, 200) is first
+    for number in range(1_000):
+        shared({"a": number}, 200)
+    assert shared({"a": 0}, 200) is not first
+
+
+def test_none_is_empty() -> None:
+    """As before."""
+    assert shared({}, 0) == {}
