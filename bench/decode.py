@@ -20,8 +20,7 @@ from spanscore.otlp.clean_requests import COMPILED
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_logs import decode_logs
-from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
-from spanscore.otlp.slices import at_once
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.reading.wanted import WantedAttributes
 from spanscore.wiring import wanted
 
@@ -31,7 +30,7 @@ _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS
 _Decode: TypeAlias = Callable[[bytes, WantedAttributes | None], Decoded]
 _DECODERS: Final[dict[str, _Decode]] = {
     **({} if COMPILED is None else {"spanscore[fast]": lambda body, keys: decode_protobuf(body, wanted=keys)}),
-    "spanscore": lambda body, keys: at_once(decoding_any(body, wanted=keys)),
+    "spanscore": scoring.decoded,
 }
 
 

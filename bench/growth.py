@@ -16,7 +16,6 @@ from bench.evaluators import OTHER, SAME, cases_of, worker, written
 from bench.goals import Row, Run, judged
 from bench.measure import collect_rarely, interleaved
 from bench.memory import with_open_traces
-from spanscore.otlp.from_protobuf import decode_protobuf
 
 PLOT: Final = Path(__file__).with_name("growth.png")
 
@@ -91,7 +90,7 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
         def scored(bodies: Sequence[bytes] = bodies) -> None:
             engine = scoring.engine(config, pipeline, time.monotonic)
             for body in bodies:
-                request = decode_protobuf(body, wanted=keys)
+                request = scoring.decoded(body, keys)
                 engine.add(request.spans, request.sizes)
 
         found.append((calls, median(interleaved({"": scored}, rounds)[""]) / traces))

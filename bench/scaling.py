@@ -34,14 +34,13 @@ from bench.process import Process, python
 from bench.scaling_model import Figures, limits_table, need, needs_table
 from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, at_rest, grpc_port, spanscore, yardstick_port
 from bench.table import machine
-from spanscore.otlp.from_protobuf import decode_protobuf
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "scaling.md"
 BEGIN: Final = "<!-- figures: written by `python -m bench.scaling --write` -->"
 END: Final = "<!-- end of figures -->"
 
 _BALANCER: Final = Path(__file__).parents[1] / "deploy" / "kubernetes" / "gateway" / "collector-config.yaml"
-_HELD_OPEN: Final = "traces: {trace_timeout: 1h, max_trace_age: 2h}\n"
+_HELD_OPEN: Final = "traces: {trace_timeout: 1h, max_trace_age: 2h, max_bytes: 8GiB}\n"
 _LOADS: Final = ((10_000, 30), (100_000, 30), (1_000_000, 10), (1_000_000, 30), (1_000_000, 300))
 _DURATIONS_S: Final = (5, 30, 120, 600)
 _SMALL: Final = (1, 5)
@@ -92,6 +91,7 @@ def _report(*, quick: bool) -> Iterator[str]:
         us_per_span_of_collector=collector,
         base_bytes=base,
         bytes_per_open_span=span,
+        counted_per_open_span=_counted(),
     )
     yield f"{machine()}{'; with --quick' if quick else ''}"
     yield ""
@@ -106,6 +106,7 @@ def _report(*, quick: bool) -> Iterator[str]:
     for size, cost in _by_request(traces, rounds).items():
         yield f"| decoding, grouping and scoring alone, spans a request: {size} | {cost:.1f} µs of CPU a span |"
     yield f"| memory of a process | {base / 1e6:.0f} MB, and {span:,.0f} B an open span |"
+    yield f"| counted for `max_bytes` | {figures.counted_per_open_span:,.0f} B an open span |"
     yield ""
     yield from needs_table([need(figures, rate, trace_s) for rate, trace_s in _LOADS])
     yield ""
@@ -166,7 +167,7 @@ def _by_request(traces: int, rounds: int) -> dict[int, float]:
     def taken(bodies: Sequence[bytes]) -> None:
         engine = scoring.engine(config, pipeline, time.monotonic)
         for body in bodies:
-            request = decode_protobuf(body, wanted=wanted)
+            request = scoring.decoded(body, wanted)
             engine.add(request.spans, request.sizes)
 
     loads = {size: partial(taken, workload.requests(traces, spans_per_request=size, concurrent=1)) for size in _SMALL}
@@ -189,6 +190,18 @@ def _memory(thousands: int) -> tuple[float, float]:
             client.send(workload.renewed(load, next(_generations)))
         span = (server.memory() - warm) / (thousands * spans)
     return max(base, warm - span * spans), span
+
+
+def _counted() -> float:
+    """Return what an open span counts for the limit of memory, in bytes."""
+    config = scoring.loaded(_HELD_OPEN)
+    pipeline, wanted = scoring.receiving(config)
+    engine = scoring.engine(config, pipeline, time.monotonic)
+    for body in workload.requests(1_000, concurrent=1_000, roots=False):
+        request = scoring.decoded(body, wanted)
+        engine.add(request.spans, request.sizes)
+    counts = engine.counts()
+    return counts.held_bytes / counts.live
 
 
 def _collector(traces: int, rounds: int) -> float | None:

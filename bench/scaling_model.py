@@ -47,6 +47,8 @@ class Figures:
     base_bytes: float
     """Memory of a process that holds nothing."""
     bytes_per_open_span: float
+    counted_per_open_span: float
+    """What `max_bytes` is compared with, which is more than what a span takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,7 @@ def limits(figures: Figures, trace_s: float) -> dict[str, float]:
     return {
         "one core": 1e6 / figures.us_per_span,
         "`num_traces`": TraceSettings().num_traces * SPANS_PER_TRACE / _open_s(trace_s),
+        "`max_bytes`": TraceSettings().max_bytes / (_held_s(trace_s) * figures.counted_per_open_span),
         "memory": memory / (_held_s(trace_s) * figures.bytes_per_open_span),
         "`storage.max_size`": (STORAGE_BYTES - _SEGMENT_BYTES) / (_open_s(trace_s) * BYTES_PER_SPAN),
     }

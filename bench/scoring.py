@@ -10,6 +10,9 @@ from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.engine import Clock, Engine
+from spanscore.otlp.findings import Decoded
+from spanscore.otlp.from_protobuf import decoding_any
+from spanscore.otlp.slices import at_once
 from spanscore.pipeline import Pipeline
 from spanscore.reading.wanted import WantedAttributes
 from spanscore.wiring import pipeline, root_condition, wanted
@@ -33,6 +36,11 @@ def receiving(config: Config) -> tuple[Pipeline, WantedAttributes | None]:
     """Return what scores as `spanscore serve` does, and what it wants of what is received."""
     scoring = pipeline(config, emitters=())
     return scoring, wanted(config, scoring.slimming).attributes
+
+
+def decoded(body: bytes, wanted: WantedAttributes | None) -> Decoded:
+    """Decode a request with the decoder that is always there, whether or not the compiled one is."""
+    return at_once(decoding_any(body, wanted=wanted))
 
 
 def engine(config: Config, scoring: Pipeline, clock: Clock) -> Engine:
