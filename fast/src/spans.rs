@@ -69,6 +69,7 @@ pub fn decode<'py>(
     let making = Making {
         py,
         texts: &mut kept.texts,
+        long: HashMap::new(),
         sizes: &made.sizes,
         size: 0,
     };
@@ -93,9 +94,9 @@ pub fn decode<'py>(
     Ok((decoding.spans, decoding.sizes))
 }
 
-struct Decoding<'a, 'py> {
+struct Decoding<'a, 'm, 'py> {
     made: &'a Made,
-    making: Making<'a, 'py>,
+    making: Making<'a, 'm, 'py>,
     forgoing: Option<&'a mut Forgoing>,
     values: Room,
     most_spans: usize,
@@ -107,8 +108,8 @@ struct Decoding<'a, 'py> {
     sizes: Vec<usize>,
 }
 
-impl<'py> Decoding<'_, 'py> {
-    fn resource_spans(&mut self, message: &[u8]) -> Result<(), Stop> {
+impl<'m, 'py> Decoding<'_, 'm, 'py> {
+    fn resource_spans(&mut self, message: &'m [u8]) -> Result<(), Stop> {
         self.around.take(1)?;
         let mut resource = None;
         let mut scopes = vec![];
@@ -132,7 +133,7 @@ impl<'py> Decoding<'_, 'py> {
         Ok(())
     }
 
-    fn scope_spans(&mut self, message: &[u8], resource: &Bound<'py, PyAny>) -> Result<(), Stop> {
+    fn scope_spans(&mut self, message: &'m [u8], resource: &Bound<'py, PyAny>) -> Result<(), Stop> {
         self.around.take(1)?;
         let mut scope = None;
         let mut spans = vec![];
@@ -176,7 +177,7 @@ impl<'py> Decoding<'_, 'py> {
 
     fn span(
         &mut self,
-        message: &[u8],
+        message: &'m [u8],
         resource: &Bound<'py, PyAny>,
         (scope_name, scope): (&str, &Bound<'py, PyString>),
     ) -> Result<(), Stop> {
@@ -233,7 +234,7 @@ impl<'py> Decoding<'_, 'py> {
             for (key, text, is_kept) in back.sorted_out(forgoing, scope_name, &name, attributes)? {
                 let key = self.making.texts.text(py, key)?;
                 if is_kept {
-                    let text = self.making.texts.text(py, text.as_bytes())?;
+                    let (text, _) = self.making.text(text.as_bytes())?;
                     attributes.set_item(key, text)?;
                 } else {
                     attributes.del_item(key)?;
@@ -286,7 +287,7 @@ impl<'py> Decoding<'_, 'py> {
         Ok(())
     }
 
-    fn event(&mut self, message: &[u8], room: &mut Room) -> Result<Bound<'py, PyAny>, Stop> {
+    fn event(&mut self, message: &'m [u8], room: &mut Room) -> Result<Bound<'py, PyAny>, Stop> {
         let py = self.making.py;
         let (mut time, mut name, mut pairs) = (0, "", vec![]);
         let mut fields = Fields::of(message);

@@ -1,7 +1,9 @@
 //! Attributes that are kept, as Python has them.
 
+use hashbrown::hash_map::Entry;
+use hashbrown::HashMap;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use crate::checks::{self, deeper, each, member, pair, Room};
 use crate::forgone::{Forgoing, HeldBack};
@@ -12,19 +14,21 @@ use crate::wire::{text, Unusual, Usual};
 pub const LONGEST: usize = 1 << 20;
 
 /// What makes Python's objects out of one request, and how much of it they take.
-pub struct Making<'a, 'py> {
+pub struct Making<'a, 'm, 'py> {
     pub py: Python<'py>,
     pub texts: &'a mut Texts,
+    /// The long texts of this request by their bytes, and what each takes: what one span says its parent often repeats.
+    pub long: HashMap<&'m [u8], (Bound<'py, PyString>, usize)>,
     pub sizes: &'a Sizes,
     /// Of the span that is being read, in bytes.
     pub size: usize,
 }
 
-impl<'py> Making<'_, 'py> {
+impl<'m, 'py> Making<'_, 'm, 'py> {
     /// Reads attributes, or those that are wanted; None where there are none.
     ///
     /// What may be left out is held back: None stands for it.
-    pub fn attributes<'m>(
+    pub fn attributes(
         &mut self,
         pairs: &[&'m [u8]],
         wanted: Option<&Wanted>,
@@ -68,7 +72,7 @@ impl<'py> Making<'_, 'py> {
     }
 
     /// Returns the value of an attribute; None for a text, which is held back.
-    fn value_unless_text<'m>(
+    fn value_unless_text(
         &mut self,
         key: &'m [u8],
         message: Option<&'m [u8]>,
@@ -92,7 +96,7 @@ impl<'py> Making<'_, 'py> {
     /// Returns the value of an attribute.
     fn value(
         &mut self,
-        message: Option<&[u8]>,
+        message: Option<&'m [u8]>,
         depth: u32,
         room: &mut Room,
     ) -> Usual<Bound<'py, PyAny>> {
@@ -113,17 +117,33 @@ impl<'py> Making<'_, 'py> {
         }
     }
 
-    fn string(&mut self, bytes: &[u8]) -> Usual<Bound<'py, PyAny>> {
+    fn string(&mut self, bytes: &'m [u8]) -> Usual<Bound<'py, PyAny>> {
         if bytes.len() > LONGEST {
             return Err(Unusual);
         }
+        let (made, size) = self.text(bytes)?;
+        self.size += size;
+        Ok(made.into_any())
+    }
+
+    /// Returns a text and what it takes: the one object of a short one, and of a long one in this request.
+    pub fn text(&mut self, bytes: &'m [u8]) -> Usual<(Bound<'py, PyString>, usize)> {
+        if bytes.len() > self.sizes.short {
+            return match self.long.entry(bytes) {
+                Entry::Occupied(known) => Ok(known.get().clone()),
+                Entry::Vacant(place) => {
+                    let held = text(bytes)?;
+                    let made = PyString::new(self.py, held);
+                    Ok(place.insert((made, self.sizes.of_text(held)?)).clone())
+                }
+            };
+        }
         if let Some(kept) = self.texts.kept(self.py, bytes) {
-            self.size += bytes.len();
-            return Ok(kept.into_any());
+            return Ok((kept, bytes.len()));
         }
         let held = text(bytes)?;
-        self.size += self.sizes.of_text(held)?;
-        Ok(self.texts.made(self.py, held).into_any())
+        let size = self.sizes.of_text(held)?;
+        Ok((self.texts.made(self.py, held), size))
     }
 
     fn integer(&self, value: i64) -> Usual<Bound<'py, PyAny>> {
@@ -145,7 +165,12 @@ impl<'py> Making<'_, 'py> {
         Ok(PyBytes::new(self.py, bytes).into_any())
     }
 
-    fn array(&mut self, message: &[u8], depth: u32, room: &mut Room) -> Usual<Bound<'py, PyAny>> {
+    fn array(
+        &mut self,
+        message: &'m [u8],
+        depth: u32,
+        room: &mut Room,
+    ) -> Usual<Bound<'py, PyAny>> {
         let items = PyList::empty(self.py);
         each(message, room, |item, room| {
             let made = self.value(Some(item), depth, room)?;
@@ -155,7 +180,12 @@ impl<'py> Making<'_, 'py> {
         Ok(items.into_any())
     }
 
-    fn mapping(&mut self, message: &[u8], depth: u32, room: &mut Room) -> Usual<Bound<'py, PyAny>> {
+    fn mapping(
+        &mut self,
+        message: &'m [u8],
+        depth: u32,
+        room: &mut Room,
+    ) -> Usual<Bound<'py, PyAny>> {
         let items = PyDict::new(self.py);
         let (mut count, mut distinct, mut characters) = (0, 0, 0);
         each(message, room, |item, room| {

@@ -28,8 +28,8 @@ REQUESTS = 20
 
 
 def in_mib(number: int) -> list[KeyValue]:
-    """Attributes of so many MiB, in protobuf and in memory."""
-    return [KeyValue(key=str(each), value=AnyValue(string_value="x" * MIB)) for each in range(number)]
+    """Attributes of so many MiB, in protobuf and in memory: no two are the same, or one would be kept of them."""
+    return [KeyValue(key=str(each), value=AnyValue(string_value=str(each) * MIB)) for each in range(number)]
 
 
 def beside_duplicates(number: int) -> ExportTraceServiceRequest:

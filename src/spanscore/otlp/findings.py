@@ -198,6 +198,8 @@ class Findings:
     caveats: Counter[Caveat] = field(default_factory=Counter)
     ids: dict[bytes, bytes] = field(default_factory=dict)
     """One object of each id that repeats: they are a tenth of what an open span takes."""
+    long_texts: dict[int, str] = field(default_factory=dict)
+    """The last long text of each length."""
     attributes_left_out: int = 0
     """Goes up only; a span's share is the difference between its end and its start."""
     values: int = 0
@@ -241,6 +243,15 @@ class Findings:
         self.leave_out_attributes(count - fitting, Caveat.VALUE_LIMIT)
         self.values += fitting
         return pairs[:fitting]
+
+    def long_text(self, text: str) -> str:
+        """Return a text as the object that it was before: what a span says, its parent often says again."""
+        # By its length: a hash of the whole takes three times as long.
+        known = self.long_texts.setdefault(len(text), text)
+        if known == text:
+            return known
+        self.long_texts[len(text)] = text
+        return text
 
     def refuse(self, reason: Refusal, example: str, spans: int = 1) -> None:
         """Count refused spans, and keep the first example."""

@@ -205,7 +205,11 @@ class TypedDecoding:
                 and value.array_value is None
                 and value.kvlist_value is None
             ):
-                size += len(string) if len(string) <= SHORT_CHARS and string.isascii() else getsizeof(string)
+                if len(string) <= SHORT_CHARS and string.isascii():
+                    size += len(string)
+                else:
+                    size += getsizeof(string)
+                    string = findings.long_text(string)
                 read[key] = string
             else:
                 before = findings.size

@@ -88,6 +88,7 @@ def read_attributes(
                 size += length
             else:
                 size += getsizeof(text)
+                text = findings.long_text(text)
             read[key or _absent_key(pair, findings)] = text
             continue
         before = findings.size

@@ -1,4 +1,4 @@
-"""Resources that come with each request are one object: a trace whose spans come in many is charged for it once."""
+"""What comes again is one object: a resource of all requests, a long text of one."""
 
 from __future__ import annotations
 
@@ -70,3 +70,19 @@ def test_large_ones_are_not_kept() -> None:
 def test_none_is_empty() -> None:
     """As before."""
     assert shared({}, 0) == {}
+
+
+@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
+def test_a_long_text_that_comes_again_is_one_object(decode: Callable[[ExportTraceServiceRequest], Decoded]) -> None:
+    """What a span says, its parent often says again. Each is charged for it: the other may be gone before."""
+    said = ["x" * 1_000, "x" * 999 + "y", "x" * 1_000 + "y", "\u00e9" * 1_002]
+    spans = [simple_span(1, number, attributes=texts({"said": text})) for number, text in enumerate(said * 2, start=1)]
+
+    decoded = decode(request_of(*spans))
+
+    read = [span.attributes["said"] for span in decoded.spans]
+    assert said * 2 == read
+    # Of two that take turns and are equally long, one object is known at a time.
+    assert [read[place] is read[place + 4] for place in (2, 3)] == [True, True]
+    assert decoded.sizes[:4] == decoded.sizes[4:]
+    assert min(decoded.sizes) > 1_000
