@@ -16,7 +16,7 @@ from typing import Final
 from bench import recorded, scoring
 from bench.measure import collect_rarely
 from bench.process import resident
-from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
+from spanscore.otlp.from_protobuf import trace_ids
 
 _SETTINGS: Final = "traces: {decision_delay: 1h, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
 _MOST_BYTES: Final = 2**34
@@ -31,13 +31,13 @@ def main() -> None:
     bodies = recorded.requests()
     collect_rarely()
     for body in _renewed(bodies, 0):  # what the first of all take and give back would hide what others take
-        decode_protobuf(body, wanted=keys)
+        scoring.decoded(body, keys)
     before = resident("self")
     received = generation = 0
     while engine.counts().live < int(sys.argv[1]):
         generation += 1
         for body in _renewed(bodies, generation):
-            decoded = decode_protobuf(body, wanted=keys)
+            decoded = scoring.decoded(body, keys)
             engine.add(decoded.spans, decoded.sizes)
             received += len(body)
     gc.collect()
