@@ -12,7 +12,9 @@ from typing import Final, TypeVar
 
 from opentelemetry._logs import set_logger_provider
 from opentelemetry.context import Context
+from opentelemetry.metrics import set_meter_provider
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadWriteLogRecord
+from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Tracer, set_span_in_context
@@ -31,7 +33,15 @@ _WARM_UP: Final = 50
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Measure the calling thread's CPU time, then the time from the end of a root span to its score's log event."""
+    """Measure the calling thread's CPU time, then the time from the end of a root span to its score's log event.
+
+    The application has a meter provider and a logger provider, as one that sees its scores has.
+    """
+    scored = _Scored()
+    logs = LoggerProvider()
+    logs.add_log_record_processor(scored)
+    set_logger_provider(logs)
+    set_meter_provider(MeterProvider())
     traces = 50
     spans = workload.span_count(traces)
     samples = _callers_cpu(traces, rounds=7 if run.quick else 31)
@@ -49,7 +59,7 @@ def rows(run: Run) -> Iterator[Row]:
         yardstick=batch,
         ratio=f"{ratio(samples, 'on_start', 'batch'):.2f}x",
     )
-    latencies, handovers = _latencies(300 if run.quick else 1_500)
+    latencies, handovers = _latencies(scored, 300 if run.quick else 1_500)
     value = percentile(latencies, 99)
     yield judged(
         "P9",
@@ -134,12 +144,8 @@ class _Scored(LogRecordProcessor):
         return True
 
 
-def _latencies(count: int) -> tuple[list[float], list[float]]:
+def _latencies(scored: _Scored, count: int) -> tuple[list[float], list[float]]:
     """Return milliseconds from a root span's end to its score, and from a queue's `put` to the waiting thread."""
-    scored = _Scored()
-    logs = LoggerProvider()
-    logs.add_log_record_processor(scored)
-    set_logger_provider(logs)
     provider = TracerProvider()
     provider.add_span_processor(ScoringSpanProcessor())
     tracer = provider.get_tracer("shop.agents")

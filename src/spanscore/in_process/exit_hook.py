@@ -18,6 +18,8 @@ from typing import Final, TypeAlias
 from opentelemetry._logs import get_logger_provider
 from opentelemetry.metrics import get_meter_provider
 
+from spanscore.sdk.providers import is_stand_in
+
 EXIT_S: Final = 5.0
 """How long the end of the application waits for its last scores."""
 
@@ -35,9 +37,12 @@ class ExitHook:
         self._method: Final = weakref.WeakMethod(method)
         self._meter_provider: object = None
         self._logger_provider: object = None
+        self._stays_ahead = False
 
     def stay_ahead(self) -> None:
-        """Have the method called before the providers that there are by now shut down. Cheap when nothing is new."""
+        """Have the method called before the providers that there are by now shut down. Cheap when both are there."""
+        if self._stays_ahead:
+            return
         try:
             meter_provider, logger_provider = get_meter_provider(), get_logger_provider()
         except Exception:  # noqa: BLE001 - what the environment names may fail to load: not on the agent's thread
@@ -46,6 +51,7 @@ class ExitHook:
             return
         self._meter_provider, self._logger_provider = meter_provider, logger_provider
         atexit.register(_call, self._method)
+        self._stays_ahead = not is_stand_in(meter_provider) and not is_stand_in(logger_provider)  # each is set once
 
     def come_first(self) -> None:
         """Have the method called before any provider shuts down, also one that will be made later.

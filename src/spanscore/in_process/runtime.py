@@ -74,7 +74,6 @@ class Runtime:
         self._make_engine: Final = make_engine
         self._on_scored: Final = on_scored
         self._capacity: Final = capacity
-        self._half_full: Final = capacity // 2
         self._converted: Final = Converter()
         self._closed = False
         self._reset()
@@ -93,28 +92,25 @@ class Runtime:
 
     def started(self, context: SpanContext) -> None:
         """Note that a span is running. Where the queue is full, it is not: its trace may then be scored before it."""
-        if len(self._pending) < self._room or self._make_room():
+        if len(self._pending) < self._few or self._make_room():
             self._pending.append(context)
 
     def ended(self, span: ReadableSpan) -> bool:
         """Hand over a span that has ended; False when it was not taken: it was dropped and counted, or is our own."""
         if get_ident() == self.thread_id:
             return False
-        pending = self._pending
-        if len(pending) >= self._room and not self._make_room():
+        if len(self._pending) >= self._few and not self._make_room():
             context = span.context
             if context is not None and context.trace_flags.sampled:
                 self._drops.add("shut_down" if self._closed else "queue_full")
             return False
         parent = span.parent
         if parent is not None and not parent.is_remote:
-            pending.append(span)
-            if len(pending) == self._half_full:
-                self._rouse()
+            self._pending.append(span)
             return True
         if parent is None and is_of_an_export():
             return False
-        pending.append(span)
+        self._pending.append(span)
         self._rouse()
         self._exit_hook.stay_ahead()
         return True
@@ -123,7 +119,7 @@ class Runtime:
         """Hand over what returns a log record, on the worker thread."""
         if get_ident() == self.thread_id:
             return
-        if len(self._pending) < self._room or self._make_room():
+        if len(self._pending) < self._few or self._make_room():
             self._pending.append(record)
         else:
             self._drops.add("shut_down" if self._closed else "queue_full")
@@ -147,7 +143,7 @@ class Runtime:
         if self._closed:
             return True
         self._closed = True
-        self._room = 0
+        self._few = 0
         if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
             return self.engine is None or self.engine.close(timeout_s)
         is_all_out = self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
@@ -158,7 +154,8 @@ class Runtime:
     def _reset(self) -> None:
         """Begin with nothing, also in a forked child; no more than that: in a fork hook any lock may be nobody's."""
         self._pending: deque[Item] = deque()
-        self._room = 0  # until there is a worker, and again when there is none: one comparison tells all
+        # While fewer wait, there is nothing to do but to append: none until there is a worker, nor when there is none.
+        self._few = 0
         self._is_urgent = False
         self._is_waiting = False
         self._is_hung = False
@@ -181,15 +178,18 @@ class Runtime:
             self._wake.put(None)
 
     def _make_room(self) -> bool:
-        """Start the worker where there is none, and return whether there is room now."""
+        """Start the worker where there is none, wake it where much waits, and return whether there is room."""
         if self._closed:
             return False
         if self._thread is None:
             self._start()
-        return len(self._pending) < self._room
+        waiting = len(self._pending)
+        if waiting >= self._few:
+            self._rouse()
+        return self._few > 0 and waiting < self._capacity
 
     def _start(self) -> None:
-        self._room = self._capacity  # what other threads hand over meanwhile is kept
+        self._few = max(1, self._capacity // 2)  # what other threads hand over meanwhile is kept
         if not self._starting.acquire(blocking=False):
             return  # another thread is at it
         try:
@@ -199,7 +199,7 @@ class Runtime:
                 self._thread = thread
                 self._exit_hook.end_child()
         except RuntimeError:  # no thread can be started, as at the interpreter's end: the host must not notice
-            self._room = 0
+            self._few = 0
             _LOGGER.warning("no thread could be started: spans are not scored")
         finally:
             self._starting.release()
