@@ -7,10 +7,11 @@ import importlib
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bench.goals import GOALS, Row, Run
+from bench.decoders import DECODERS, FAST
+from bench.goals import GOALS, Row, Run, unavailable
 from bench.table import HEADER, machine, markdown, update_readme
 
 BENCHES: Final = (
@@ -28,6 +29,8 @@ BENCHES: Final = (
     (("P16",), "hostile_expectations"),
 )
 """The goals, and the module that measures them."""
+BY_DECODER: Final = ("P1", "P2", "P3", "P4", "P5", "P7", "P8", "P8 small", "P11 traces", "P12", "P13")
+"""Those that are measured with each decoder."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         began = time.perf_counter()
         try:
-            for row in importlib.import_module(f"bench.{name}").rows(run):
+            for row in rows(goals, name, run):
                 print(markdown(row), flush=True)
                 found.append(row)
         except Exception as error:  # noqa: BLE001 - the other benchmarks are still worth running
@@ -53,6 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.write:
         update_readme(found, run)
     return 1 if failed else 0
+
+
+def rows(goals: Sequence[str], name: str, run: Run) -> Iterator[Row]:
+    """Measure, and say of which goals the compiled decoder's figure is missing."""
+    yield from importlib.import_module(f"bench.{name}").rows(run)
+    if FAST not in DECODERS:
+        yield from (unavailable(goal, "pip install ./fast", FAST) for goal in BY_DECODER if goal.split()[0] in goals)
 
 
 def _parser() -> argparse.ArgumentParser:

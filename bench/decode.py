@@ -14,9 +14,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 
 from bench import recorded, scoring, workload
+from bench.decoders import DECODERS, FAST, PLAIN
 from bench.goals import Row, Run, judged
 from bench.measure import Samples, collect_rarely, interleaved, ratio, typical
-from spanscore.otlp.clean_requests import COMPILED
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_logs import decode_logs
@@ -28,9 +28,9 @@ _RECORDS = 8_192
 _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS
 
 _Decode: TypeAlias = Callable[[bytes, WantedAttributes | None], Decoded]
-_DECODERS: Final[dict[str, _Decode]] = {
-    **({} if COMPILED is None else {"spanscore[fast]": lambda body, keys: decode_protobuf(body, wanted=keys)}),
-    "spanscore": scoring.decoded,
+_WAYS: Final[dict[str, _Decode]] = {
+    FAST: lambda body, keys: decode_protobuf(body, wanted=keys),
+    PLAIN: scoring.decoded,
 }
 
 
@@ -42,7 +42,7 @@ def rows(run: Run) -> Iterator[Row]:
     spans = workload.span_count(traces)
     samples = measured(bodies, rounds, traces)
     raw = f"raw parse {typical(samples, 'raw parse', spans):.2f} µs a span"
-    for decoder in _DECODERS:
+    for decoder in DECODERS:
         for number, name in (("P1", "grouped"), ("P2", "scored")):
             cost = typical(samples, f"{name}, {decoder}", spans)
             share = 1 / ratio(samples, f"{name}, {decoder}", "raw parse")
@@ -60,8 +60,9 @@ def _of_recordings(rounds: int) -> Iterator[Row]:
     spans = sum(len(decode_protobuf(body).spans) for body in bodies)
     samples = measured(bodies, rounds)
     raw = f"raw parse {typical(samples, 'raw parse', spans):.2f} µs a span"
-    for name in samples.keys() - {"raw parse"}:
-        yield _for_comparison(f"recordings, {name}", name, samples, spans, raw)
+    for name in samples:
+        if name != "raw parse":
+            yield _for_comparison(f"recordings, {name}", name, samples, spans, raw)
 
 
 def _of_logs(rounds: int) -> Iterator[Row]:
@@ -123,9 +124,9 @@ def measured(bodies: Sequence[bytes], rounds: int, traces: int | None = None) ->
         _check(sum(len(engine.add(each.spans, each.sizes)) for each in requests), traces)
 
     functions = {
-        f"{function.__name__}, {name}": partial(function, decode)
+        f"{function.__name__}, {name}": partial(function, _WAYS[name])
         for function in (decoded, grouped, scored)
-        for name, decode in _DECODERS.items()
+        for name in DECODERS
     }
     return interleaved({"raw parse": parsed, **functions}, rounds)
 

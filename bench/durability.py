@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,32 +9,35 @@ from pathlib import Path
 
 from bench import workload
 from bench.clients import HttpClient
-from bench.goals import Row, Run, judged, unavailable
+from bench.decoders import DECODERS
+from bench.goals import Row, Run, judged
 from bench.measure import ratio, typical
 from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, Target, cpu_of, http_port, spanscore
 
 
 def rows(run: Run) -> Iterator[Row]:
     """Send two receivers the same load; one of them keeps it until it is scored."""
-    if importlib.util.find_spec("spanscore.storage") is None:
-        yield unavailable("P13", "spanscore.storage does not exist yet")
-        return
     traces = 400 if run.quick else 1_000
     with ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        kept = f"storage: {{durability: crash, directory: {directory}, max_size: 8GiB}}\n"
         targets = {}
-        for name, storage in (("crash", kept), ("none", NOT_DURABLE)):
-            server = stack.enter_context(spanscore(RECEIVER + PROMETHEUS + storage))
-            targets[name] = Target(server, HttpClient(http_port(server)))
+        directories = {name: stack.enter_context(tempfile.TemporaryDirectory()) for name in DECODERS}
+        for decoder, asked in DECODERS.items():
+            kept = f"storage: {{durability: crash, directory: {directories[decoder]}, max_size: 8GiB}}\n"
+            for name, storage in (("crash", kept), ("none", NOT_DURABLE)):
+                server = stack.enter_context(spanscore(RECEIVER + PROMETHEUS + storage, asked))
+                targets[f"{name}, {decoder}"] = Target(server, HttpClient(http_port(server)))
         samples = cpu_of(targets, workload.requests(traces), rounds=3 if run.quick else 7)
-        if not any(path.is_file() for path in Path(directory).rglob("*")):
-            yield unavailable("P13", "spanscore serve keeps nothing yet")
-            return
+        for decoder, directory in directories.items():
+            if not any(path.is_file() for path in Path(directory).rglob("*")):
+                message = f"{decoder} keeps nothing in {directory}"
+                raise RuntimeError(message)
     spans = workload.span_count(traces)
-    yield judged(
-        "P13",
-        ratio(samples, "crash", "none"),
-        figure=f"{typical(samples, 'crash', spans):.2f} µs of CPU a span",
-        yardstick=f"none {typical(samples, 'none', spans):.2f} µs",
-    )
+    for decoder in DECODERS:
+        crash, none = f"crash, {decoder}", f"none, {decoder}"
+        yield judged(
+            "P13",
+            ratio(samples, crash, none),
+            what=decoder,
+            figure=f"{typical(samples, crash, spans):.2f} µs of CPU a span",
+            yardstick=f"none {typical(samples, none, spans):.2f} µs",
+        )

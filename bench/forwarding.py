@@ -8,6 +8,7 @@ from typing import Final
 
 from bench import workload
 from bench.clients import HttpClient
+from bench.decoders import DECODERS
 from bench.goals import Row, Run, judged
 from bench.measure import ratio, typical
 from bench.process import python
@@ -33,13 +34,17 @@ def rows(run: Run) -> Iterator[Row]:
         configs = {"forwarding": forward, "scoring": RECEIVER + NOT_DURABLE + _ALONE}
         targets = {}
         for name, config in configs.items():
-            server = stack.enter_context(spanscore(config))
-            targets[name] = Target(server, HttpClient(http_port(server)))
+            for decoder, asked in DECODERS.items():
+                server = stack.enter_context(spanscore(config, asked))
+                targets[f"{name}, {decoder}"] = Target(server, HttpClient(http_port(server)))
         samples = cpu_of(targets, workload.requests(traces), rounds=3 if run.quick else 7)
     spans = workload.span_count(traces)
-    yield judged(
-        "P12",
-        ratio(samples, "forwarding", "scoring"),
-        figure=f"{typical(samples, 'forwarding', spans):.2f} µs of CPU a span",
-        yardstick=f"scoring alone {typical(samples, 'scoring', spans):.2f} µs",
-    )
+    for decoder in DECODERS:
+        both, alone = f"forwarding, {decoder}", f"scoring, {decoder}"
+        yield judged(
+            "P12",
+            ratio(samples, both, alone),
+            what=decoder,
+            figure=f"{typical(samples, both, spans):.2f} µs of CPU a span",
+            yardstick=f"scoring alone {typical(samples, alone, spans):.2f} µs",
+        )

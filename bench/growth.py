@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any, Final
 
 from bench import scoring, workload
+from bench.decoders import DECODERS, PLAIN
 from bench.evaluators import OTHER, SAME, cases_of, worker, written
 from bench.goals import Row, Run, judged
 from bench.measure import collect_rarely, interleaved
@@ -54,12 +55,13 @@ def rows(run: Run) -> Iterator[Row]:
         ratio=f"{worst:.1f}x",
     )
     counts = _OPEN_TRACES[:-1] if run.quick else _OPEN_TRACES
-    by_open = _by_open_traces(counts, rounds=1 if run.quick else 3)
-    yield from _open_traces(by_open)
+    by_open = {decoder: _by_open_traces(counts, 1 if run.quick else 3, decoder) for decoder in DECODERS}
+    for decoder, found in by_open.items():
+        yield from _open_traces(found, decoder)
     if run.write:
         from bench.growth_plot import plot  # noqa: PLC0415 - matplotlib is needed only here
 
-        plot(by_open, by_calls, PLOT)
+        plot(by_open[PLAIN], by_calls, PLOT)
 
 
 def _evaluators(sizes: Sequence[int], rounds: int) -> Iterator[Row]:
@@ -97,19 +99,19 @@ def _whole_traces(sizes: Sequence[int], rounds: int) -> list[tuple[int, float]]:
     return found
 
 
-def _by_open_traces(counts: Sequence[int], rounds: int) -> dict[int, dict[str, Any]]:
-    found = [{count: with_open_traces(count) for count in counts} for _ in range(rounds)]
+def _by_open_traces(counts: Sequence[int], rounds: int, decoder: str) -> dict[int, dict[str, Any]]:
+    found = [{count: with_open_traces(count, decoder) for count in counts} for _ in range(rounds)]
     return {count: {key: median(each[count][key] for each in found) for key in found[0][count]} for count in counts}
 
 
-def _open_traces(by_open: Mapping[int, Mapping[str, Any]]) -> Iterator[Row]:
+def _open_traces(by_open: Mapping[int, Mapping[str, Any]], decoder: str) -> Iterator[Row]:
     for (fewer, less), (more, cost) in pairwise(by_open.items()):
         yield judged(
             "P11 traces",
             cost["µs a span"] / less["µs a span"],
             figure=f"{cost['µs a span']:.2f} µs, {cost['bytes a span']:.0f} B, p99 {cost['p99 ms']:.1f} ms",
             yardstick=f"{less['µs a span']:.2f} µs, {less['bytes a span']:.0f} B, p99 {less['p99 ms']:.1f} ms",
-            what=f"{fewer:,} to {more:,}",
+            what=f"{fewer:,} to {more:,}: {decoder}",
         )
 
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from bench import workload
 from bench.clients import HttpClient
+from bench.decoders import DECODERS
 from bench.goals import Row, Run, judged
 from bench.measure import percentile
 from bench.scoring import AT_ONCE
@@ -38,18 +39,19 @@ def rows(run: Run) -> Iterator[Row]:
     the request is handed to the kernel to the arrival of the score's JSON line.
     """
     for spans, goal in ((workload.SPANS_PER_REQUEST, "P8"), (32, "P8 small")):
-        found, share = _measured(400 if run.quick else 2_000, spans)
-        value = percentile(found, 99)
-        figure = f"p99 {value:.2f} ms, p50 {median(found):.2f} ms"
-        load = f"{len(found):,} traces at {share:.0%} of a core"
-        yield judged(goal, value, figure=figure, yardstick=load)
+        for decoder, asked in DECODERS.items():
+            found, share = _measured(400 if run.quick else 2_000, spans, asked)
+            value = percentile(found, 99)
+            figure = f"p99 {value:.2f} ms, p50 {median(found):.2f} ms"
+            load = f"{len(found):,} traces at {share:.0%} of a core"
+            yield judged(goal, value, figure=figure, yardstick=load, what=decoder)
 
 
-def _measured(traces: int, spans_per_request: int) -> tuple[list[float], float]:
+def _measured(traces: int, spans_per_request: int, decoder: str) -> tuple[list[float], float]:
     with ExitStack() as stack:
         scores = stack.enter_context(_Scores.listening())
         exporters = f'exporters: {{prometheus: {{endpoint: "127.0.0.1:0"}}, jsonl: {{path: {scores.path}}}}}\n'
-        server = stack.enter_context(spanscore(RECEIVER + AT_ONCE + NOT_DURABLE + exporters))
+        server = stack.enter_context(spanscore(RECEIVER + AT_ONCE + NOT_DURABLE + exporters, decoder))
         client = HttpClient(http_port(server))
         bodies = workload.requests(traces, spans_per_request=spans_per_request)
         few = bodies[: max(1, len(bodies) // 4)]

@@ -18,6 +18,7 @@ from bench import scoring, workload
 from bench.measure import collect_rarely, percentile
 from bench.process import resident
 from spanscore.engine import Engine
+from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.reading.wanted import WantedAttributes
 
 _AT_ONCE: Final = 1_000
@@ -37,7 +38,7 @@ class _Receiver(NamedTuple):
 
     def take(self, bodies: list[bytes]) -> int:
         """Take requests in, and return how many trajectories that completed."""
-        requests = (scoring.decoded(body, self.wanted) for body in bodies)
+        requests = (decode_protobuf(body, wanted=self.wanted) for body in bodies)
         return sum(len(self.engine.add(request.spans, request.sizes)) for request in requests)
 
 

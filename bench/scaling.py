@@ -29,6 +29,7 @@ import yaml
 
 from bench import peers, scoring, workload
 from bench.clients import GrpcClient
+from bench.decoders import DECODERS, PLAIN
 from bench.measure import collect_rarely, interleaved, typical
 from bench.process import Process, python
 from bench.scaling_model import Figures, limits_table, need, needs_table
@@ -180,7 +181,7 @@ def _memory(thousands: int) -> tuple[float, float]:
     """Return the memory of a process, and that of each span of open traces."""
     load = workload.requests(1_000, concurrent=1_000, roots=False)
     spans = 1_000 * (workload.OTHER_SPANS - 1 + workload.CALLS)
-    with spanscore(RECEIVER + PROMETHEUS + NOT_DURABLE + _HELD_OPEN) as server:
+    with spanscore(RECEIVER + PROMETHEUS + NOT_DURABLE + _HELD_OPEN, DECODERS[PLAIN]) as server:
         client = GrpcClient(grpc_port(server))
         base = server.memory()
         # What the first ones take beside, for buffers and tables, is the process's.
@@ -249,7 +250,7 @@ def _replica() -> Iterator[Process]:
     """Run `spanscore serve` as a replica: what it takes, it keeps until it is scored."""
     with tempfile.TemporaryDirectory() as directory:
         kept = f"storage: {{durability: crash, directory: {directory}, max_size: 8GiB}}\n"
-        with spanscore(RECEIVER + PROMETHEUS + kept) as server:
+        with spanscore(RECEIVER + PROMETHEUS + kept, DECODERS[PLAIN]) as server:
             yield server
 
 

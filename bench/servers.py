@@ -8,16 +8,14 @@ from typing import Final
 
 from bench import peers, workload
 from bench.clients import GrpcClient, HttpClient
+from bench.decoders import DECODERS, PLAIN
 from bench.goals import GOALS, Row, Run, judged
 from bench.measure import Samples, ratio, typical
 from bench.peers.receivers import agentevals, collector
 from bench.process import Process, python
 from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, Target, cpu_of, grpc_port, http_port, spanscore
 from bench.serving import yardstick_port as port
-from spanscore.otlp.clean_requests import COMPILED
 
-OWN: Final = "spanscore"
-FAST: Final = "spanscore[fast]"
 YARDSTICK: Final = "yardstick"
 
 _FEW_TRACES: Final = 80
@@ -34,9 +32,7 @@ def rows(run: Run) -> Iterator[Row]:
     spans = workload.span_count(traces)
     config = RECEIVER + PROMETHEUS + NOT_DURABLE
     with ExitStack() as stack:
-        servers = {OWN: stack.enter_context(spanscore(config, "python"))}
-        if COMPILED is not None:
-            servers[FAST] = stack.enter_context(spanscore(config, "fast"))
+        servers = {name: stack.enter_context(spanscore(config, asked)) for name, asked in DECODERS.items()}
         sink = stack.enter_context(python("bench.yardsticks.http", ready=r"http \d+\n"))
         identity = stack.enter_context(python("bench.yardsticks.grpc_identity", ready=r"grpc \d+\n"))
         over_http = {name: Target(own, HttpClient(http_port(own))) for name, own in servers.items()}
@@ -51,11 +47,9 @@ def rows(run: Run) -> Iterator[Row]:
         yield from _compared("P3", _SINK, cpu_of(over_http, large, rounds), spans)
         yield from _compared("P4", _IDENTITY, cpu_of(over_grpc, large, rounds), spans)
         yield from _compared("P5", _IDENTITY, cpu_of(single, small, rounds), len(small))
-        if COMPILED is None:
-            yield Row(goal="", what=f"the same of {FAST}", figure="", verdict="not available: pip install ./fast")
         if peers.collector() is None:
             yield _missing("the OpenTelemetry Collector")
-        yield _beside_agentevals(servers[OWN], rounds=2)
+        yield _beside_agentevals(servers[PLAIN], rounds=2)
 
 
 def _missing(peer: str) -> Row:
@@ -69,7 +63,7 @@ def _beside_agentevals(own: Process, rounds: int) -> Row:
     load = workload.requests(_FEW_TRACES, concurrent=_FEW_TRACES // 2)
     with agentevals() as peer:
         targets = {
-            OWN: Target(own, HttpClient(http_port(own))),
+            PLAIN: Target(own, HttpClient(http_port(own))),
             peer.name: Target(peer.process, HttpClient(peer.http_port)),
         }
         samples = cpu_of(targets, load, rounds)
@@ -77,20 +71,19 @@ def _beside_agentevals(own: Process, rounds: int) -> Row:
 
 
 def _compared(goal: str, yardstick: str, samples: Samples, spans: int) -> Iterator[Row]:
-    owns = [name for name in (FAST, OWN) if name in samples]
-    for own in owns:
+    for own in DECODERS:
         plain = f"{goal} plain"
         yield judged(
-            plain if own == OWN and plain in GOALS else goal,
+            plain if own == PLAIN and plain in GOALS else goal,
             ratio(samples, own, YARDSTICK),
             figure=f"{typical(samples, own, spans):.2f} µs of CPU a span",
             yardstick=f"{yardstick} {typical(samples, YARDSTICK, spans):.2f} µs",
             what=own,
         )
-    for peer in samples.keys() - {*owns, YARDSTICK}:
-        for own in owns:
+    for peer in samples.keys() - {*DECODERS, YARDSTICK}:
+        for own in DECODERS:
             yield judged(
-                f"{goal} plain peer" if own == OWN else f"{goal} peer",
+                f"{goal} plain peer" if own == PLAIN else f"{goal} peer",
                 ratio(samples, own, peer),
                 figure=f"{typical(samples, own, spans):.2f} µs of CPU a span",
                 yardstick=f"{peer} {typical(samples, peer, spans):.2f} µs",
@@ -102,7 +95,7 @@ def _beside(what: str, peer: str, samples: Samples, spans: int) -> Row:
     return Row(
         goal="",
         what=f"{what}, beside a peer",
-        figure=f"{typical(samples, OWN, spans):.2f} µs of CPU a span",
+        figure=f"{typical(samples, PLAIN, spans):.2f} µs of CPU a span",
         yardstick=f"{peer} {typical(samples, peer, spans):.2f} µs",
-        ratio=f"{ratio(samples, OWN, peer):.2f}x",
+        ratio=f"{ratio(samples, PLAIN, peer):.2f}x",
     )

@@ -53,8 +53,8 @@ class Target:
 
 
 @contextmanager
-def spanscore(config: str, decoder: str = "python") -> Iterator[Process]:
-    """Run `spanscore serve`: with the decoder that is always there, unless a row says otherwise."""
+def spanscore(config: str, decoder: str) -> Iterator[Process]:
+    """Run `spanscore serve` with one of the decoders."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "bench.yaml"
         path.write_text(config, encoding="utf-8")

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.decoders import FAST, PLAIN
 from bench.goals import GOALS, Row, Run, judged, unavailable
 
+from bench import __main__ as program
 from bench import table
 from deadline import DEADLINE_S
 
@@ -31,6 +33,14 @@ def test_what_cannot_be_measured_is_said() -> None:
     """A goal that cannot be measured has a row of its own, which says why."""
     expected = "| P13 | durability `crash`, against `none` |  |  |  | ≤ 1.1 x | not available: no disk |"
     assert expected == table.markdown(unavailable("P13", "no disk"))
+
+
+def test_a_decoder_that_is_not_installed_is_missing_from_no_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured with each decoder has a row for the compiled one without it, too."""
+    monkeypatch.setattr(program, "DECODERS", {PLAIN: "python"})
+    rows = list(program.rows(("P8", "P14"), "imports", Run(quick=True)))
+    missing = [unavailable(goal, "pip install ./fast", FAST) for goal in ("P8", "P8 small")]
+    assert missing == rows[-2:]
 
 
 def test_writing_replaces_the_rows_of_the_goals_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
