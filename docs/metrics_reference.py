@@ -17,6 +17,7 @@ from spanscore.instruments.own import (
     EXPORT_FAILURES,
     LOGS_UNREAD,
     OWN_INSTRUMENTS,
+    REQUESTS_DECODED,
     REQUESTS_REFUSED,
     SPANS_DROPPED,
     SPANS_LATE,
@@ -124,6 +125,10 @@ _UNREAD: Final[Mapping[str, str]] = {
     Unread.OTHER_EVENT: "no dialect reads events of its name",
     Unread.NO_RUN: "it may tell of calls, but nothing says of which run: it has no trace id, and names no session",
 }
+_DECODERS: Final[Mapping[str, str]] = {
+    "fast": "the compiled one",
+    "python": "the one that is always there; it also reads what is too unusual, wrong or large for the compiled one",
+}
 _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.MALFORMED: "it cannot be read",
     Wrong.NO_VALID_SPAN: "every span in it was refused",
@@ -157,6 +162,7 @@ _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     SPANS_REFUSED.name: _REFUSED,
     LOGS_UNREAD.name: _UNREAD,
     EXPORT_FAILURES.name: _EXPORT_FAILURES,
+    REQUESTS_DECODED.name: _DECODERS,
     REQUESTS_REFUSED.name: _REQUESTS_REFUSED,
 }
 

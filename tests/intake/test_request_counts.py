@@ -14,6 +14,7 @@ from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import Receiver, over_grpc, over_http
 from serving import DEADLINE_S, eventually
 from spanscore.intake.requests import Busy, RefusalLog, RequestCounts, Wrong
+from spanscore.otlp.clean_requests import chosen
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 ONE = request_of(simple_span(1)).SerializeToString()
@@ -37,7 +38,7 @@ DOORS = pytest.mark.parametrize(("run", "send"), [(over_http, post), (over_grpc,
 
 @DOORS
 def test_every_request_is_counted(run: Callable[..., object], send: Callable[[Receiver, bytes], object]) -> None:
-    """As accepted or refused; of the accepted ones, the empty ones too."""
+    """As accepted or refused; of the accepted ones, the empty ones too, and which decoder has read them."""
     with run(spans_onward=True) as receiver:  # type: ignore[attr-defined]  # it is a context manager
         for body in (ONE, SOME_VALID, b"", b"\x0a\x00", b"\xff", NO_VALID_SPAN):
             send(receiver, body)
@@ -57,6 +58,7 @@ def test_every_request_is_counted(run: Callable[..., object], send: Callable[[Re
         }
         expected = RequestCounts(accepted=4, empty=2)
         expected.refused.update(refused)
+        expected.decoded.update({"fast": 3, "python": 1} if chosen().startswith("fast") else {"python": 4})
         assert expected == receiver.admission.requests
 
 

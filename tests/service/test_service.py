@@ -26,6 +26,7 @@ from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_
 from spanscore import config, offline, wiring
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason, Report
+from spanscore.otlp.clean_requests import chosen
 from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_object
 from spanscore.service.listeners import GRPC, HTTP, PAGES
@@ -157,7 +158,12 @@ def test_the_pages_tell_how_it_is() -> None:
         assert (200, "ok\n") == running.page("/livez")
         assert (200, {"otlp": "ok"}) == running.readiness()
         status, text = running.page("/metrics")
-        assert (200, True) == (status, "spanscore_spans_received_total 1.0" in text.splitlines())
+        decoder = chosen().split()[0]
+        shown = [
+            "spanscore_spans_received_total 1.0",
+            f'spanscore_requests_decoded_total{{spanscore_decoder="{decoder}"}} 1.0',
+        ]
+        assert (200, True) == (status, set(shown) <= set(text.splitlines()))
         assert 404 == running.page("/config")[0]
 
 

@@ -47,6 +47,7 @@ REASON: Final = "spanscore.reason"
 CLOSE_REASON: Final = "spanscore.close_reason"
 QUEUE: Final = "spanscore.queue"
 EMITTER: Final = "spanscore.emitter"
+DECODER: Final = "spanscore.decoder"
 DIALECT: Final = "spanscore.dialect"
 ERROR_TYPE: Final = "error.type"
 

@@ -7,6 +7,7 @@ from typing import Final
 from spanscore.instruments.instrument import (
     CLOSE_REASON,
     COUNTS,
+    DECODER,
     DIALECT,
     EMITTER,
     ERROR_TYPE,
@@ -31,6 +32,12 @@ REQUESTS_EMPTY: Final = counter(
     "spanscore.requests.empty",
     "{request}",
     "Requests among the accepted ones that held neither a span nor a log record: many are a sign of a wrong sender.",
+)
+REQUESTS_DECODED: Final = counter(
+    "spanscore.requests.decoded",
+    "{request}",
+    "Requests among the accepted ones that came as traces in protobuf, by the decoder that has read them.",
+    (DECODER,),
 )
 REQUESTS_REFUSED: Final = counter(
     "spanscore.requests.refused",
@@ -107,7 +114,11 @@ EXPORT_FAILURES: Final = counter(
     "Reports and requests that an emitter could not send, by why.",
     (EMITTER, REASON),
 )
-STORAGE_SIZE: Final = gauge("spanscore.storage.size", "By", "Size of the spans kept on disk until they are scored.")
+STORAGE_SIZE: Final = gauge(
+    "spanscore.storage.size",
+    "By",
+    "Size of what is kept on disk: spans until they are scored, and which traces are closed.",
+)
 STORAGE_CAPACITY: Final = gauge(
     "spanscore.storage.capacity", "By", "Size at which spans are refused, with a request to retry."
 )

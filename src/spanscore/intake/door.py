@@ -48,12 +48,13 @@ class Door:
         """
         await held.turn()
         try:
-            answer = Answer()
+            answer, decoder = Answer(), None
             if signal == "metrics":
                 await self._intake.metrics(body, encoding)
             else:
                 decode = self._intake.decode if signal is None else self._intake.decode_logs
-                answer = self._intake.accept(await decode(body, encoding))
+                decoded = await decode(body, encoding)
+                answer, decoder = self._intake.accept(decoded), decoded.decoder
         except NoRoom as error:
             raise self.admission.refusal(error.why) from error
         except (MalformedRequest, TooLarge, Unavailable):
@@ -67,6 +68,8 @@ class Door:
         counts = self.admission.requests
         counts.accepted += 1
         counts.empty += answer.is_empty
+        if decoder is not None:
+            counts.decoded[decoder] += 1
         return answer
 
     def refused(self, why: Wrong | Busy) -> None:

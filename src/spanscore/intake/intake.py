@@ -81,6 +81,11 @@ class Request(NamedTuple):
     onward: bytes
     """What is to be sent on; empty where nothing is."""
 
+    @property
+    def decoder(self) -> str | None:
+        """Which decoder has read it, where there may be two."""
+        return self.decoded.decoder if self.encoding is Encoding.PROTOBUF else None
+
 
 class Onward(Protocol):
     """Sends on what is received, as it was received. Takes it all or raises; does not wait."""

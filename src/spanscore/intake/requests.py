@@ -68,6 +68,8 @@ class RequestCounts:
     accepted: int = 0
     empty: int = 0
     """Of those, the ones without any span or log record."""
+    decoded: Counter[str] = field(default_factory=Counter)
+    """Those of the accepted that came as traces in protobuf, by the decoder that has read them."""
     refused: Counter[str] = field(default_factory=Counter)
     """By why."""
 

@@ -46,19 +46,24 @@ _SIZES: Final = {
 }
 
 
-def _compiled() -> Any:
+_MODULE: Final = "spanscore_fast"
+
+
+def _compiled() -> tuple[Any, str | None]:
+    """Return the compiled decoder, or None and, where it is installed all the same, what is wrong with it."""
     try:
-        return import_module("spanscore_fast")
-    except ImportError:  # it is not installed, or not for this machine
-        return None
+        return import_module(_MODULE), None
+    except ImportError as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == _MODULE
+        return None, None if is_missing else f"cannot be loaded: {error}"
 
 
-COMPILED: Final = _compiled()
+COMPILED, _BROKEN = _compiled()
 _IS_FAST: Final = COMPILED is not None and os.environ.get(ASKED_BY) != "python"
 
 
 def chosen(asked: str | None = None) -> str:
-    """Return which decoder reads requests: `fast`, with its version, or `python`.
+    """Return which decoder reads requests: `fast`, with its version, or `python`, with why an installed one does not.
 
     Raises:
         ConfigError: another one was asked for, or one that is not installed.
@@ -67,12 +72,16 @@ def chosen(asked: str | None = None) -> str:
     if asked not in {"", "fast", "python"}:
         message = f"{ASKED_BY} must be fast or python, not {asked!r}"
         raise ConfigError(message)
-    if COMPILED is None:
-        if asked == "fast":
-            message = f"{ASKED_BY}=fast needs the compiled decoder: pip install 'spanscore[fast]'"
-            raise ConfigError(message)
-        return "python"
-    return "python" if asked == "python" else f"fast {COMPILED.__version__}"
+    if asked == "python":
+        return asked
+    if COMPILED is not None:
+        return f"fast {COMPILED.__version__}"
+    if asked == "fast":
+        why = _BROKEN or "is not installed"
+        how = "`pip install ./fast` in a checkout of spanscore builds it, with Rust"
+        message = f"{ASKED_BY}=fast needs the compiled decoder, which {why}; {how}"
+        raise ConfigError(message)
+    return "python" if _BROKEN is None else f"python; the compiled one {_BROKEN}"
 
 
 def decoded(body: bytes, max_spans: int | None, wanted: WantedAttributes | None) -> Decoded | None:
@@ -81,7 +90,7 @@ def decoded(body: bytes, max_spans: int | None, wanted: WantedAttributes | None)
         return None
     most = _MOST_SPANS if max_spans is None else min(max_spans, _MOST_SPANS)
     found = _decoder(*((None, None) if wanted is None else (wanted.patterns, wanted.forgoing))).decode(body, most)
-    return None if found is None else Decoded(spans=found[0], sizes=found[1])
+    return None if found is None else Decoded(spans=found[0], sizes=found[1], decoder="fast")
 
 
 @lru_cache(_DECODERS)

@@ -10,7 +10,7 @@ import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.errors import RefusedError
 from spanscore.model import Span
@@ -123,6 +123,8 @@ class Decoded:
     caveats: Mapping[Caveat, int] = field(default_factory=dict)
     unread: int = field(default=0, compare=False)
     """How many log records are of events that nobody reads."""
+    decoder: Literal["fast", "python"] = field(default="python", compare=False)
+    """Which decoder has read it: the compiled one, or the one that is always there."""
 
     @property
     def refused_spans(self) -> int:

@@ -17,6 +17,7 @@ def show_requests(telemetry: Telemetry, requests: RequestCounts) -> None:
     """Show how many requests were accepted and refused."""
     telemetry.observe(own.REQUESTS_ACCEPTED, lambda: {(): requests.accepted})
     telemetry.observe(own.REQUESTS_EMPTY, lambda: {(): requests.empty})
+    telemetry.observe(own.REQUESTS_DECODED, lambda: _each(requests.decoded))
     telemetry.observe(own.REQUESTS_REFUSED, lambda: _each(requests.refused))
 
 
