@@ -237,6 +237,21 @@ def test_the_traces_of_others_are_left_alone(caplog: pytest.LogCaptureFixture) -
     assert [] == caplog.messages
 
 
+@pytest.mark.parametrize(
+    ("settings", "limit"), [(TraceSettings(num_traces=2), "num_traces"), (TraceSettings(max_bytes=250), "max_bytes")]
+)
+def test_traces_that_give_way_are_told(settings: TraceSettings, limit: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Their runs are scored in part: the log names the limit, once for many."""
+    table = TraceTable(settings, lambda _: False)
+    engine = Engine(table, Pipeline((), built_in_reader()), {}, lambda: 1.0)
+    for number in range(1, 6):
+        engine.add([trace_of(number)], [100])
+    engine.close(0.0)
+
+    lines = [f"open traces closed and scored as incomplete, as traces.{limit} is reached: {count}" for count in (1, 2)]
+    assert lines == caplog.messages
+
+
 class Broken:
     """A dialect with a bug."""
 

@@ -19,6 +19,7 @@ from spanscore.model import CloseReason, Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline, Scoring
 from spanscore.reports.emission import Emission
 from spanscore.wording.faults import Faults
+from spanscore.wording.gave_way import GaveWay
 from spanscore.wording.printable import printable
 
 Clock: TypeAlias = Callable[[], float]
@@ -92,6 +93,7 @@ class Engine:
         """How many spans are in traces that are closed and wait for their scores."""
         self._listener: Final = owner.listener
         self._measure: Final = owner.measure
+        self._gave_way: Final = GaveWay()
         self._faults: Final = Faults(lambda: self.pipeline.tool_content)
         self._emission: Final = Emission(self.emitters, self.tallies, self._faults)
         self._clock = clock
@@ -202,6 +204,7 @@ class Engine:
     def close(self, timeout_s: float) -> bool:
         """Close every emitter; True when all that was queued went out within the timeout."""
         deadline = self._clock() + timeout_s
+        self._gave_way.close()
         self.settle_all(timeout_s)
         if self._unknown is not None and not self._has_known:
             _log.warning("spanscore: no trace was scored, of %d: %s", self.tallies.unrecognised, self._unknown)
@@ -220,6 +223,8 @@ class Engine:
         return tuple(reports)
 
     def _enqueue(self, traces: Iterable[Trace]) -> None:
+        if self.table.evicted:
+            self._gave_way.note(self.table.evicted, self._clock())
         for trace in traces:
             self._closed.append(trace)
             self.backlog += len(trace.spans)

@@ -7,7 +7,7 @@ looked at, so that a sender's wrong clock closes nothing.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import count, islice, repeat
@@ -58,6 +58,8 @@ class TraceTable:
         self._closings: list[Trace] = []
         self._live_bytes = 0
         self._counts = Counts()
+        self.evicted: Final[Counter[str]] = Counter()
+        """How many open traces gave way, by the setting that is a limit, since somebody took these numbers away."""
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -220,7 +222,7 @@ class TraceTable:
 
     def _open(self, trace: HeldTrace) -> HeldTrace:
         if len(self._deadlines.traces) >= self._settings.num_traces:
-            self._evict()
+            self._evict("num_traces")
         trace.number = next(self._numbers)
         (self._established if trace.revision else self._probation)[trace.trace_id] = trace
         self._live_bytes += trace.size
@@ -235,9 +237,10 @@ class TraceTable:
     def _shed(self) -> None:
         while self._live_bytes + self._past.size > self._settings.max_bytes:
             if not self._past.forget_oldest():
-                self._evict()
+                self._evict("max_bytes")
 
-    def _evict(self) -> None:
+    def _evict(self, limit: str) -> None:
+        self.evicted[limit] += 1
         crowded = len(self._probation) > self._settings.num_traces * _PROBATION_SHARE
         segments = [self._probation] if crowded else [self._probation, self._established]
         oldest = [next(iter(segment.values())) for segment in segments if segment]
