@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
 const MOST_SHAPES: usize = 4_096;
 const LONGEST_SHAPE: usize = 2_048;
@@ -41,13 +41,12 @@ impl Forgoing {
     fn of_shape(
         &mut self,
         scope: &str,
-        name: &Bound<'_, PyAny>,
+        name: &str,
         attributes: &Bound<'_, PyDict>,
         keys: &[&[u8]],
     ) -> PyResult<Arc<[Forgone]>> {
-        let name_text = name.cast::<PyString>()?.to_str()?;
         let mut shape = Vec::with_capacity(512);
-        for part in [scope.as_bytes(), name_text.as_bytes()]
+        for part in [scope.as_bytes(), name.as_bytes()]
             .iter()
             .chain(keys.iter())
         {
@@ -59,7 +58,7 @@ impl Forgoing {
         }
         let asked = self
             .ask
-            .bind(name.py())
+            .bind(attributes.py())
             .call1((scope, name, attributes.keys()))?;
         let found: Arc<[Forgone]> = asked.extract::<Vec<Forgone>>()?.into();
         if shape.len() <= LONGEST_SHAPE {
@@ -100,7 +99,7 @@ impl<'a> HeldBack<'a> {
         &self,
         forgoing: &mut Forgoing,
         scope: &str,
-        name: &Bound<'_, PyAny>,
+        name: &str,
         attributes: &Bound<'_, PyDict>,
     ) -> PyResult<Vec<(&'a [u8], &'a str, bool)>> {
         let forgone = forgoing.of_shape(scope, name, attributes, &self.keys)?;

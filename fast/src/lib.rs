@@ -28,7 +28,8 @@ struct Decoder {
 impl Decoder {
     /// Args:
     ///     span, event, empty, unnamed: what spans are made of.
-    ///     resource: reads the bytes of a Resource into attributes, or returns None where something in it is unusual.
+    ///     resource: reads the bytes of a Resource into attributes and the number of its values, or returns None where
+    ///         something in it is unusual.
     ///     sizes: what Python's objects take in memory, in bytes.
     ///     wanted: the attributes to keep of spans that have a parent in their process; one that ends in `*` stands for
     ///         all that begin so; None keeps all.

@@ -25,7 +25,7 @@ pub struct Made {
     pub new: Py<PyAny>,
     pub empty: Py<PyAny>,
     pub unnamed: Py<PyAny>,
-    /// Reads the bytes of a Resource; None where something in it is unusual.
+    /// Reads the bytes of a Resource: its attributes and how many values it has; None where something in it is unusual.
     pub resource: Py<PyAny>,
     pub sizes: Sizes,
     pub wanted: Option<Wanted>,
@@ -123,10 +123,12 @@ impl<'m, 'py> Decoding<'_, 'm, 'py> {
             }
         }
         let bytes = PyBytes::new(self.making.py, resource.unwrap_or(b""));
-        let attributes = self.made.resource.bind(self.making.py).call1((bytes,))?;
-        if attributes.is_none() {
+        let read = self.made.resource.bind(self.making.py).call1((bytes,))?;
+        let Some((attributes, values)) = read.extract::<Option<(Bound<'py, PyAny>, usize)>>()?
+        else {
             return Err(Stop::Unusual);
-        }
+        };
+        self.values.take(values)?;
         for scope in scopes {
             self.scope_spans(scope, &attributes)?;
         }
@@ -231,7 +233,13 @@ impl<'m, 'py> Decoding<'_, 'm, 'py> {
         if let (Some(attributes), Some(forgoing), false) =
             (&attributes, &mut self.forgoing, back.is_empty())
         {
-            for (key, text, is_kept) in back.sorted_out(forgoing, scope_name, &name, attributes)? {
+            // Not the name that is kept: a text that is looked into keeps its UTF-8 as well, in Python.
+            let asked = if parts.name.is_empty() {
+                name.cast::<PyString>().map_err(PyErr::from)?.to_str()?
+            } else {
+                parts.name
+            };
+            for (key, text, is_kept) in back.sorted_out(forgoing, scope_name, asked, attributes)? {
                 let key = self.making.texts.text(py, key)?;
                 if is_kept {
                     let (text, _) = self.making.text(text.as_bytes())?;
@@ -370,7 +378,7 @@ impl<'a> Parts<'a> {
                 13 => parts.links.push(content.bytes()?),
                 15 => once(&mut status, content.bytes()?)?,
                 16 => parts.flags = content.fixed32()?,
-                _ => unknown(content),
+                _ => {} // a field of a later version of the protocol: skipped, as protobuf does
             }
         }
         let (attributes, events, links) = (
@@ -392,9 +400,6 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 }
-
-/// A field of a later version of the protocol: skipped, as protobuf does.
-fn unknown(_: Content<'_>) {}
 
 fn once<T>(place: &mut Option<T>, value: T) -> Usual<()> {
     match place.replace(value) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from sys import getsizeof
 from typing import Any
 
 import pytest
@@ -246,6 +247,30 @@ def test_resources_and_scopes_are_counted_too() -> None:
     for empty in (b"\x0a\x00" * 50, b"\x0a\x32" + b"\x12\x00" * 25):
         assert clean_requests.decoded(empty, 20, None) is None
         assert clean_requests.decoded(empty, 60, None) is not None
+
+
+@pytest.mark.parametrize(("items", "is_read"), [(500, True), (1_000, False)])
+def test_values_of_resources_count_in_a_request(items: int, *, is_read: bool) -> None:
+    """All of them together, as for the decoder that then refuses spans: each resource alone is of usual size."""
+    request = ExportTraceServiceRequest()
+    for number in range(1, 301):
+        sent = request.resource_spans.add()
+        value = AnyValue(array_value=ArrayValue(values=[AnyValue()] * items))
+        sent.resource.attributes.add(key="k").value.CopyFrom(value)
+        sent.scope_spans.add().spans.append(simple_span(number))
+    fast, _ = both(request.SerializeToString())
+    assert is_read == (fast is not None)
+
+
+def test_a_name_that_is_looked_at_takes_no_more() -> None:
+    """Python keeps the UTF-8 of a text that was asked for it, beside the text."""
+    wanted = wanted_attributes(built_in_dialects(), forgoing=Slimming(built_in_reader(), results=False))
+    span = simple_span(1, parent_span_id=b"12345678", name="\u65e5" * 1_000)
+    span.attributes.append(KeyValue(key="gen_ai.tool.call.result", value=AnyValue(string_value="rain")))
+    fast, other = both(request_of(span).SerializeToString(), wanted)
+    assert fast is not None
+    assert fast.spans[0].attributes.keys() < other.spans[0].attributes.keys()
+    assert getsizeof(fast.spans[0].name) == getsizeof(other.spans[0].name)
 
 
 def test_fields_of_later_versions_are_skipped() -> None:

@@ -107,17 +107,19 @@ def _decoder(wanted: frozenset[str] | None, forgoing: Forgoing | None) -> Any:
     )
 
 
-def _resource(body: bytes) -> Attributes | None:
+def _resource(body: bytes) -> tuple[Attributes, int] | None:
+    """Return the attributes of a resource and how many values it has, None where something in it is unusual."""
     return _known_resource(body) if len(body) <= _USUAL_RESOURCE else _read_resource(body)
 
 
-def _read_resource(body: bytes) -> Attributes | None:
+def _read_resource(body: bytes) -> tuple[Attributes, int] | None:
     findings = Findings()
     try:
         attributes = read_resource(Resource.FromString(body), findings)
     except DecodeError:
         return None
-    return attributes if not findings.caveats and findings.values <= _MOST_RESOURCE_VALUES else None
+    is_usual = not findings.caveats and findings.values <= _MOST_RESOURCE_VALUES
+    return (attributes, findings.values) if is_usual else None
 
 
 _known_resource: Final = lru_cache(_RESOURCES)(_read_resource)
