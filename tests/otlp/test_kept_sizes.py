@@ -17,7 +17,8 @@ from receivers.otlp_requests import REQUESTS, request_of, simple_span, to_json
 from spanscore.model import SharedAttributes, Span
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_json import decode_json
-from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
+from spanscore.otlp.slices import at_once
 
 LONG = 1_000
 
@@ -114,3 +115,11 @@ def _parsed(body: bytes) -> Any:
     request = request_of()
     request.ParseFromString(body)
     return request
+
+
+def test_a_size_is_the_same_each_time() -> None:
+    """Python keeps the UTF-8 of a text that was written to a message beside it: that is not the span's."""
+    body = request_of(simple_span(1, name="\u65e5" * 40, status=Status(message="x" * 90))).SerializeToString()
+    first = at_once(decoding_any(body))
+    SpanMessage(name=first.spans[0].name)
+    assert first.sizes == at_once(decoding_any(body)).sizes == decode_protobuf(body).sizes

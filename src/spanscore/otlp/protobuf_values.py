@@ -34,7 +34,7 @@ class _Once(dict[str, str]):
     """
 
     def __missing__(self, text: str) -> str:
-        if len(text) <= SHORT_CHARS:
+        if len(text) <= SHORT_CHARS and text.isascii():  # others grow once somebody has encoded them
             if len(self) >= _MOST_REPEATED:
                 self.clear()
             self[text] = text
