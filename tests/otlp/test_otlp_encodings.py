@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from receivers.otlp_requests import CORPUS_NAMES, REQUESTS, corpus_lines, from_json, to_json
+from receivers.otlp_requests import CORPUS_NAMES, REQUESTS, corpus_lines, from_json, request_of, simple_span, to_json
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
@@ -85,3 +85,11 @@ def test_json_of_any_shape_is_decoded_or_refused(request: Any, data: st.DataObje
             parent = parent[key]
     with suppress(MalformedRequest):
         decode_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("kind", [-1, 6, 2**31 - 1, -(2**31)])
+def test_no_kind_of_a_span_makes_it_a_log_record(kind: int) -> None:
+    """Kinds of later versions are kept as they are."""
+    request = request_of(simple_span(1, kind=kind))
+    for decoded in (decode_protobuf(request.SerializeToString()), decode_json(to_json(request))):
+        assert [(kind, False)] == [(span.kind, span.is_log) for span in decoded.spans]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import combinations, islice
 from typing import Any, Final
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dialects.spans import TRACE_ID, as_received, built_in_dialects, built_in_reader, span
 from spanscore.contracts import ModelReading, Precedence, Reading
 from spanscore.contracts.dialects import Markers
-from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, Trace, Trajectory
+from spanscore.model import LOG_RECORD, NOT_RECORDED, CloseReason, Span, SpanEvent, Trace, Trajectory
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.slimming import Slimming
 from spanscore.reading.trajectory import trajectories
@@ -89,7 +90,7 @@ def test_all_is_kept_where_it_is_not_sure() -> None:
     for each in (
         having(call, {RESULT: "rain"})._replace(events=(SpanEvent("gen_ai.tool.message", 0, {"content": "sun"}),)),
         having(call, {RESULT: ["rain"]}),
-        having(call, {RESULT: "rain"})._replace(kind=-1, name="gen_ai.client.inference.operation.details"),
+        having(call, {RESULT: "rain"})._replace(kind=LOG_RECORD, name="gen_ai.client.inference.operation.details"),
     ):
         assert slimmed(each, results=False) == [each]
 
@@ -129,3 +130,18 @@ def test_spans_without_attributes_are_left_alone() -> None:
     """Theirs is one empty mapping for all."""
     (left,) = slimmed(span(2, "POST", parent=1))
     assert left.attributes == {}
+
+
+def test_combinations_of_dialects_are_not_kept_without_end() -> None:
+    """A sender can make them up: what is known of them is bounded, and right each time."""
+    reader = built_in_reader()
+    slimming = Slimming(reader, results=False)
+    markers = [next(iter(sorted(each.markers.attributes))) for each in reader.dialects if each.markers.attributes]
+    call = having(tool(2, "weather", PARIS, parent=1), {RESULT: "rain"})
+    for made_up in islice(combinations(markers, 4), 3_000):
+        odd = having(call, dict.fromkeys(made_up, "x"))
+        slimming.slim([odd], [0])
+        kept = {**call.attributes}
+        slimming.slim([call._replace(attributes=kept)], [0])
+        assert RESULT not in kept
+    assert max(len(vars(reader)["_offers"]), len(vars(slimming)["_by_dialects"])) <= 1_024

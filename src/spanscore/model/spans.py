@@ -26,8 +26,10 @@ NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
 
 Recorded: TypeAlias = "JSON | NotRecorded"
 
-LOG_RECORD: Final = -1
-"""The kind of a span that is a log record: what emitters tell in logs is read as what they tell in spans."""
+LOG_RECORD: Final = 2**32
+"""The kind of a span that is a log record: what emitters tell in logs is read as what they tell in spans.
+
+None that OTLP has room for, where kinds are numbers of 32 bits: no sender's span passes for one."""
 
 NO_SPAN: Final = bytes(8)
 """What stands for the parent of a log record that was written in no span: it is no root."""

@@ -16,6 +16,8 @@ _T = TypeVar("_T")
 _NO_MODEL_READING: Final = ModelReading()
 
 _MOST_SHAPES: Final = 4_096
+_MOST_OFFERS: Final = 1_024
+"""Combinations of dialects: there are a few dozen, and a sender can make more up."""
 _LONGEST_SHAPE: Final = 2_048
 """Characters. Whoever makes names up takes 8 MB of ours at most."""
 
@@ -41,7 +43,7 @@ class DialectReader:
         self._by_attribute: Final = defaultdict[str, int](int)
         self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
-        self._offers: Final[dict[int, tuple[Dialect, ...]]] = {0: ()}
+        self._offers: Final[dict[int, tuple[Dialect, ...]]] = {}
         self._by_shape: Final[dict[tuple[str, ...], tuple[Dialect, ...]]] = {}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """How often a dialect raised or gave no reading, by its name and the type of the error: it has said nothing."""
@@ -130,6 +132,8 @@ class DialectReader:
                 offered |= bit
         dialects = self._offers.get(offered)
         if dialects is None:
+            if len(self._offers) >= _MOST_OFFERS:
+                self._offers.clear()
             dialects = tuple(dialect for index, dialect in enumerate(self.dialects) if offered >> index & 1)
             self._offers[offered] = dialects
         return dialects

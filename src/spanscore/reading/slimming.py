@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 from spanscore.contracts import Dialect, TellsModelCalls, TellsResults
 from spanscore.model import LOG_RECORD, Span
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.wanted import wanted_attributes
+
+_Forgone: TypeAlias = Sequence[tuple[str, Sequence[str]]]
+"""The keys of texts that may be left out, each with the words that keep one."""
+
+_MOST_COMBINATIONS: Final = 1_024
+"""Of dialects: there are a few dozen, and a sender can make more up."""
 
 
 class Slimming:
@@ -36,8 +42,8 @@ class Slimming:
         named = chain.from_iterable((*dialect.result_keys, *dialect.telling_words) for dialect in telling)
         self.keys: Final = frozenset(named).difference(kept)
         """The keys of all that any span may be without."""
-        self._by_dialects: Final[dict[int, Sequence[tuple[str, Sequence[str]]]]] = {}
-        """By the identity of what the reader answers: it has one tuple for the same dialects."""
+        self._by_dialects: Final[dict[int, tuple[Sequence[Dialect], _Forgone]]] = {}
+        """By the identity of what the reader answers, which is kept beside, so that nothing else can have it."""
 
     def slim(self, spans: Iterable[Span], sizes: Iterable[int]) -> list[int]:
         """Take attributes out of spans, which are nobody else's, and return the sizes of what is left."""
@@ -67,16 +73,18 @@ class Slimming:
                 size -= len(text)
         return size
 
-    def _forgone(self, span: Span) -> Sequence[tuple[str, Sequence[str]]]:
+    def _forgone(self, span: Span) -> _Forgone:
         dialects = self._reader.offered(span)
         if not dialects:
             return ()
         known = self._by_dialects.get(id(dialects))
         if known is None:
-            known = self._by_dialects[id(dialects)] = self._forgone_by(dialects)
-        return known
+            if len(self._by_dialects) >= _MOST_COMBINATIONS:
+                self._by_dialects.clear()
+            known = self._by_dialects[id(dialects)] = dialects, self._forgone_by(dialects)
+        return known[1]
 
-    def _forgone_by(self, dialects: Sequence[Dialect]) -> Sequence[tuple[str, Sequence[str]]]:
+    def _forgone_by(self, dialects: Sequence[Dialect]) -> _Forgone:
         """Return what all these dialects can do without."""
         looked_at = [(dialect, wanted_attributes([dialect], model_calls=self._model_calls)) for dialect in dialects]
         forgone: list[tuple[str, Sequence[str]]] = []
