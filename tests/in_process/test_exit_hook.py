@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 from deadline import DEADLINE_S
@@ -32,3 +35,29 @@ def test_what_hangs_is_waited_for_once() -> None:
     assert not standby.run(threading.TIMEOUT_MAX, lambda: None)  # at once
     released.set()
     standby.close()
+
+
+def test_to_look_for_providers_loads_none() -> None:
+    """OpenTelemetry's own functions load what the environment names: that takes long, and fails anew each time."""
+    program = """
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from spanscore.in_process.exit_hook import ExitHook
+
+class Ended:
+    def tell(self):
+        print("at the end")
+
+ended, meters = Ended(), MeterProvider()
+hook = ExitHook(ended.tell)
+for _ in range(3):
+    hook.stay_ahead()
+metrics.set_meter_provider(meters)
+print(metrics.get_meter_provider() is meters)
+hook.stay_ahead()
+"""
+    named = {"OTEL_PYTHON_METER_PROVIDER": "sdk_meter_provider", "OTEL_PYTHON_LOGGER_PROVIDER": "nonsense"}
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, **named}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    assert (run.stdout, run.stderr) == ("True\nat the end\nat the end\n", "")

@@ -15,14 +15,12 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Final, TypeAlias
 
-from opentelemetry._logs import get_logger_provider
-from opentelemetry.metrics import get_meter_provider
-
-from spanscore.sdk.providers import is_stand_in
+from spanscore.sdk.providers import global_logger_provider, global_meter_provider
 
 EXIT_S: Final = 5.0
 """How long the end of the application waits for its last scores."""
 
+_NOT_LOOKED_FOR: Final = object()
 _Action: TypeAlias = Callable[[], object]
 
 
@@ -35,23 +33,20 @@ class ExitHook:
 
     def __init__(self, method: _Action) -> None:
         self._method: Final = weakref.WeakMethod(method)
-        self._meter_provider: object = None
-        self._logger_provider: object = None
+        self._meter_provider: object = _NOT_LOOKED_FOR
+        self._logger_provider: object = _NOT_LOOKED_FOR
         self._stays_ahead = False
 
     def stay_ahead(self) -> None:
         """Have the method called before the providers that there are by now shut down. Cheap when both are there."""
         if self._stays_ahead:
             return
-        try:
-            meter_provider, logger_provider = get_meter_provider(), get_logger_provider()
-        except Exception:  # noqa: BLE001 - what the environment names may fail to load: not on the agent's thread
-            return
+        meter_provider, logger_provider = global_meter_provider(), global_logger_provider()
         if meter_provider is self._meter_provider and logger_provider is self._logger_provider:
             return
         self._meter_provider, self._logger_provider = meter_provider, logger_provider
         atexit.register(_call, self._method)
-        self._stays_ahead = not is_stand_in(meter_provider) and not is_stand_in(logger_provider)  # each is set once
+        self._stays_ahead = meter_provider is not None and logger_provider is not None  # each is set once
 
     def come_first(self) -> None:
         """Have the method called before any provider shuts down, also one that will be made later.

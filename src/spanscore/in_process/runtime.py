@@ -193,7 +193,9 @@ class Runtime:
         if not self._starting.acquire(blocking=False):
             return  # another thread is at it
         try:
-            if self._thread is None:
+            if self._closed:  # meanwhile
+                self._few = 0
+            elif self._thread is None:
                 thread = threading.Thread(target=self._run, name="spanscore", daemon=True)
                 thread.start()
                 self._thread = thread

@@ -7,16 +7,32 @@ What cannot be seen, such as with another SDK, counts as well: there is no false
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 from opentelemetry import metrics, trace
+from opentelemetry._logs import _internal as _logs
 from opentelemetry._logs import get_logger_provider
+from opentelemetry.metrics import _internal as _metrics
 from opentelemetry.trace import TracerProvider
 
 _API: Final = ("opentelemetry.metrics", "opentelemetry._logs", "opentelemetry.trace")
 """What a provider is of that is a stand-in: one that does nothing, or waits for the real one."""
 _LOG_PROCESSORS: Final = ("_multi_log_record_processor", "_log_record_processors")
 _SPAN_PROCESSORS: Final = ("_active_span_processor", "_span_processors")
+
+
+def global_meter_provider() -> object:
+    """Return the meter provider that the application has set, None where there is none.
+
+    Nothing is made by looking, as by OpenTelemetry's own function, which loads what the environment names.
+    """
+    return _global(_metrics, "_METER_PROVIDER", metrics.get_meter_provider)
+
+
+def global_logger_provider() -> object:
+    """Return the logger provider that the application has set, None where there is none; as for metrics."""
+    return _global(_logs, "_LOGGER_PROVIDER", get_logger_provider)
 
 
 def is_stand_in(provider: object) -> bool:
@@ -65,6 +81,16 @@ def flush_spans_to(exporter: object) -> None:
         flushes = [provider.force_flush]
     for flush in flushes:
         flush()
+
+
+def _global(module: ModuleType, name: str, get: Callable[[], object]) -> object:
+    if hasattr(module, name):
+        return getattr(module, name)
+    try:  # another release of the API
+        provider = get()
+    except Exception:  # noqa: BLE001 - what the environment names may fail to load: not on the agent's thread
+        return None
+    return None if is_stand_in(provider) else provider
 
 
 def _exporter(processor: object) -> object:
