@@ -19,8 +19,8 @@ from spanscore.model import CloseReason, Report, Span, Trace, Trajectory
 from spanscore.pipeline import Pipeline, Scoring
 from spanscore.reports.emission import Emission
 from spanscore.wording.faults import Faults
-from spanscore.wording.gave_way import GaveWay
 from spanscore.wording.printable import printable
+from spanscore.wording.sparingly import Sparingly
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""
@@ -93,7 +93,7 @@ class Engine:
         """How many spans are in traces that are closed and wait for their scores."""
         self._listener: Final = owner.listener
         self._measure: Final = owner.measure
-        self._gave_way: Final = GaveWay()
+        self._gave_way: Final = Sparingly(_tell_gave_way, clock)
         self._faults: Final = Faults(lambda: self.pipeline.tool_content)
         self._emission: Final = Emission(self.emitters, self.tallies, self._faults)
         self._clock = clock
@@ -223,12 +223,12 @@ class Engine:
         return tuple(reports)
 
     def _enqueue(self, traces: Iterable[Trace]) -> None:
-        if self.table.evicted:
-            self._gave_way.note(self.table.evicted, self._clock())
         for trace in traces:
             self._closed.append(trace)
             self.backlog += len(trace.spans)
             self._unscored[trace.trace_id] += 1
+        while self.table.evicted:
+            self._gave_way.note(*self.table.evicted.popitem())
 
     def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
@@ -290,3 +290,7 @@ class Engine:
         if self._unknown is None:
             self._unknown = printable(trajectory.unread or "")
             _log.info("a trace is not scored: %s; further ones are only counted", self._unknown)
+
+
+def _tell_gave_way(limit: str, count: int) -> None:
+    _log.warning("open traces closed and scored as incomplete, as traces.%s is reached: %d", limit, count)

@@ -694,6 +694,17 @@ class TestAnnouncedSpans:
 
         assert [closed(CloseReason.ROOT_ENDED, root(A))] == traces.add([root(A)], now=1)
 
+    def test_what_was_only_announced_gives_way_unseen(self) -> None:
+        """There is nothing to score of it, so that none counts as scored in part."""
+        traces = table(num_traces=1)
+        traces.started(A, ROOT, now=0)
+        traces.started(B, ROOT, now=1)
+        assert [] == [*traces.evicted]
+        traces.add([child(B, 1)], now=2)
+        traces.started(A, ROOT, now=3)
+
+        assert {"num_traces": 1} == traces.evicted
+
     def test_slow_step(self) -> None:
         """A trace whose root is known to run is not given up in a long pause."""
         traces = table(trace_timeout_s=30, max_trace_age_s=900)

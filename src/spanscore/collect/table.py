@@ -155,7 +155,10 @@ class TraceTable:
         return next(iter(self._close_due(0)), None)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
-        """Let go of open traces without closing them: somebody else will. They are as unknown then as new ones."""
+        """Let go of open traces without closing them: somebody else will.
+
+        They are as unknown then as new ones, but for those that were closed before: further spans of these are late.
+        """
         for trace in filter(None, map(self._find, trace_ids)):
             self._counts.dropped[DropReason.HANDED_OVER] += self._take_out(trace)
 
@@ -240,11 +243,13 @@ class TraceTable:
                 self._evict("max_bytes")
 
     def _evict(self, limit: str) -> None:
-        self.evicted[limit] += 1
         crowded = len(self._probation) > self._settings.num_traces * _PROBATION_SHARE
         segments = [self._probation] if crowded else [self._probation, self._established]
         oldest = [next(iter(segment.values())) for segment in segments if segment]
-        self._close(min(oldest, key=lambda trace: trace.number), CloseReason.EVICTED)
+        trace = min(oldest, key=lambda trace: trace.number)
+        if trace.spans:
+            self.evicted[limit] += 1
+        self._close(trace, CloseReason.EVICTED)
 
     def _close_due(self, most: int | None = None) -> list[Trace]:
         """Close the traces that are due, having looked at so many, and return all that were closed."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-_EVERY_S: Final = 60.0
+from spanscore.wording.sparingly import Sparingly
 
 _log = logging.getLogger(__name__)
 
@@ -78,27 +78,17 @@ class RefusalLog:
     """Writes a line for each reason, but no two for one within a minute. It says nothing of what was sent."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock: Final = clock
-        self._untold: Final[Counter[tuple[str, Wrong | Busy]]] = Counter()
-        self._told_at: Final[dict[tuple[str, Wrong | Busy], float]] = {}
+        self._lines: Final = Sparingly(_tell, clock)
 
     def refused(self, door: str, reason: Wrong | Busy) -> None:
         """Take note of a refused request, and of where it came in."""
-        if reason in _TOLD_ELSEWHERE:
-            return
-        kind = (door, reason)
-        self._untold[kind] += 1
-        now = self._clock()
-        if now - self._told_at.get(kind, -_EVERY_S) >= _EVERY_S:
-            self._told_at[kind] = now
-            _tell(*kind, self._untold.pop(kind))
+        if reason not in _TOLD_ELSEWHERE:
+            self._lines.note((door, reason))
 
     def close(self) -> None:
         """Write what was not written yet."""
-        for kind, count in self._untold.items():
-            _tell(*kind, count)
-        self._untold.clear()
+        self._lines.close()
 
 
-def _tell(door: str, reason: Wrong | Busy, count: int) -> None:
-    _log.warning("%s: requests refused (%s): %d", door, reason, count)
+def _tell(kind: tuple[str, Wrong | Busy], count: int) -> None:
+    _log.warning("%s: requests refused (%s): %d", *kind, count)
