@@ -29,7 +29,21 @@ BENCHES: Final = (
     (("P16",), "hostile_expectations"),
 )
 """The goals, and the module that measures them."""
-BY_DECODER: Final = ("P1", "P2", "P3", "P4", "P5", "P7", "P8", "P8 small", "P11 traces", "P12", "P13")
+BY_DECODER: Final = (
+    "P1",
+    "P2",
+    "P3",
+    "P3 peer",
+    "P4",
+    "P4 peer",
+    "P5",
+    "P7",
+    "P8",
+    "P8 small",
+    "P11 traces",
+    "P12",
+    "P13",
+)
 """Those that are measured with each decoder."""
 
 
