@@ -10,9 +10,17 @@ from pathlib import Path
 from bench import workload
 from bench.clients import HttpClient
 from bench.decoders import DECODERS
-from bench.goals import Row, Run, judged
-from bench.measure import ratio, typical
-from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, Target, cpu_of, http_port, spanscore
+from bench.goals import Row, Run
+from bench.serving import (
+    NOT_DURABLE,
+    PROMETHEUS,
+    RECEIVER,
+    Target,
+    cpu_of,
+    http_port,
+    judged_by_decoder,
+    spanscore,
+)
 
 
 def rows(run: Run) -> Iterator[Row]:
@@ -31,13 +39,4 @@ def rows(run: Run) -> Iterator[Row]:
             if not any(path.is_file() for path in Path(directory).rglob("*")):
                 message = f"{decoder} keeps nothing in {directory}"
                 raise RuntimeError(message)
-    spans = workload.span_count(traces)
-    for decoder in DECODERS:
-        crash, none = f"crash, {decoder}", f"none, {decoder}"
-        yield judged(
-            "P13",
-            ratio(samples, crash, none),
-            what=decoder,
-            figure=f"{typical(samples, crash, spans):.2f} µs of CPU a span",
-            yardstick=f"none {typical(samples, none, spans):.2f} µs",
-        )
+    yield from judged_by_decoder("P13", samples, "crash", "none", workload.span_count(traces))

@@ -9,10 +9,9 @@ from typing import Final
 from bench import workload
 from bench.clients import HttpClient
 from bench.decoders import DECODERS
-from bench.goals import Row, Run, judged
-from bench.measure import ratio, typical
+from bench.goals import Row, Run
 from bench.process import python
-from bench.serving import NOT_DURABLE, RECEIVER, Target, cpu_of, http_port, spanscore, yardstick_port
+from bench.serving import NOT_DURABLE, RECEIVER, Target, cpu_of, http_port, judged_by_decoder, spanscore, yardstick_port
 
 _FORWARD: Final = """
 exporters:
@@ -31,20 +30,11 @@ def rows(run: Run) -> Iterator[Row]:
     with ExitStack() as stack:
         sink = stack.enter_context(python("bench.yardsticks.http", ready=r"http \d+\n"))
         forward = RECEIVER + NOT_DURABLE + _FORWARD.format(port=yardstick_port(sink))
-        configs = {"forwarding": forward, "scoring": RECEIVER + NOT_DURABLE + _ALONE}
+        configs = {"forwarding": forward, "scoring alone": RECEIVER + NOT_DURABLE + _ALONE}
         targets = {}
         for name, config in configs.items():
             for decoder, asked in DECODERS.items():
                 server = stack.enter_context(spanscore(config, asked))
                 targets[f"{name}, {decoder}"] = Target(server, HttpClient(http_port(server)))
         samples = cpu_of(targets, workload.requests(traces), rounds=3 if run.quick else 7)
-    spans = workload.span_count(traces)
-    for decoder in DECODERS:
-        both, alone = f"forwarding, {decoder}", f"scoring, {decoder}"
-        yield judged(
-            "P12",
-            ratio(samples, both, alone),
-            what=decoder,
-            figure=f"{typical(samples, both, spans):.2f} µs of CPU a span",
-            yardstick=f"scoring alone {typical(samples, alone, spans):.2f} µs",
-        )
+    yield from judged_by_decoder("P12", samples, "forwarding", "scoring alone", workload.span_count(traces))

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from bench import workload
-from bench.measure import Samples
+from bench.decoders import DECODERS
+from bench.goals import Row, judged
+from bench.measure import Samples, ratio, typical
 from bench.process import Process, python
 from spanscore.otlp.clean_requests import ASKED_BY
 
@@ -97,6 +99,19 @@ def cpu_of(targets: Mapping[str, Target], load: Sequence[bytes], rounds: int) ->
             if number:
                 samples[name].append(taken)
     return samples
+
+
+def judged_by_decoder(goal: str, samples: Samples, more: str, less: str, spans: int) -> Iterator[Row]:
+    """Judge, for each decoder, what one way of serving takes against another; its name is before the decoder's."""
+    for decoder in DECODERS:
+        taken, yardstick = f"{more}, {decoder}", f"{less}, {decoder}"
+        yield judged(
+            goal,
+            ratio(samples, taken, yardstick),
+            what=decoder,
+            figure=f"{typical(samples, taken, spans):.2f} µs of CPU a span",
+            yardstick=f"{less} {typical(samples, yardstick, spans):.2f} µs",
+        )
 
 
 def at_rest(process: Process) -> float:

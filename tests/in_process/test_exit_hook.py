@@ -6,9 +6,14 @@ import os
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
+
+import pytest
+from opentelemetry.metrics import NoOpMeterProvider
 
 from deadline import DEADLINE_S
 from spanscore.in_process.exit_hook import Standby
+from spanscore.sdk import providers
 
 
 def test_a_standby_does_what_it_is_told() -> None:
@@ -61,3 +66,18 @@ hook.stay_ahead()
     environment = {**os.environ, **named}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert (run.stdout, run.stderr) == ("True\nat the end\nat the end\n", "")
+
+
+def test_providers_are_found_where_the_api_keeps_them_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then OpenTelemetry's own function is asked; what it fails to load is none."""
+    own = object()
+    answers = iter([own, NoOpMeterProvider()])
+    monkeypatch.setattr(providers, "_metrics", SimpleNamespace())
+    monkeypatch.setattr(providers.metrics, "get_meter_provider", lambda: next(answers))
+    assert [own, None] == [providers.global_meter_provider() for _ in range(2)]
+
+    def fail() -> object:
+        raise RuntimeError
+
+    monkeypatch.setattr(providers.metrics, "get_meter_provider", fail)
+    assert providers.global_meter_provider() is None

@@ -96,6 +96,24 @@ def test_every_drop_is_counted(blocking: Blocking) -> None:
     assert (11, 11) == (engine.counts().received, blocking.spans)
 
 
+def test_a_close_while_the_first_span_comes_starts_nothing(blocking: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The span is dropped and counted, as those that come later."""
+    runtime = runtime_with(blocking)
+
+    class ClosedMeanwhile:
+        def acquire(self, *, blocking: bool) -> bool:
+            return runtime.close(DEADLINE_S)
+
+        def release(self) -> None:
+            pass
+
+    monkeypatch.setattr(runtime, "_starting", ClosedMeanwhile())
+    assert not runtime.ended(root(1))
+    assert not runtime.has_begun
+    assert runtime.engine is not None
+    assert {"queue_full": 0, "shut_down": 1} == dict(runtime.engine.tallies.dropped)
+
+
 def test_what_is_not_sampled_is_neither_taken_nor_a_drop(blocking: Blocking) -> None:
     """A span that is recorded and not sampled is nobody's loss; nor is a running one, which is not received yet."""
     blocking.released.set()
