@@ -1,7 +1,12 @@
-"""Runs programs in processes of their own: Python's, and above all the command `spanscore`."""
+"""Runs programs in processes of their own: Python's, and above all the command `spanscore`.
+
+The command runs in a fork of an interpreter that has imported all of it. `tests/cli/test_real_starts.py` starts each
+command as a user does.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import subprocess
@@ -9,10 +14,19 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from deadline import DEADLINE_S
+from warm import WarmInterpreter
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
+_IMPORTS = """
+import importlib, pkgutil, spanscore
+for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
+    if module.name not in {"spanscore.__main__", "spanscore.pytest_plugin"}:
+        importlib.import_module(module.name)
+"""
+_COMMAND = "import runpy; runpy.run_module('spanscore', run_name='__main__', alter_sys=True)"
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -28,8 +42,22 @@ def python(*arguments: object, **environment: str) -> subprocess.CompletedProces
 
 
 def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+    """Run the command to its end, in a fork; in a new interpreter if `environment` holds settings of Python's own."""
+    if any(name.startswith("PYTHON") for name in environment):
+        return really_started(*arguments, **environment)
+    return _warm().run(_COMMAND, ["spanscore", *map(str, arguments)], os.environ | environment)
+
+
+def really_started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, in an interpreter of its own."""
     return python("-m", "spanscore", *arguments, **environment)
+
+
+@cache
+def _warm() -> WarmInterpreter:
+    interpreter = WarmInterpreter(_IMPORTS)
+    atexit.register(interpreter.close)
+    return interpreter
 
 
 class Command:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from deadline import DEADLINE_S
+from warm import WarmInterpreter
 
 EVENT = "gen_ai.evaluation.result"
 
@@ -55,67 +53,24 @@ def ended(program: str, *launcher: str, **environment: str) -> Ended:
     return _left(done.returncode, done.stdout, done.stderr)
 
 
-_FORKING = """
+_IMPORTS = """
 import json, os, sys
 import opentelemetry._logs, opentelemetry.metrics, opentelemetry.trace
 import opentelemetry.sdk._logs.export, opentelemetry.sdk.metrics.export, opentelemetry.sdk.trace.export
 import spanscore.in_process.exporter, spanscore.in_process.processor
-
-for line in sys.stdin:
-    program, out, errors = json.loads(line)
-    child = os.fork()
-    if not child:
-        break
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    sys.exit()
-for descriptor, path in enumerate((os.devnull, out, errors)):
-    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
-names = {"__name__": "__main__"}
-exec(compile(program, "<program>", "exec"), names)
 """
 
 
 @contextmanager
 def forking() -> Iterator[Callable[[str], Ended]]:
-    """Give a function that runs a program to its end, in a fork of an interpreter that has imported what it needs.
-
-    That is most of the work of a short program. Nothing has been made of what was imported, and no thread started.
-    """
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        subprocess.Popen(
-            [sys.executable, "-c", _FORKING],
-            env=_inherited(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as interpreter,
-    ):
-
-        def kill() -> None:
-            with suppress(ProcessLookupError):  # all have ended
-                os.killpg(interpreter.pid, signal.SIGKILL)
+    """Give a function that runs a program to its end, in a fork of an interpreter that has imported what it needs."""
+    with WarmInterpreter(_IMPORTS) as interpreter:
 
         def run(program: str) -> Ended:
-            assert interpreter.stdin is not None
-            assert interpreter.stdout is not None
-            out, errors = (Path(tempfile.mkdtemp(dir=folder)) / name for name in ("out", "errors"))
-            too_late = threading.Timer(DEADLINE_S, kill)
-            too_late.start()
-            try:
-                interpreter.stdin.write(json.dumps([program, str(out), str(errors)]) + "\n")
-                interpreter.stdin.flush()
-                status = int(interpreter.stdout.readline())
-            finally:
-                too_late.cancel()
-            return _left(status, out.read_text(), errors.read_text())
+            done = interpreter.run(program, environment=_inherited())
+            return _left(done.returncode, done.stdout, done.stderr)
 
-        try:
-            yield run
-        finally:
-            kill()
+        yield run
 
 
 def _inherited() -> dict[str, str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from commands import python
+import pytest
+
+from warm import WarmInterpreter
 
 AGENT = """
 import asyncio, threading
@@ -28,13 +32,25 @@ SEARCH, BOOK = ("search", '{"q": "tea"}'), ("book", '{"id": 1}')
 """
 
 
-def ran(directory: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run tests of an agent."""
-    (directory / "test_agent.py").write_text(AGENT + tests)
-    return python("-m", "pytest", "-p", "no:cacheprovider", "-q", directory, *options)
+Ran = Callable[..., subprocess.CompletedProcess[str]]
+PYTEST = "import runpy; runpy.run_module('pytest', run_name='__main__', alter_sys=True)"
 
 
-def test_expectations(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def ran() -> Iterator[Ran]:
+    """Run tests of an agent, in a fork that has most of what they import, and with no plug-ins but ours and xdist."""
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with WarmInterpreter("import pytest, runpy, opentelemetry.sdk.trace, spanscore.runs, xdist.plugin") as warm:
+
+        def run(directory: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+            (directory / "test_agent.py").write_text(tests)
+            plugins = ["-pspanscore", "-pxdist", "-pno:cacheprovider"]
+            return warm.run(PYTEST, ["pytest", *plugins, "-q", str(directory), *options], environment)
+
+        yield run
+
+
+def test_expectations(ran: Ran, tmp_path: Path) -> None:
     """Steps, parameters, and other evaluators; from any thread and task; for each test its own runs."""
     tests = """
 def test_steps(spanscore_run):
@@ -56,20 +72,20 @@ def test_task_and_thread(spanscore_run):
     assert_trajectory(spanscore_run, ["search"])
     assert_trajectory(spanscore_run.trajectories[0], ["search"])
 """
-    ended = ran(tmp_path, tests)
+    ended = ran(tmp_path, AGENT + tests)
 
     assert 0 == ended.returncode, ended.stdout
     assert "4 passed" in ended.stdout
 
 
-def test_what_is_not_as_expected_is_shown_side_by_side(tmp_path: Path) -> None:
+def test_what_is_not_as_expected_is_shown_side_by_side(ran: Ran, tmp_path: Path) -> None:
     """With what deviates, down to the argument."""
     tests = """
 def test_wrong(spanscore_run):
     run(SEARCH, BOOK)
     assert_trajectory(spanscore_run, ["search", {"call": "book", "args": {"id": 2}}, "pay"])
 """
-    told = ran(tmp_path, tests).stdout
+    told = ran(tmp_path, AGENT + tests).stdout
     shown = [line.removeprefix("E").split() for line in told.splitlines() if line.startswith("E")]
 
     assert "book.id: expected 2, got 1 (call 2); pay: expected, not called." in told
@@ -82,7 +98,7 @@ def test_wrong(spanscore_run):
     assert "def assert_trajectory" not in told
 
 
-def test_golden_runs(tmp_path: Path) -> None:
+def test_golden_runs(ran: Ran, tmp_path: Path) -> None:
     """Written when asked for, in a file beside the test, by several processes; from then on the same must be done."""
     tests = """
 import os, pytest
@@ -92,27 +108,26 @@ def test_golden(spanscore_run, number):
     run(*[SEARCH] * number, ("book", '{"id": %s}' % os.environ.get("ID", "1")))
     assert_trajectory(spanscore_run)
 """
-    first = ran(tmp_path, tests)
+    first = ran(tmp_path, AGENT + tests)
     assert (1, True) == (first.returncode, "pytest --spanscore-update writes what it does now" in first.stdout)
-    assert 0 == ran(tmp_path, tests, "--spanscore-update", "-n", "2").returncode
+    assert 0 == ran(tmp_path, AGENT + tests, "--spanscore-update", "-n", "2").returncode
     rows = [json.loads(line) for line in (tmp_path / "test_agent.golden.jsonl").read_text().splitlines()]
     assert {f"test_golden[{number}]" for number in range(4)} == {row["test"] for row in rows}
-    changed = ran(tmp_path, tests.replace("range(4)", "range(5)").replace('"1"', "'21'[number % 2]"))
+    changed = ran(tmp_path, AGENT + tests.replace("range(4)", "range(5)").replace('"1"', "'21'[number % 2]"))
     assert (1, True) == (changed.returncode, "3 failed, 2 passed" in changed.stdout)
     assert {"test_agent.golden.jsonl", "test_agent.py"} == {path.name for path in tmp_path.iterdir() if path.is_file()}
 
 
-def test_the_example_of_the_documentation(tmp_path: Path) -> None:
+def test_the_example_of_the_documentation(ran: Ran, tmp_path: Path) -> None:
     """It passes, with the golden run that it writes."""
     page = (Path(__file__).parents[1] / "docs" / "getting-started.md").read_text(encoding="utf-8")
     (example,) = (text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "spanscore_run" in text)
-    (tmp_path / "test_agent.py").write_text(example)
-    ended = python("-m", "pytest", "-p", "no:cacheprovider", "-q", tmp_path, "--spanscore-update")
+    ended = ran(tmp_path, example, "--spanscore-update")
 
     assert (0, True) == (ended.returncode, "2 passed" in ended.stdout), ended.stdout
 
 
-def test_what_cannot_be_said_fails(tmp_path: Path) -> None:
+def test_what_cannot_be_said_fails(ran: Ran, tmp_path: Path) -> None:
     """No run, two runs, arguments that were not recorded, a wrong expectation, and a golden run of no fixture."""
     tests = """
 import spanscore
@@ -138,7 +153,7 @@ def test_no_fixture():
         run(SEARCH)
     assert_trajectory(runs)
 """
-    told = ran(tmp_path, tests).stdout
+    told = ran(tmp_path, AGENT + tests).stdout
 
     assert "5 failed" in told
     for said in (
