@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -21,14 +17,12 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from own_sockets import listening
-from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, decoded_span, from_json, request_of, simple_span
-from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
-from spanscore import config, offline, wiring
+from receivers.otlp_requests import decoded_span, request_of, simple_span
+from serving import DEADLINE_S, ON_ANY_PORT, Reports, eventually, loop_thread, serving
+from spanscore import config
 from spanscore.errors import ConfigError
-from spanscore.model import CloseReason, Report
+from spanscore.model import CloseReason
 from spanscore.otlp.clean_requests import chosen
-from spanscore.recordings.files import Recording
-from spanscore.reports.serialization import report_object
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
 from spanscore.sockets.listening import ListenError
@@ -37,56 +31,6 @@ EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = "application/x-protobuf"
 TLS = Path(__file__).parents[1] / "tls"
 ONE = request_of(simple_span(1)).SerializeToString()
-
-Send = Callable[[Running, list[bytes]], None]
-
-
-def over_grpc(running: Running, lines: list[bytes]) -> None:
-    """Send recorded requests over gRPC."""
-    with grpc.insecure_channel(running.grpc) as channel:
-        export = channel.unary_unary(EXPORT)
-        for line in lines:
-            assert export(from_json(line).SerializeToString(), timeout=DEADLINE_S) == b""
-
-
-def over_http(running: Running, lines: list[bytes]) -> None:
-    """Send recorded requests over HTTP as protobuf."""
-    for line in lines:
-        assert running.post(from_json(line).SerializeToString()) == b""
-
-
-def over_http_as_json(running: Running, lines: list[bytes]) -> None:
-    """Send recorded requests over HTTP as they were recorded."""
-    for line in lines:
-        assert running.post(line, "application/json") == b"{}"
-
-
-@pytest.mark.parametrize("send", [over_grpc, over_http, over_http_as_json])
-@pytest.mark.parametrize("name", CORPUS_NAMES)
-def test_live_and_offline_score_alike(name: str, send: Send) -> None:
-    """A recording that is sent gives the reports that scoring its file gives, whichever protocol it comes by."""
-    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running:
-        send(running, corpus_lines(name))
-        running.stop()
-
-        assert scored_offline(name) == sorted(map(line, running.reports.emitted))
-
-
-def scored_offline(name: str) -> list[str]:
-    """Return the reports on a recording, as scoring its file gives them."""
-    settings = config.default().for_files()
-    recording = Recording([CORPUS / f"{name}.jsonl.gz"])
-    return sorted(map(line, map(as_told, offline.score(recording, settings, wiring.pipeline(settings)))))
-
-
-def as_told(report: Report) -> Report:
-    """Return a report as emitters have it: of a trace in which no agent is recognised, nothing is said."""
-    return report if report.trajectory.recognised else replace(report, evaluations=())
-
-
-def line(report: Any) -> str:
-    """Return a report as text."""
-    return json.dumps(report_object(report, attributes=False), sort_keys=True, default=str)
 
 
 def test_a_trace_is_scored_soon_after_its_root_has_ended() -> None:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from receivers.otlp_requests import (
-    CORPUS,
-    CORPUS_NAMES,
-    corpus_lines,
-    from_json,
     request_of,
     simple_span,
     texts,
     trace_id,
 )
 from serving import ON_ANY_PORT, Reports, Running, Sparing, serving
-from spanscore import config, offline, wiring
-from spanscore.model import Report, Score, Skipped
-from spanscore.recordings.files import Recording
-from spanscore.reports.serialization import report_object
+from spanscore import config
+from spanscore.model import Score, Skipped
 
 OPEN: Final = "traces: {decision_delay: 1h}"
 SPARING: Final = "evaluators: {it: {type: tool_call_count, tool_calls_count: {lookup: 1}}}"
@@ -48,41 +41,6 @@ def ended(trace: int) -> bytes:
 def held(running: Running) -> int:
     """Return what open traces hold, in bytes."""
     return running.thread.call(lambda: running.service.engine.counts().held_bytes)
-
-
-@pytest.mark.parametrize("name", CORPUS_NAMES)
-@pytest.mark.parametrize("as_json", [False, True], ids=["protobuf", "json"])
-def test_without_results_all_else_is_scored_as_offline(name: str, as_json: bool) -> None:  # noqa: FBT001 - a parameter
-    """A recording that is sent gives the reports that scoring its file gives, but for what tools returned."""
-    with serving(f"{ON_ANY_PORT}\n{OPEN}", Sparing()) as running:
-        for line in corpus_lines(name):
-            if as_json:
-                running.post(line, "application/json")
-            else:
-                running.post(from_json(line).SerializeToString())
-        running.stop()
-        assert told(running.reports.emitted) == told(scored_offline(name))
-
-
-def scored_offline(name: str) -> list[Report]:
-    """Return the reports on a recording whose traces are of a known instrumentation."""
-    settings = config.default().for_files()
-    scored = offline.score(Recording([CORPUS / f"{name}.jsonl.gz"]), settings, wiring.pipeline(settings))
-    return [report for report in scored if report.trajectory.recognised]
-
-
-def told(reports: Iterable[Report]) -> list[str]:
-    """Return reports as text, without what tools returned."""
-    return sorted(
-        json.dumps(without_results(report_object(report, attributes=False)), sort_keys=True, default=str)
-        for report in reports
-        if report.trajectory.recognised
-    )
-
-
-def without_results(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report without them."""
-    return {**report, "tool_calls": [{**call, "result": None} for call in report["tool_calls"]]}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""Recordings that are sent to a running receiver give the reports that scoring their files gives, over each door."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+import grpc
+import pytest
+
+from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, from_json
+from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, Sparing, serving
+from spanscore import config, offline, wiring
+from spanscore.model import Report
+from spanscore.recordings.files import Recording
+from spanscore.reports.serialization import report_object
+
+EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+SHARES: Final = 8
+"""How many servers share the recordings: each starts once, and no test takes long."""
+
+Told = Mapping[str, list[dict[str, Any]]]
+"""Reports as they are written, by trace id."""
+
+
+def over_grpc(running: Running, lines: Sequence[bytes]) -> None:
+    """Send recorded requests over gRPC."""
+    with grpc.insecure_channel(running.grpc) as channel:
+        export = channel.unary_unary(EXPORT)
+        for line in lines:
+            assert export(from_json(line).SerializeToString(), timeout=DEADLINE_S) == b""
+
+
+def over_http(running: Running, lines: Sequence[bytes]) -> None:
+    """Send recorded requests over HTTP as protobuf."""
+    for line in lines:
+        assert running.post(from_json(line).SerializeToString()) == b""
+
+
+def over_http_as_json(running: Running, lines: Sequence[bytes]) -> None:
+    """Send recorded requests over HTTP as they were recorded."""
+    for line in lines:
+        assert running.post(line, "application/json") == b"{}"
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("send", [over_grpc, over_http, over_http_as_json])
+def test_live_and_offline_score_alike(send: Callable[[Running, Sequence[bytes]], None], share: int) -> None:
+    """Whichever protocol a recording comes by."""
+    names = CORPUS_NAMES[share::SHARES]
+    live = scored_live(names, send, Reports())
+
+    assert [] == [name for name in names if as_text(scored_offline(name)) != as_text(live[name])]
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("send", [over_http, over_http_as_json])
+def test_without_results_all_else_is_scored_as_offline(
+    send: Callable[[Running, Sequence[bytes]], None], share: int
+) -> None:
+    """Where nothing looks at what tools returned, it is not kept; the rest of the reports is the same."""
+    names = CORPUS_NAMES[share::SHARES]
+    live = scored_live(names, send, Sparing())
+
+    assert [] == [
+        name for name in names if as_text(without_results(scored_offline(name))) != as_text(without_results(live[name]))
+    ]
+
+
+def scored_live(
+    names: Sequence[str], send: Callable[[Running, Sequence[bytes]], None], reports: Reports
+) -> dict[str, Told]:
+    """Send recordings to one receiver, and return the reports on each: no two of them have a trace in common."""
+    owner = {trace: name for name in names for trace in scored_offline(name)}
+    assert len(owner) == sum(len(scored_offline(name)) for name in names)
+    with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}", reports) as running:
+        for name in names:
+            send(running, corpus_lines(name))
+        running.stop()
+    live: dict[str, list[Report]] = {name: [] for name in names}
+    for report in reports.emitted:
+        live[owner[report.trajectory.trace_id.hex()]].append(report)
+    return {name: told(of_one) for name, of_one in live.items()}
+
+
+@cache
+def scored_offline(name: str) -> Told:
+    """Return the reports on a recording, as scoring its file gives them."""
+    settings = config.default().for_files()
+    recording = Recording([CORPUS / f"{name}.jsonl.gz"])
+    return told(offline.score(recording, settings, wiring.pipeline(settings)))
+
+
+def told(reports: Iterable[Report]) -> Told:
+    """Return what emitters have of reports, by trace id: of a trace in which no agent is recognised, no evaluations."""
+    by_trace: Told = defaultdict(list)
+    for each in reports:
+        report = each if each.trajectory.recognised else replace(each, evaluations=())
+        by_trace[report.trajectory.trace_id.hex()].append(report_object(report, attributes=False))
+    for of_one in by_trace.values():
+        of_one.sort(key=as_text)
+    return by_trace
+
+
+def without_results(reports: Told) -> Told:
+    """Return reports without what tools returned, and only those of recognised agents."""
+    return {
+        trace: [{**each, "tool_calls": [{**call, "result": None} for call in each["tool_calls"]]} for each in of_one]
+        for trace, of_one in reports.items()
+        if any(each["outcomes"] for each in of_one)
+    }
+
+
+def as_text(value: object) -> str:
+    """Return a value in one form, in which NaN is equal to itself."""
+    return json.dumps(value, sort_keys=True, default=str)
