@@ -4,11 +4,21 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# How long an example takes says something of the machine, not of the code: nothing here is a timed test.
-settings.register_profile("spanscore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("spanscore")
+import cpu_seconds
+import examples
+
+examples.register_profiles()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our options."""
+    cpu_seconds.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure what the tests cost."""
+    config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
 
 
 def pytest_collection_finish() -> None:
