@@ -244,4 +244,4 @@ def test_every_command_does_what_the_text_says(script: str, checkout: Path) -> N
 def test_the_others_are_run_by_another_test(beginning: str) -> None:
     """What is left out here is on a page, and among what is run for it elsewhere."""
     assert [True] == [text.startswith(beginning) for page in PAGES for text in commands(page) if beginning in text]
-    assert [True] == [text.startswith(beginning) for text in RUN_ELSEWHERE[beginning] if beginning in text]
+    assert {True} == {text.startswith(beginning) for text in RUN_ELSEWHERE[beginning] if beginning in text}

@@ -130,6 +130,7 @@ def said(lines: list[str]) -> list[str]:
     return [line for line in lines if not line.startswith("installing pip ")]
 
 
+@pytest.mark.setup
 def test_it_says_what_it_does_and_then_nothing(project: Path, packages: Path) -> None:
     """Each step is a line, the time it took the last; a second one at a time waits, says so, and finds all done."""
     with started(project, packages) as first:
@@ -153,6 +154,7 @@ def killed_at(step: str, project: Path, packages: Path) -> None:
             assert line
 
 
+@pytest.mark.setup
 def test_it_goes_on_where_it_ended(project: Path, packages: Path) -> None:
     """Whatever was killed half-way or failed is done again; a failure is told with what pip said."""
     killed_at("making .venv", project, packages)

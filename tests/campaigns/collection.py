@@ -79,7 +79,19 @@ def _left_over(_: str, names: Sequence[str]) -> set[str]:
 def _collect(root: Path, environment: Mapping[str, str], how: Sequence[str], paths: Sequence[str]) -> list[str]:
     # Which options the run has that asks for this one is nothing to us.
     ours = {key: value for key, value in environment.items() if not key.startswith(("PYTEST_", "COV_"))}
-    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *how, *paths]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "--quiet",
+        "-m",
+        "",
+        "-p",
+        "no:cacheprovider",
+        *how,
+        *paths,
+    ]
     ours["PYTHONPATH"] = str(Path(__file__).parent)
     ended = subprocess.run(command, cwd=root, env=ours, capture_output=True, text=True, check=False)
     found = [line for line in ended.stdout.splitlines() if "::" in line]

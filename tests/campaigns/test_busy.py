@@ -40,6 +40,7 @@ def repository(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
+@pytest.mark.campaign
 def test_each_run_is_counted(repository: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     """What passed is summed up over the runs, and the last line has the figures."""
     assert 0 == busy.main(["--runs", "2", "--busy", "1"], repository(PASSES))
@@ -49,11 +50,13 @@ def test_each_run_is_counted(repository: Callable[[str], Path], capsys: pytest.C
     assert last.startswith("2 of 2 runs green, 4 tests passed, 0 failed")
 
 
+@pytest.mark.campaign
 def test_a_run_begins_with_what_is_committed_and_its_environment(repository: Callable[[str], Path]) -> None:
     """What a run leaves is gone at the next one, all but the environment."""
     tests = """
 from pathlib import Path
 
+@pytest.mark.campaign
 def test_nothing_is_left():
     seen = Path(".venv/seen")
     assert not Path("left").exists()
@@ -66,6 +69,7 @@ def test_nothing_is_left():
     assert [True, True, False] == [run.is_green for run in busy.campaign(setting)]
 
 
+@pytest.mark.campaign
 def test_what_fails_is_named(
     repository: Callable[[str], Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -74,6 +78,7 @@ def test_what_fails_is_named(
     tests = f"""
 import pathlib, pytest
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("value", ["a - b"])
 def test_once(value):
     once = pathlib.Path({str(once)!r})
@@ -88,6 +93,7 @@ def test_once(value):
     assert "1 of 2 runs green, 1 tests passed, 1 failed" in told
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("tests", ["", "import nothing_of_this_name", "raise SystemExit(0)"])
 def test_a_run_without_tests_is_no_success(repository: Callable[[str], Path], tests: str) -> None:
     """Where no test was executed, whatever the status, nothing was shown."""
@@ -96,6 +102,7 @@ def test_a_run_without_tests_is_no_success(repository: Callable[[str], Path], te
     assert not run.is_green
 
 
+@pytest.mark.campaign
 def test_a_run_that_does_not_end_is_ended(repository: Callable[[str], Path]) -> None:
     """After its time it counts as failed."""
     hangs = "import threading\ndef test_hang(): threading.Event().wait()"
@@ -104,6 +111,7 @@ def test_a_run_that_does_not_end_is_ended(repository: Callable[[str], Path]) -> 
     assert (None, False) == (run.status, run.is_green)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_busy(repository: Callable[[str], Path], tmp_path: Path, number: int) -> None:
     """However the command is ended, the busy processes end too; and the tests, unless it was killed."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from campaigns import cardinality
+
+pytestmark = pytest.mark.campaign
 
 TRACES = 3_000
 

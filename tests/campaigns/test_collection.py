@@ -11,10 +11,12 @@ from campaigns import collection
 STEADY = """
 import pytest
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("value", [1, "two", b"three", 4.0, None, print, object])
 def test_steady(value):
     assert value != 5
 
+@pytest.mark.campaign
 def test_other():
     pass
 """
@@ -25,18 +27,23 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("day", [time.strftime("%F", time.gmtime(time.time()))])
 def test_clock(day): ...
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number", [hash("text")])
 def test_hash(number): ...
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number", [id(object())], ids=lambda number: f"at {number:x}")
 def test_address(number): ...
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("path", [str(HERE)])
 def test_directory(path): ...
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("home", [os.environ["HOME"]])
 def test_environment(home): ...
 """
@@ -45,11 +52,13 @@ UNORDERED = """
 import pathlib
 import pytest
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", [path.name for path in pathlib.Path(__file__).parent.glob("*.txt")])
 def test_listing(name): ...
 """
 
 
+@pytest.mark.campaign
 def test_the_same_everywhere_is_said_with_the_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests of which no id depends on the process are the same, in an order that depends on the seed alone."""
     (tmp_path / "test_steady.py").write_text(STEADY)
@@ -59,6 +68,7 @@ def test_the_same_everywhere_is_said_with_the_number(tmp_path: Path, capsys: pyt
     assert f"in order: {told}shuffled: {told}" == capsys.readouterr().out
 
 
+@pytest.mark.campaign
 def test_what_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Clock, hash seed, addresses, directory and environment are found in ids, and no steady test is blamed."""
     (tmp_path / "test_steady.py").write_text(STEADY)
@@ -72,6 +82,7 @@ def test_what_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "in order: 13 tests collected here, 13 elsewhere, 10 differences" == lines[10]
 
 
+@pytest.mark.campaign
 def test_what_the_clone_came_with_is_there(tmp_path: Path) -> None:
     """A test may read the steps of CI while it is collected; what runs leave behind is not copied."""
     (tmp_path / "test_steps.py").write_text(
@@ -83,6 +94,7 @@ def test_what_the_clone_came_with_is_there(tmp_path: Path) -> None:
     assert 0 == collection.main([], tmp_path)
 
 
+@pytest.mark.campaign
 def test_the_order_of_files_is_found(tmp_path: Path) -> None:
     """The same tests in another order are a difference too: each worker has its own numbers for them."""
     (tmp_path / "test_unordered.py").write_text(UNORDERED)
@@ -96,6 +108,7 @@ def test_the_order_of_files_is_found(tmp_path: Path) -> None:
     assert f"number 1: {found.here[0]} here, {found.here[-1]} elsewhere" == found.differences[0]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("text", ["", "import nothing_of_this_name"])
 def test_nothing_collected_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     """Where there is no test, or a file cannot be imported, nothing was compared."""

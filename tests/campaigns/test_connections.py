@@ -8,6 +8,8 @@ import pytest
 
 from campaigns import connections
 
+pytestmark = pytest.mark.campaign
+
 CONNECTIONS = 1_500
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from campaigns import crash, power_loss
 
+pytestmark = pytest.mark.campaign
+
 
 @pytest.mark.parametrize(
     ("durability", "kills"), [("crash", {"crash": 12}), ("power", {"power": 12}), ("both", {"crash": 6, "power": 6})]

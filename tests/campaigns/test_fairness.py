@@ -29,6 +29,7 @@ def large_json(running: Process) -> None:
     assert [200, 200] == attacks.at_once(running, attacks.json_attributes(1 << 73, 100_000), 2)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "attack",
     [Attack(run=slow_bodies), Attack(run=expiry, timeout="500ms"), Attack(run=large_json)],

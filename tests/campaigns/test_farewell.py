@@ -9,6 +9,7 @@ import pytest
 from campaigns import farewell
 
 
+@pytest.mark.campaign
 def test_all_are_told(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever asks is refused at the end, and readiness names a lost socket, however long it took."""
     caplog.set_level(logging.CRITICAL)

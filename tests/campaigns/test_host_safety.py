@@ -9,6 +9,8 @@ import pytest
 
 from campaigns import host_safety
 
+pytestmark = pytest.mark.campaign
+
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:

@@ -8,6 +8,8 @@ pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka
 
 from campaigns import kafka
 
+pytestmark = pytest.mark.campaign
+
 
 def test_a_killed_member_costs_no_trace() -> None:
     """Its partitions go to others, who score every trace that was open with all of its spans."""

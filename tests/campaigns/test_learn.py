@@ -127,6 +127,7 @@ def test_rates_are_judged_by_their_own_bar() -> None:
     assert not learn.Rate(0, 0, learn.FAIL_AT_LEAST).is_reached
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif("learn" not in SUMMARIES, reason="needs the command `spanscore learn`")
 def test_what_is_learned_reaches_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
     """Of two agents with one seed; the command does all with several."""

@@ -9,6 +9,8 @@ import pytest
 
 from campaigns import chaos, load, overload
 
+pytestmark = pytest.mark.campaign
+
 
 def test_everything_that_is_sent_is_received(tmp_path: Path) -> None:
     """At ten thousand spans a second each is counted once, and memory stays small."""

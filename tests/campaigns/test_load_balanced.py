@@ -9,6 +9,8 @@ import pytest
 from campaigns.load_balanced import Setting, run
 from campaigns.load_balanced_cluster import NoCollectorError, collector_program
 
+pytestmark = pytest.mark.campaign
+
 
 def test_a_killed_replica_goes_on_where_it_was(tmp_path: Path) -> None:
     """Behind the Collector's load-balancing exporter, each trace is scored whole and once, though a replica dies."""

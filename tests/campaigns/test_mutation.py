@@ -6,6 +6,8 @@ import ast
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from campaigns import mutation, mutation_changes
 from campaigns.mutation_equivalents import EQUIVALENT
 from commands import python
@@ -24,6 +26,7 @@ def campaign(*arguments: object) -> subprocess.CompletedProcess[str]:
     return python(COMMAND, *arguments)
 
 
+@pytest.mark.campaign
 def test_a_sample_is_killed() -> None:
     """Of the changes to evaluators, their own tests notice most; a sample can have a few more that live than all."""
     done = campaign("evaluators/tool_call_order", "evaluators/tool_correctness", "--sample", 24, "--bar", 75)
@@ -32,6 +35,7 @@ def test_a_sample_is_killed() -> None:
     assert " live\n" in done.stdout
 
 
+@pytest.mark.campaign
 def test_what_lives_is_named(tmp_path: Path) -> None:
     """Where the tests notice nothing, the command fails and says of which changes."""
     (tmp_path / "evaluators").mkdir()
@@ -44,6 +48,7 @@ def test_what_lives_is_named(tmp_path: Path) -> None:
     assert "lives: src/spanscore/evaluators/tool_correctness.py:" in done.stdout
 
 
+@pytest.mark.campaign
 def test_tests_that_fail_without_a_change_prove_nothing(tmp_path: Path) -> None:
     """They would kill everything."""
     (tmp_path / "evaluators").mkdir()
@@ -55,6 +60,7 @@ def test_tests_that_fail_without_a_change_prove_nothing(tmp_path: Path) -> None:
     assert "the tests fail without any change" in done.stderr
 
 
+@pytest.mark.campaign
 def test_no_mutants_are_no_success() -> None:
     """What was not tried has not passed."""
     assert 1 == campaign("evaluators/tool_correctness", "--sample", 0).returncode

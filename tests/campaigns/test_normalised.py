@@ -9,6 +9,8 @@ import pytest
 from campaigns.load_balanced_cluster import NoCollectorError
 from campaigns.normalised import by_rules, collector_program, differences, through, with_processor
 
+pytestmark = pytest.mark.campaign
+
 NAMES = (
     "crewai-oi",
     "langchain-0x-tl",

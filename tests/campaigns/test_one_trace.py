@@ -8,6 +8,8 @@ import pytest
 
 from campaigns import one_trace
 
+pytestmark = pytest.mark.campaign
+
 SPANS = 12_000
 
 

@@ -10,6 +10,8 @@ import pytest
 from campaigns import sanitized
 from otlp.test_clean_requests import NEEDED
 
+pytestmark = pytest.mark.campaign
+
 
 @pytest.mark.skipif(NEEDED not in os.environ, reason=f"{NEEDED} is not set")
 def test_no_memory_is_misused(capfd: pytest.CaptureFixture[str]) -> None:

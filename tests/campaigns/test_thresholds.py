@@ -16,12 +16,14 @@ def test_it_can_be_made():
 """
 
 
+@pytest.mark.campaign
 def test_a_change_of_the_comparison_is_noticed(capsys: pytest.CaptureFixture[str]) -> None:
     """The evaluator's own tests fail with each change, and pass without one."""
     assert 0 == thresholds.main(["tool_correctness"])
     assert "1 evaluators, 3 runs of their tests, 0 not as they should be" in capsys.readouterr().out
 
 
+@pytest.mark.campaign
 def test_tests_that_notice_nothing_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the tests pass all the same, the command fails and says for which change."""
     (tmp_path / "test_tool_correctness.py").write_text(UNAWARE)
@@ -32,6 +34,7 @@ def test_tests_that_notice_nothing_are_named(tmp_path: Path, capsys: pytest.Capt
     assert "1 evaluators, 3 runs of their tests, 2 not as they should be" in told
 
 
+@pytest.mark.campaign
 def test_tests_that_cannot_be_run_have_noticed_nothing(tmp_path: Path) -> None:
     """A missing or broken test file is no proof."""
     assert 1 == thresholds.main(["tool_correctness"], tmp_path)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from campaigns import versions
 from spanscore.difference import Verdict
+
+pytestmark = pytest.mark.campaign
 
 PAIRS = 60
 

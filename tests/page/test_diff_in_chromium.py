@@ -13,6 +13,8 @@ from browser import Watched, chromium, violations
 from cli.recorded_runs import recorded
 from commands import spanscore
 
+pytestmark = pytest.mark.browser
+
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u202e"
 
 

@@ -17,6 +17,8 @@ from page.shown_runs import EXPECTED, page_of, report_of
 from spanscore.model import Report
 from spanscore.page import encoded
 
+pytestmark = pytest.mark.browser
+
 MANY = 10_000
 BODY = "getComputedStyle(document.body).backgroundColor"
 

@@ -36,6 +36,7 @@ annotate: none
         yield running
 
 
+@pytest.mark.full_size
 @pytest.mark.parametrize("protocol", PROTOCOLS[:1])
 def test_what_does_not_go_on_is_not_taken(protocol: Protocol) -> None:
     """While the next receiver takes nothing, requests are refused before any is lost, and readiness says why."""

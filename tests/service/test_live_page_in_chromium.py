@@ -12,6 +12,8 @@ from deadline import DEADLINE_S
 from receivers.otlp_requests import corpus_lines, request_of, simple_span
 from serving import ON_ANY_PORT, Running, eventually, serving
 
+pytestmark = pytest.mark.browser
+
 AT_ONCE = f"{ON_ANY_PORT}\ntool_content: true\ntraces: {{decision_delay: 0s}}"
 
 
