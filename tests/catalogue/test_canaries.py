@@ -17,10 +17,9 @@ import grpc
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from catalogue.test_structure import text
 from commands import serve, spanscore
 from otlp_capture import FORBIDDEN, UNAVAILABLE, Capture, capturing
-from receivers.otlp_requests import request_of, simple_span, to_json
+from receivers.otlp_requests import request_of, simple_span, texts, to_json
 from receivers.receiving import JSON, PROTOBUF
 from serving import DEADLINE_S
 from spanscore import config
@@ -51,24 +50,26 @@ telemetry: {{log_level: debug}}
 
 def spans(number: int, expected: str) -> list[Span]:
     """Return a trace in which every value is a canary, but no name."""
-    root = simple_span(number, 1, name="run", attributes=[text("expected", expected), text("user", CANARY)])
+    root = simple_span(number, 1, name="run", attributes=texts({"expected": expected, "user": CANARY}))
     tool = simple_span(
         number,
         2,
         name="execute_tool search",
         parent_span_id=root.span_id,
-        attributes=[
-            text("gen_ai.operation.name", "execute_tool"),
-            text("gen_ai.tool.name", "search"),
-            text("gen_ai.tool.call.arguments", json.dumps({"city": CANARY})),
-            text("gen_ai.tool.call.result", CANARY),
-            text("gen_ai.tool.call.id", CANARY),
-            text("gen_ai.input.messages", CANARY),
-        ],
+        attributes=texts(
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "search",
+                "gen_ai.tool.call.arguments": json.dumps({"city": CANARY}),
+                "gen_ai.tool.call.result": CANARY,
+                "gen_ai.tool.call.id": CANARY,
+                "gen_ai.input.messages": CANARY,
+            }
+        ),
         events=[
             Span.Event(
                 name="exception",
-                attributes=[text("exception.type", "ValueError"), text("exception.message", f"no {CANARY}")],
+                attributes=texts({"exception.type": "ValueError", "exception.message": f"no {CANARY}"}),
             )
         ],
         trace_state=f"a={CANARY}",

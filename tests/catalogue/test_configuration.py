@@ -66,9 +66,14 @@ def test_merge_keys(refused: Callable[..., str]) -> None:
     assert "merge keys (<<) are not allowed; write the keys out" in refused("\n".join(lines))
 
 
-def test_size_and_number_of_values(refused: Callable[..., str]) -> None:
-    """A file of more than 1 MiB is not read, and one of more than 100,000 values not to its end."""
+def test_size(refused: Callable[..., str]) -> None:
+    """A file of more than 1 MiB is not read."""
     assert "c.yaml: must not be larger than 1 MiB" == refused("#" * 2**20 + "\n")
+
+
+@pytest.mark.full_size
+def test_number_of_values(refused: Callable[..., str]) -> None:
+    """A file of more than 100,000 values is not read to its end."""
     assert "must not hold more than 100000 values" in refused("a: [" + "1," * 100_001 + "]")
 
 

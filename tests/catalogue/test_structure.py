@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import grpc
 import pytest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from catalogue.bounds import costs_at_most
 from catalogue.scoring import outcome_of
-from receivers.otlp_requests import decoded_span, field, request_of, simple_span, to_json
+from receivers.otlp_requests import decoded_span, field, request_of, simple_span, texts, to_json
 from receivers.receiving import JSON, Receiver, over_grpc, over_http
 from serving import DEADLINE_S
 from spanscore.model import Skipped
@@ -35,15 +35,11 @@ def exported(receiver: Receiver, body: bytes) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
-def text(key: str, value: str) -> KeyValue:
-    """Return an attribute."""
-    return KeyValue(key=key, value=AnyValue(string_value=value))
-
-
-def tool_call(number: int, *attributes: KeyValue) -> Span:
-    """Return the execution of a tool, with further attributes."""
-    named = [text("gen_ai.operation.name", "execute_tool"), text("gen_ai.tool.name", "search")]
-    return simple_span(1, number, name="execute_tool search", attributes=[*named, *attributes])
+def tool_call(number: int, arguments: bytes) -> bytes:
+    """Return the execution of a tool, encoded."""
+    named = texts({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"})
+    span = simple_span(1, number, name="execute_tool search", attributes=named)
+    return span.SerializeToString() + field(9, field(1, ARGUMENTS.encode()) + field(2, field(1, arguments)))
 
 
 def nested_bytes(depth: int) -> bytes:
@@ -83,35 +79,42 @@ def test_millions_of_empty_spans(kind: str) -> None:
 ONE = simple_span(1).SerializeToString()
 
 
+@pytest.mark.full_size
 @pytest.mark.parametrize(
-    "bomb",
+    ("part", "around"),
     [
-        pytest.param(b"\x0a\x00" * 8_000_000, id="resources"),
-        pytest.param(field(1, b"\x12\x00" * 8_000_000), id="scopes"),
-        pytest.param(field(1, field(1, b"\x0a\x00" * 8_000_000) + field(2, field(2, ONE))), id="resource attributes"),
-        pytest.param(field(1, field(2, field(2, ONE + b"\x4a\x00" * 8_000_000))), id="attributes"),
-        pytest.param(field(1, field(2, field(2, ONE + b"\x5a\x00" * 8_000_000))), id="events"),
-        pytest.param(field(1, field(2, field(2, ONE + b"\x6a\x00" * 8_000_000))), id="links"),
+        pytest.param(b"\x0a\x00", lambda parts: parts, id="resources"),
+        pytest.param(b"\x12\x00", lambda parts: field(1, parts), id="scopes"),
         pytest.param(
-            field(1, field(2, field(2, ONE + field(9, field(2, field(5, b"\x0a\x00" * 8_000_000)))))), id="values"
+            b"\x0a\x00", lambda parts: field(1, field(1, parts) + field(2, field(2, ONE))), id="resource attributes"
+        ),
+        pytest.param(b"\x4a\x00", lambda parts: field(1, field(2, field(2, ONE + parts))), id="attributes"),
+        pytest.param(b"\x5a\x00", lambda parts: field(1, field(2, field(2, ONE + parts))), id="events"),
+        pytest.param(b"\x6a\x00", lambda parts: field(1, field(2, field(2, ONE + parts))), id="links"),
+        pytest.param(
+            b"\x0a\x00",
+            lambda parts: field(1, field(2, field(2, ONE + field(9, field(2, field(5, parts)))))),
+            id="values",
         ),
     ],
 )
-def test_millions_of_empty_parts(bomb: bytes) -> None:
+def test_millions_of_empty_parts(part: bytes, around: Callable[[bytes], bytes]) -> None:
     """16 MB of empty parts of any kind, in memory 30 times that, are refused unparsed: within 96 MiB and 4 s."""
+    bomb = around(part * 8_000_000)
     with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=4, mib=96):
         answer = receiver.post(bomb)
     assert (400, []) == (answer.status, receiver.core.spans)
 
 
 @pytest.mark.parametrize(
-    "bomb",
-    [b'{"resourceSpans":[' + b"{}," * 5_000_000, b'{"a":[' + b"[]," * 5_000_000, b'{"a":[' + b'"ab",' * 9_000_000],
+    ("opening", "value", "times"),
+    [(b'{"resourceSpans":[', b"{},", 5_000_000), (b'{"a":[', b"[],", 5_000_000), (b'{"a":[', b'"ab",', 9_000_000)],
 )
-def test_millions_of_values_in_json(bomb: bytes) -> None:
+def test_millions_of_values_in_json(opening: bytes, value: bytes, times: int) -> None:
     """Millions of objects, lists or texts in JSON are refused unparsed: within 160 MiB and 2 s."""
+    bomb = opening + value * times + b'""]}'
     with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=160):
-        answer = receiver.post(bomb + b'""]}', JSON)
+        answer = receiver.post(bomb, JSON)
     assert (400, "the request has more than 2 million objects and lists, or 4 million values") == (
         answer.status,
         answer.error[1],
@@ -131,11 +134,10 @@ def test_millions_of_attributes() -> None:
     assert [body] == receiver.core.sent_on
 
 
-def test_huge_attribute() -> None:
-    """An attribute of 60 MiB is sent on but not scored: what needs it is skipped, never failed; within 384 MiB."""
-    request = request_of(
-        simple_span(1, 1), tool_call(2, text(ARGUMENTS, json.dumps({"city": "x" * (60 * 2**20)})))
-    ).SerializeToString()
+@pytest.mark.parametrize("mib", [2, pytest.param(60, marks=pytest.mark.full_size)])
+def test_huge_attribute(mib: int) -> None:
+    """An attribute of up to 60 MiB is sent on but not scored: what needs it is skipped, never failed; in 384 MiB."""
+    request = field(1, field(2, field(2, ONE) + field(2, tool_call(2, b'{"city": "%b"}' % (b"x" * (mib * 2**20))))))
     with over_http(max_request_body_size=LIMIT, spans_onward=True) as receiver, costs_at_most(cpu_s=5, mib=384):
         assert 200 == receiver.post(request).status
     assert 1 == receiver.core.spans[1].dropped_attributes

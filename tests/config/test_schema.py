@@ -5,27 +5,39 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from examples import at_most
 from spanscore import plugins
 from spanscore.config import describe, json_schema, loads
 from spanscore.errors import ConfigError
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "config").glob("*.yaml"))
-VALIDATOR = Draft202012Validator(json_schema())
 
 
-def test_is_a_schema() -> None:
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    """Return the schema; making it loads all plug-ins."""
+    return json_schema()
+
+
+@pytest.fixture(scope="module")
+def validator(schema: dict[str, Any]) -> Draft202012Validator:
+    """Return what checks documents by it."""
+    return Draft202012Validator(schema)
+
+
+def test_is_a_schema(schema: dict[str, Any]) -> None:
     """The schema is valid itself."""
-    Draft202012Validator.check_schema(json_schema())
+    Draft202012Validator.check_schema(schema)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_accepts_the_examples(path: Path) -> None:
+def test_accepts_the_examples(validator: Draft202012Validator, path: Path) -> None:
     """Every file in `config/` keeps to the schema."""
-    VALIDATOR.validate(yaml.safe_load(path.read_text()))
+    validator.validate(yaml.safe_load(path.read_text()))
 
 
 @pytest.mark.parametrize(
@@ -59,9 +71,9 @@ def test_accepts_the_examples(path: Path) -> None:
         ("{exporters: {otlp: {headers: {a: 1}}}}", False),
     ],
 )
-def test_accepts_and_refuses(text: str, accepted: bool) -> None:  # noqa: FBT001 - a parametrized value
+def test_accepts_and_refuses(validator: Draft202012Validator, text: str, *, accepted: bool) -> None:
     """The schema tells right from wrong where the file alone decides."""
-    assert accepted == VALIDATOR.is_valid(yaml.safe_load(text))
+    assert accepted == validator.is_valid(yaml.safe_load(text))
 
 
 def keys(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -75,30 +87,32 @@ VALUES = st.one_of(
 PARAMETERS = ["type", "threshold", "strict", "tool_names", "required", "allowed", "max_calls", "sample_ratio", "match"]
 
 
-@settings(max_examples=200, deadline=None)
+@at_most(200)
 @given(
-    keys(["unit", "root", "span_limit", "trace_timeout", "max_trace_bytes", "late_spans"], VALUES),
-    st.dictionaries(
+    traces=keys(["unit", "root", "span_limit", "trace_timeout", "max_trace_bytes", "late_spans"], VALUES),
+    evaluators=st.dictionaries(
         st.just("a"),
         keys(PARAMETERS, VALUES | st.lists(st.just("search"), max_size=1)).map(
             lambda entry: {"type": "tool_policy", "forbidden": ["x"], **entry}
         ),
     ),
 )
-def test_accepts_what_is_loaded(traces: dict[str, Any], evaluators: dict[str, Any]) -> None:
+def test_accepts_what_is_loaded(
+    validator: Draft202012Validator, traces: dict[str, Any], evaluators: dict[str, Any]
+) -> None:
     """What can be loaded keeps to the schema, and what does not keep to it cannot be loaded."""
     document = {"traces": traces, "evaluators": evaluators}
     try:
         loads(yaml.safe_dump(document), "c.yaml", Path())
     except ConfigError:
-        assert not VALIDATOR.is_valid(document)
+        assert not validator.is_valid(document)
     else:
-        assert VALIDATOR.is_valid(document)
+        assert validator.is_valid(document)
 
 
-def test_documents_every_parameter() -> None:
+def test_documents_every_parameter(schema: dict[str, Any]) -> None:
     """Every evaluator is in the schema with all of its parameters, and all of them are documented."""
-    properties = [definition.get("properties", {}) for definition in json_schema()["$defs"].values()]
+    properties = [definition.get("properties", {}) for definition in schema["$defs"].values()]
     documented = {each["type"]["const"]: each for each in properties if "const" in each.get("type", {})}
 
     assert list(plugins.names("evaluators")) == sorted(documented)

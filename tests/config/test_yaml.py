@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spanscore.config import Config, load, loads
+from examples import at_most
+from spanscore.config import Config, _yaml, load, loads
 from spanscore.errors import ConfigError
 
 Problems = Callable[..., list[str]]
@@ -122,13 +123,28 @@ def test_refused(problems: Problems, text: str, expected: str) -> None:
         ("[" * 100_000, f"c.yaml:1:65 {'[0]' * 64}: must not be nested more than 64 levels deep"),
         ("- " * 100_000, f"c.yaml:1:129 {'[0]' * 64}: must not be nested more than 64 levels deep"),
         ("a" * (2 << 20), "c.yaml:1:1: must not be larger than 1 MiB, but has 2097152 bytes"),
-        ("[" + "1," * 120_000 + "]", "c.yaml:1:200000 [99999]: must not hold more than 100000 values"),
+        pytest.param(
+            "[" + "1," * 120_000 + "]",
+            "c.yaml:1:200000 [99999]: must not hold more than 100000 values",
+            marks=pytest.mark.full_size,
+        ),
     ],
     ids=["flow depth", "block depth", "size", "values"],
 )
 def test_bounds(problems: Problems, text: str, expected: str) -> None:
     """A file that is too deep, too large or too long is refused before it costs much."""
     assert [expected] == problems(text)
+
+
+def test_number_of_values() -> None:
+    """A list counts, and so does each value in it; the first one too many is told with its place."""
+    allowed, refused = (_yaml.read("[" + "1," * items + "]", None, most_values=1_000) for items in (999, 1_000))
+
+    assert (True, []) == (allowed[0] is not None, allowed[1])
+    (problem,) = refused[1]
+    assert (None, (1, 2_000), (999,)) == (refused[0], problem.place, problem.path)
+    assert "must not hold more than 1000 values" == problem.message
+    assert 100_000 == _yaml.MAX_VALUES
 
 
 def test_bombs(problems: Problems) -> None:
@@ -222,7 +238,7 @@ def test_ambiguous_scalars(problems: Problems, text: str, expected: str) -> None
     assert [expected] == problems(text)
 
 
-@settings(max_examples=400, deadline=None)
+@at_most(400)
 @given(st.text(max_size=200) | st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5)).map("".join))
 @example("evaluators: {a: {type: tool_call_count, tool_calls_count: {a: ['>=', 1<<: ]}}}")
 def test_any_text(text: str) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from commands import SPANSCORE
-from serving import DEADLINE_S
+from serving import DEADLINE_S, eventually
 
 CONFIGURATION = """
 receivers:
@@ -108,10 +107,9 @@ def process(directory: Path, configuration: str = CONFIGURATION) -> Iterator[Pro
 
 
 def _addresses(running: subprocess.Popen[str], log: Path) -> dict[str, tuple[str, int]]:
-    deadline = time.monotonic() + DEADLINE_S
-    while "TRACES_PROTOCOL" not in (text := log.read_text()):  # said last
-        assert time.monotonic() < deadline, text
-        assert running.poll() is None, text
+    eventually(lambda: "TRACES_PROTOCOL" in log.read_text() or running.poll() is not None)  # said last
+    text = log.read_text()
+    assert running.poll() is None, text
     return {
         name: (host, int(port))
         for host, port, name in re.findall(r"listening on (\S+):(\d+) \(\S*?(grpc|http|prometheus)\.endpoint\)", text)

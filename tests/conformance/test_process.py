@@ -141,6 +141,7 @@ receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{ports[listeners.
                                   http: {{endpoint: "127.0.0.1:{ports[listeners.HTTP]}"}}}}}}}}
 exporters: {{prometheus: {{endpoint: "127.0.0.1:{ports[listeners.PAGES]}"}}}}
 storage: {{durability: none}}
+traces: {{remember_traces: 1000}}
 """
     settings = config.loads(configuration, "", Path()).for_serve()
     with loop_thread() as thread:

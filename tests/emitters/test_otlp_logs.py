@@ -8,7 +8,7 @@ from deadline import DEADLINE_S
 from emitters.otlp_server import OtlpServer
 from emitters.reports import NOT_PASSED, PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
 from otlp_capture import InMemory
-from spanscore.emitters.otlp.logs import OtlpLogs
+from spanscore.emitters.otlp.logs import CAPACITY, OtlpLogs
 from spanscore.model import Score
 from spanscore.reports.evaluation_event import event_attributes
 from spanscore.sending.client import Accepted, TryAgain
@@ -94,20 +94,28 @@ def test_texts_that_utf_8_cannot_encode(otlp: OtlpServer) -> None:
     assert ["e1: fail. '?'", "e1: pass. All of it."] == [each.body.string_value for each in otlp.log_records()]
 
 
-def test_full_queue_is_counted(otlp: OtlpServer) -> None:
+@pytest.mark.parametrize("capacity", [1_000, pytest.param(CAPACITY, marks=pytest.mark.full_size)])
+def test_full_queue_is_counted(otlp: OtlpServer, capacity: int) -> None:
     """With a hung receiver events queue up to a bound; each one beyond is left out and counted, and nothing waits."""
     otlp.capture.hold()
-    emitter = OtlpLogs(otlp.destination.connect())
-    many = report(*[PASSED] * 1_000)
-    for _ in range(10):
+    emitter = OtlpLogs(otlp.destination.connect(), capacity=capacity)
+    many = report(*[PASSED] * (capacity // 4))
+    for _ in range(5):
         emitter.emit(many)
 
     outbox = emitter.outbox
-    assert ({"queue_full": 10_000 - outbox.capacity}, outbox.capacity) == (outbox.failures, outbox.size)
+    assert ({"queue_full": capacity // 4}, capacity) == (outbox.failures, outbox.size)
 
     otlp.capture.go_on()
     assert emitter.flush(DEADLINE_S)
-    assert outbox.capacity == len(otlp.log_records())
+    assert capacity == len(otlp.log_records())
+    emitter.close(DEADLINE_S)
+
+
+def test_how_many_events_may_wait() -> None:
+    """By default 8,192, until they are sent."""
+    emitter = OtlpLogs(InMemory([]))
+    assert 8_192 == CAPACITY == emitter.outbox.capacity
     emitter.close(DEADLINE_S)
 
 

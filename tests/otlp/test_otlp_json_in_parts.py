@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from fuzzing.otlp_json import WANTED, answers_in_parts, odd_request
 from otlp.json_spans import SPAN, request
 from spanscore.otlp import from_json, json_messages, strict_json
@@ -40,39 +42,45 @@ def with_value(**value: Any) -> bytes:
     return request(SPAN | {"attributes": [{"key": "k", "value": value}, ATTRIBUTE]}).encode()
 
 
-LARGE: dict[str, bytes] = {
-    "ordinary spans": request(*spans(3_000)).encode(),
-    "odd spans": request(*spans(3_000, new=[1])).encode(),
-    "refused spans": request(*spans(3_000, kind="CLIENT"), SPAN).encode(),
-    "attributes": request(SPAN | {"attributes": [ATTRIBUTE] * MANY}, SPAN).encode(),
-    "odd attributes": request(SPAN | {"attributes": [ATTRIBUTE] * MANY, "new": 1}).encode(),
-    "events": request(SPAN | {"events": [{"name": "e"}] * MANY}).encode(),
-    "links": request(SPAN | {"links": [{"traceState": "a=b"}] * MANY}).encode(),
-    "a link that is none": request(SPAN | {"links": [{"traceState": "a=b"}] * MANY + [1]}).encode(),
-    "an event that is none": request(SPAN | {"events": [*[{"name": "e"}] * MANY, None]}, SPAN).encode(),
-    "array": with_value(arrayValue={"values": [{"stringValue": "value"}] * MANY}),
-    "array with room": with_value(arrayValue={"values": [{"stringValue": "value" * 10}] * 16_000}),
-    "mapping": with_value(kvlistValue={"values": [ATTRIBUTE] * MANY}),
-    "mapping with room": with_value(kvlistValue={"values": [ATTRIBUTE] * 16_000}),
-    "long text": with_value(stringValue="x" * (3 * 2**20)),
-    "two kinds": with_value(stringValue="x" * AT_ONCE, intValue=1),
-    "keys": request(SPAN | {str(n): n for n in range(MANY)}, SPAN).encode(),
-    "resource": enveloped({"attributes": [ATTRIBUTE] * MANY}, {"name": "s"}),
-    "odd resource": enveloped({"new": 1, "attributes": [ATTRIBUTE]}, {"name": "s"}),
-    "refused resource": enveloped([], {"name": "s"}),
-    "scope": enveloped(None, {"name": "s", "attributes": [ATTRIBUTE] * MANY}),
-    "odd scope": enveloped({}, {"name": "s", "new": 1}),
-    "refused scope": enveloped({}, {"name": 1}),
-    "values": request(
+@cache
+def ordinary() -> bytes:
+    """Return a large request with nothing odd in it."""
+    return request(*spans(3_000)).encode()
+
+
+LARGE: dict[str, Callable[[], bytes]] = {
+    "ordinary spans": ordinary,
+    "odd spans": lambda: request(*spans(3_000, new=[1])).encode(),
+    "refused spans": lambda: request(*spans(3_000, kind="CLIENT"), SPAN).encode(),
+    "attributes": lambda: request(SPAN | {"attributes": [ATTRIBUTE] * MANY}, SPAN).encode(),
+    "odd attributes": lambda: request(SPAN | {"attributes": [ATTRIBUTE] * MANY, "new": 1}).encode(),
+    "events": lambda: request(SPAN | {"events": [{"name": "e"}] * MANY}).encode(),
+    "links": lambda: request(SPAN | {"links": [{"traceState": "a=b"}] * MANY}).encode(),
+    "a link that is none": lambda: request(SPAN | {"links": [{"traceState": "a=b"}] * MANY + [1]}).encode(),
+    "an event that is none": lambda: request(SPAN | {"events": [*[{"name": "e"}] * MANY, None]}, SPAN).encode(),
+    "array": lambda: with_value(arrayValue={"values": [{"stringValue": "value"}] * MANY}),
+    "array with room": lambda: with_value(arrayValue={"values": [{"stringValue": "value" * 10}] * 16_000}),
+    "mapping": lambda: with_value(kvlistValue={"values": [ATTRIBUTE] * MANY}),
+    "mapping with room": lambda: with_value(kvlistValue={"values": [ATTRIBUTE] * 16_000}),
+    "long text": lambda: with_value(stringValue="x" * (3 * 2**20)),
+    "two kinds": lambda: with_value(stringValue="x" * AT_ONCE, intValue=1),
+    "keys": lambda: request(SPAN | {str(n): n for n in range(MANY)}, SPAN).encode(),
+    "resource": lambda: enveloped({"attributes": [ATTRIBUTE] * MANY}, {"name": "s"}),
+    "odd resource": lambda: enveloped({"new": 1, "attributes": [ATTRIBUTE]}, {"name": "s"}),
+    "refused resource": lambda: enveloped([], {"name": "s"}),
+    "scope": lambda: enveloped(None, {"name": "s", "attributes": [ATTRIBUTE] * MANY}),
+    "odd scope": lambda: enveloped({}, {"name": "s", "new": 1}),
+    "refused scope": lambda: enveloped({}, {"name": 1}),
+    "values": lambda: request(
         *spans(70, attributes=[{"key": "k", "value": {"arrayValue": {"values": [{}] * 16_000}}}])
     ).encode(),
-    "lone surrogates": request(*spans(3_000)).replace("work", r"\ud800 \ud83d\ude00 \\ud800", 7).encode(),
-    "spaces": json.dumps(json.loads(request(*spans(3_000))), indent=1).encode(),
-    "empty": b'{"resourceSpans":[' + b",".join([b'{"scopeSpans":[{"scope":{}},{}]},{}'] * MANY) + b"]}",
+    "lone surrogates": lambda: request(*spans(3_000)).replace("work", r"\ud800 \ud83d\ude00 \\ud800", 7).encode(),
+    "spaces": lambda: json.dumps(json.loads(request(*spans(3_000))), indent=1).encode(),
+    "empty": lambda: b'{"resourceSpans":[' + b",".join([b'{"scopeSpans":[{"scope":{}},{}]},{}'] * MANY) + b"]}",
 }
 
 
-@settings(max_examples=300)
+@at_most(300)
 @given(seed=st.integers(0, 2**32 - 1), wanted=st.sampled_from([None, WANTED]), at_once=st.sampled_from([1, 30, 300]))
 def test_taking_a_request_apart_changes_nothing(seed: int, wanted: Any, at_once: int) -> None:
     """Whatever is odd in a request, and however small its parts are, it is decoded by the same rules."""
@@ -95,10 +103,13 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("name", LARGE)
+MARKS = {"values": pytest.mark.full_size}  # as many as a request may have, and more
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in LARGE])
 def test_no_large_part_is_parsed_at_once(name: str, sizes: list[int]) -> None:
     """What is large is taken apart, except for a text, and means what it means as a whole."""
-    body = LARGE[name]
+    body = LARGE[name]()
     assert len(body) > AT_ONCE
 
     assert repr(decode_document(parse(body))) == repr(decode_json(body))
@@ -109,7 +120,7 @@ def test_a_large_request_is_not_decoded_as_a_whole(monkeypatch: pytest.MonkeyPat
     """Not by type either."""
     monkeypatch.setattr(json_messages, "REQUEST", None)
 
-    assert 3_000 == len(decode_json(LARGE["ordinary spans"]).spans)
+    assert 3_000 == len(decode_json(ordinary()).spans)
 
 
 def _cut_off(body: bytes) -> bytes:
@@ -149,7 +160,7 @@ def _byte_order_mark(body: bytes) -> bytes:
 )
 def test_what_is_broken_is_refused_as_a_whole(break_: Callable[[bytes], bytes], sizes: list[int]) -> None:
     """Wherever a large request is broken, it is no request, and that is found in parts, too."""
-    broken = break_(LARGE["ordinary spans"])
+    broken = break_(ordinary())
     with pytest.raises(MalformedRequest):
         parse(broken) if break_ is not _no_list else decode_document(parse(broken))
 
@@ -161,13 +172,13 @@ def test_what_is_broken_is_refused_as_a_whole(break_: Callable[[bytes], bytes], 
 def test_too_many_spans_are_counted_before_they_are_decoded(sizes: list[int]) -> None:
     """A request with more spans than are allowed is refused."""
     with pytest.raises(MalformedRequest, match="more than 2999 spans"):
-        decode_json(LARGE["ordinary spans"], max_spans=2_999)
+        decode_json(ordinary(), max_spans=2_999)
     assert [] == sizes
 
 
 def test_a_broken_span_is_named() -> None:
     """Who sends a large request is told where it is broken."""
-    body = LARGE["ordinary spans"].replace(b"work", b"w\xe2\x82", 1)
+    body = ordinary().replace(b"work", b"w\xe2\x82", 1)
 
     with pytest.raises(MalformedRequest, match="not valid UTF-8 at byte"):
         decode_json(body)

@@ -6,9 +6,10 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from fuzzing.otlp_json import WANTED, answers, odd_request
 from otlp.json_spans import DECODED, SPAN, refusal, request
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines
@@ -23,7 +24,7 @@ def typed(body: bytes | str) -> Decoded | None:
     return decode_typed(body, max_spans=SPANS_PER_REQUEST, wanted=None)
 
 
-@settings(max_examples=300)
+@at_most(300)
 @given(seed=st.integers(0, 2**32 - 1), wanted=st.sampled_from([None, WANTED]))
 def test_odd_requests_are_decoded_by_all_the_rules(seed: int, wanted: Any) -> None:
     """Whatever is odd in a request, decoding it by type first changes nothing."""

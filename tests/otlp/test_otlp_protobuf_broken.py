@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from receivers.otlp_requests import decoded_span, field, request_of, simple_span, trace_id
 from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, Refused
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_protobuf, trace_ids
+from spanscore.otlp.protobuf_check import MOST_FIELDS, has_too_many_fields
 
 BAD_TEXT = b"bad\xff\xfetext"
 BAD_TEXT_STAND_IN = "bad--text"  # of the same length
@@ -151,10 +155,44 @@ def test_millions_of_empty_spans_are_refused_unparsed() -> None:
         decode_protobuf(body)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [lambda parts: field(1, b"") * parts, lambda parts: field(1, field(2, b"") * (parts - 1))],
+    ids=["resources", "scopes"],
+)
+def test_resources_and_scopes_are_limited(body: Callable[[int], bytes]) -> None:
+    """A request may have two of them for each span that it may have, be they empty, and not one more."""
+    assert Decoded(spans=[]) == decode_protobuf(body(2_000), max_spans=1_000)
+    with pytest.raises(MalformedRequest, match="the request has more than 1000 spans"):
+        decode_protobuf(body(2_001), max_spans=1_000)
+
+
+LONG_NAME = field(5, bytes(2**20))
+LONG_KEY = field(1, field(1, bytes(2**20)))
+
+
+@pytest.mark.parametrize(
+    ("message_type", "body"),
+    [
+        pytest.param(Span, lambda fields: LONG_NAME + field(9, b"") * (fields - 1), id="attributes"),
+        pytest.param(Span, lambda fields: LONG_NAME + field(11, b"") * (fields - 1), id="events"),
+        pytest.param(Span, lambda fields: LONG_NAME + field(13, b"") * (fields - 1), id="links"),
+        pytest.param(
+            Span, lambda fields: LONG_NAME + field(9, field(2, field(5, field(1, b"") * (fields - 4)))), id="values"
+        ),
+        pytest.param(Resource, lambda fields: LONG_KEY + field(1, b"") * (fields - 2), id="resource attributes"),
+    ],
+)
+def test_fields_of_a_large_message_are_limited(message_type: Any, body: Callable[[int], bytes]) -> None:
+    """It may have so many, be they empty, those of what is in it too, and not one more; then it is not parsed."""
+    assert [False, True] == [has_too_many_fields(body(fields), message_type, most=1_000) for fields in (1_000, 1_001)]
+    assert 1_500_000 == MOST_FIELDS
+
+
 BAD_SCOPES = field(1, field(2, field(1, b"\xff") + field(2, b"")) * 1_000)
 BAD_RESOURCE = field(1, field(1, b"\xff") + field(2, field(2, b"")) * 1_000)
 BAD_RESOURCES = field(1, field(1, b"\xff")) * 1_000
-UNKNOWN_IN_A_RESOURCE = field(1, field(2, field(2, b"\xff")) + UNKNOWN_FIELDS * 20_000)
+UNKNOWN_IN_A_RESOURCE = field(1, field(2, field(2, b"\xff")) + UNKNOWN_FIELDS * 5_000)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +201,7 @@ UNKNOWN_IN_A_RESOURCE = field(1, field(2, field(2, b"\xff")) + UNKNOWN_FIELDS * 
         pytest.param(BAD_SCOPES, 1_000, 1_000, id="scopes"),
         pytest.param(BAD_RESOURCE, 1_000, 1_000, id="a resource"),
         pytest.param(BAD_RESOURCES, 0, 1_000, id="resources"),
-        pytest.param(UNKNOWN_IN_A_RESOURCE, 1, 2 * 5 * 20_000 // 8_192, id="unknown fields"),
+        pytest.param(UNKNOWN_IN_A_RESOURCE, 1, 2 * 5 * 5_000 // 8_192, id="unknown fields"),
     ],
 )
 def test_what_is_refused_takes_steps(body: bytes, refused: int, steps: int) -> None:

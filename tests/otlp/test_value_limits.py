@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import pytest
@@ -17,8 +17,10 @@ from spanscore.otlp.findings import (
     VALUES_PER_SPAN,
     Caveat,
     Decoded,
+    Findings,
     MalformedRequest,
     Refusal,
+    SpanRefused,
 )
 from spanscore.otlp.from_json import decode_document, decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
@@ -102,30 +104,52 @@ def test_events_share_the_values_of_their_span(decode: Callable[..., Decoded]) -
     assert 128 * 200 - VALUES_PER_SPAN == span.dropped_attributes == decoded.caveats[Caveat.VALUE_LIMIT]
 
 
-@cache
-def full() -> ExportTraceServiceRequest:
+def test_a_span_behind_all_values_of_its_request_is_refused() -> None:
+    """As long as one is left, a span or a resource may begin; what is read from a file may have any number."""
+    nearly, full, recorded = (
+        Findings(values=values, most_in_request=1_000, is_bounded=is_bounded)
+        for values, is_bounded in ((999, True), (1_000, True), (1_000, False))
+    )
+
+    assert [True, False, True] == [findings.begin() for findings in (nearly, full, recorded)]
+    nearly.begin_span()
+    recorded.begin_span()
+    with pytest.raises(SpanRefused, match="the spans before it have the 1000 values") as refused:
+        full.begin_span()
+    assert Refusal.TOO_MANY_VALUES is refused.value.reason
+    assert 1_048_576 == VALUES_PER_REQUEST == Findings().most_in_request
+
+
+def spans_of_full() -> tuple[Span, Span]:
+    """Return a span with all its values, and a small one."""
+    return simple_span(1, attributes=[ones("k", VALUES_PER_SPAN - 1)]), simple_span(2)
+
+
+def full_request() -> bytes:
     """Return a request with three spans behind those that have all the values that it may have."""
-    span = simple_span(1, attributes=[ones("k", VALUES_PER_SPAN - 1)])
-    return request_of(*[span] * FULL, *[simple_span(2)] * 3)
+    first, last = (field(2, span.SerializeToString()) for span in spans_of_full())
+    return field(1, field(2, first * FULL + last * 3))
 
 
-@cache
-def full_in_json() -> bytes:
-    """Return it in JSON: writing it takes longer than all the rest."""
-    return to_json(full())
+def full_request_in_json() -> bytes:
+    """Return it in JSON."""
+    document = json.loads(to_json(request_of(*spans_of_full())))
+    first, last = map(json.dumps, document["resourceSpans"][0]["scopeSpans"][0]["spans"])
+    return f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{",".join([first] * FULL + [last] * 3)}]}}]}}]}}'.encode()
 
 
 EACH_FULL = pytest.mark.parametrize(
     "decode",
     [
-        lambda **how: decode_protobuf(full().SerializeToString(), **how),
-        lambda **how: decode_json(full_in_json(), **how),
-        lambda **how: decode_document(parse(full_in_json()), **how),
+        lambda **how: decode_protobuf(full_request(), **how),
+        lambda **how: decode_json(full_request_in_json(), **how),
+        lambda **how: decode_document(parse(full_request_in_json()), **how),
     ],
     ids=["from_protobuf", "from_json", "from_document"],
 )
 
 
+@pytest.mark.full_size
 @EACH_FULL
 def test_values_of_a_request(decode: Callable[..., Decoded]) -> None:
     """When a request has had all its values, the spans behind are refused, with the reason; so nothing goes unsaid."""
@@ -136,6 +160,7 @@ def test_values_of_a_request(decode: Callable[..., Decoded]) -> None:
     assert f"spans[{FULL}]: the spans before it have the 1048576 values" in decoded.refused[0].example
 
 
+@pytest.mark.full_size
 @EACH_FULL
 def test_a_recording_may_have_more(decode: Callable[..., Decoded]) -> None:
     """What is read from a file holds nobody up: only its spans have a limit."""

@@ -42,12 +42,15 @@ _SCALAR_TAGS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def read(text: str, environment: Mapping[str, str] | None) -> tuple[Node | None, list[Problem]]:
+def read(
+    text: str, environment: Mapping[str, str] | None, most_values: int = MAX_VALUES
+) -> tuple[Node | None, list[Problem]]:
     """Return the only document in the text, None when there is none or it cannot be read, and all that is wrong.
 
     Args:
         text: a file's content.
         environment: the variables that `${env:NAME}` stands for; without, a dollar is only a dollar.
+        most_values: refuse a text with more values.
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_BYTES:
@@ -57,7 +60,7 @@ def read(text: str, environment: Mapping[str, str] | None) -> tuple[Node | None,
     except yaml.reader.ReaderError as error:
         message = f"not valid YAML: the character U+{ord(text[error.position]):04X} is not allowed"
         return None, [Problem(place_in(text, error.position), (), message)]
-    reader = _Reader(loader, environment)
+    reader = _Reader(loader, environment, most_values)
     try:
         return reader.document(), reader.problems
     except yaml.MarkedYAMLError as error:
@@ -101,10 +104,11 @@ class _RefusedError(Exception):
 class _Reader:
     """Makes nodes of a loader's events, and notes what is refused. Recurses no deeper than `MAX_DEPTH`."""
 
-    def __init__(self, loader: Any, environment: Mapping[str, str] | None) -> None:
+    def __init__(self, loader: Any, environment: Mapping[str, str] | None, most_values: int) -> None:
         self._loader = loader
         self._next: Final[Callable[[], Any]] = loader.get_event
         self._environment = environment
+        self._most_values: Final = most_values
         self._values = 0
         self.problems: list[Problem] = []
 
@@ -127,8 +131,8 @@ class _Reader:
         event = self._next()
         place = _place(event.start_mark)
         self._values += 1
-        if self._values > MAX_VALUES:
-            raise _RefusedError(Problem(place, path, f"must not hold more than {MAX_VALUES} values"))
+        if self._values > self._most_values:
+            raise _RefusedError(Problem(place, path, f"must not hold more than {self._most_values} values"))
         if event.anchor is not None:
             self._refuse(place, path, "anchors and aliases (&name, *name) are not allowed; write the value out")
         if isinstance(event, yaml.AliasEvent):

@@ -196,6 +196,8 @@ class Findings:
 
     is_bounded: bool = True
     """Whether the request has a limit, beside those of its spans."""
+    most_in_request: int = VALUES_PER_REQUEST
+    """How many values it may have, then."""
     refused: dict[Refusal, Refused] = field(default_factory=dict)
     caveats: Counter[Caveat] = field(default_factory=Counter)
     ids: dict[bytes, bytes] = field(default_factory=dict)
@@ -215,15 +217,15 @@ class Findings:
         """Begin with the next resource, and return whether it and its spans may have values."""
         self.size = 0
         self.most_values = self.values + VALUES_PER_SPAN
-        return self.values < VALUES_PER_REQUEST or not self.is_bounded
+        return self.values < self.most_in_request or not self.is_bounded
 
     def begin_span(self) -> None:
         """Begin with the next span, or refuse it where those before it had all values that a request may have."""
         self.size = SPAN_SIZE
         values = self.values
         self.most_values = values + VALUES_PER_SPAN
-        if values >= VALUES_PER_REQUEST and self.is_bounded:
-            message = f"the spans before it have the {VALUES_PER_REQUEST} values that a request may have"
+        if values >= self.most_in_request and self.is_bounded:
+            message = f"the spans before it have the {self.most_in_request} values that a request may have"
             raise SpanRefused(Refusal.TOO_MANY_VALUES, message)
 
     def count_values(self, count: int) -> None:

@@ -127,15 +127,15 @@ def _message_class() -> Any:
 _REQUEST: Final = _message_class()
 
 
-def has_too_many_fields(body: bytes, message_type: type[Message]) -> bool:
-    """Return whether a serialized message of that type is large, and has more fields than are parsed.
+def has_too_many_fields(body: bytes, message_type: type[Message], most: int = MOST_FIELDS) -> bool:
+    """Return whether a serialized message of that type is large, and has more fields than that.
 
     Raises:
         WireError: it is none.
     """
     if len(body) <= _LARGE:
         return False
-    left = MOST_FIELDS
+    left = most
     # Depth first, so that what is still to be looked at is little.
     pending = [(0, len(body), _messages_in(message_type.DESCRIPTOR))]
     while pending and len(pending) <= _DEEPEST:  # the parser comes no deeper either

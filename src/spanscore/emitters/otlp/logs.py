@@ -15,7 +15,7 @@ from spanscore.sending.backlog import EXPORT_FAILED, Outgoing, QueueLimits
 from spanscore.sending.client import Client
 from spanscore.sending.send_queue import SendQueue, SendSettings
 
-_CAPACITY: Final = 8_192
+CAPACITY: Final = 8_192
 _SAMPLED: Final = 1
 
 
@@ -27,12 +27,13 @@ class OtlpLogs:
     Args:
         client: sends; the emitter's alone.
         clock: the time in nanoseconds since the Unix epoch.
+        capacity: events that may wait; more are left out and counted.
     """
 
-    def __init__(self, client: Client, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, client: Client, clock: Callable[[], int] = time.time_ns, *, capacity: int = CAPACITY) -> None:
         self._clock: Final = clock
         self._envelope: Final = own_envelope()
-        settings = SendSettings(name="otlp_logs", queue=QueueLimits(capacity=_CAPACITY), failure=EXPORT_FAILED)
+        settings = SendSettings(name="otlp_logs", queue=QueueLimits(capacity=capacity), failure=EXPORT_FAILED)
         self.outbox: Final = SendQueue(client, settings)
         """What is on its way."""
 
