@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from cli.recorded_runs import recorded
+from commands import spanscore
 
 PAGE = (Path(__file__).parents[1] / "docs" / "comparing.md").read_text(encoding="utf-8")
 COMMANDS = ["spanscore diff base.jsonl new.jsonl --config spanscore.yaml"]
@@ -55,9 +56,10 @@ def bash(script: str, directory: Path, **env: str) -> subprocess.CompletedProces
     )
 
 
-def test_the_page_shows_what_is_printed(versions: Path) -> None:
+def test_the_page_shows_what_is_printed(versions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Word for word."""
-    ended = bash(COMMANDS[0], versions, COLUMNS="130")
+    monkeypatch.chdir(versions)
+    ended = spanscore(*COMMANDS[0].split()[1:], COLUMNS="130")
 
     shown = PAGE.partition("does otherwise:\n\n")[2].partition("\n\n|")[0]
     lines = [line.removeprefix("    ").rstrip() for line in shown.splitlines()]
@@ -141,6 +143,7 @@ def notes() -> Iterator[Notes]:
         thread.join()
 
 
+@pytest.mark.full_size
 def test_gitlabs_job_keeps_one_note_up_to_date(versions: Path, notes: Notes) -> None:
     """The first time it is written, then replaced, and the job fails where the version is worse."""
     if shutil.which("curl") is None:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dialects.spans import as_received, built_in_log_names, built_in_reader
+from corpora import CORPUS, NAMES, recorded
+from dialects.spans import as_received, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
 from spanscore.reading.trajectory import trajectories
-from spanscore.recordings.files import Recording
 
 ROOT = Path(__file__).parents[1]
-CORPUS = Path(__file__).parent / "corpus"
-NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in CORPUS.glob("*.jsonl.gz"))
 NUMBERS = CORPUS / "numbers.json"
 
 EXCEPT = {
@@ -59,6 +56,7 @@ spans cannot tell it from a failure that the tool has reported in the way that A
 class Observed:
     """A true call whose span is known, and what was read there."""
 
+    recording: str
     scenario: str
     position: int
     true: dict[str, Any]
@@ -80,6 +78,8 @@ class Corpus:
     """One recording, what really happened, and what was read."""
 
     observed: list[Observed]
+    spans: dict[str, list[Span]]
+    """By trace id."""
     calls: dict[str, list[ToolCall]]
     """By trace id."""
     truth: list[dict[str, Any]]
@@ -87,7 +87,6 @@ class Corpus:
     """By trace id: calls with a span that nowhere says of which tool."""
 
 
-@cache
 def corpus(name: str) -> Corpus:
     """Read a recording."""
     truth = json.loads((CORPUS / f"{name}.truth.json").read_text("utf-8"))["traces"]
@@ -103,19 +102,9 @@ def corpus(name: str) -> Corpus:
             continue
         read = at(each, calls[each["span_trace_id"]], spans[each["span_trace_id"]])
         agents = (true.get("agent", trace["agent_name"]), trace["agent_name"])
-        observed.append(Observed(each["scenario"], each["i"], true, each, *agents, read))
+        observed.append(Observed(name, each["scenario"], each["i"], true, each, *agents, read))
     nameless = Counter(each["span_trace_id"] for each in seen if each.get("name_lost"))
-    return Corpus(observed, calls, truth, nameless)
-
-
-@cache
-def recorded(name: str) -> dict[str, list[Span]]:
-    """Return the spans of a recording by their trace id, as they arrived."""
-    spans: dict[str, list[Span]] = {}
-    for batch in Recording([CORPUS / f"{name}.jsonl.gz"], log_names=built_in_log_names()).read():
-        for span in batch.spans:
-            spans.setdefault(span.trace_id.hex(), []).append(span)
-    return spans
+    return Corpus(observed, spans, calls, truth, nameless)
 
 
 def calls_of(spans: list[Span]) -> list[ToolCall]:
@@ -139,41 +128,48 @@ def at(seen: dict[str, Any], calls: list[ToolCall], spans: list[Span]) -> list[T
     return []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_call_is_read_once_by_its_name(name: str) -> None:
+@pytest.fixture(scope="module")
+def recordings() -> dict[str, Corpus]:
+    """All recordings, by name."""
+    return {name: corpus(name) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def observed(recordings: dict[str, Corpus]) -> list[Observed]:
+    """What was read of the calls of all recordings."""
+    return [each for recording in recordings.values() for each in recording.observed]
+
+
+def test_every_call_is_read_once_by_its_name(observed: list[Observed]) -> None:
     """Each true call that has a span is read there, once, under its name."""
     assert [] == [
-        (each.scenario, each.true["name"], [call.name for call in each.read])
-        for each in corpus(name).observed
+        (each.recording, each.scenario, each.true["name"], [call.name for call in each.read])
+        for each in observed
         if [each.true["name"]] != [call.name for call in each.read]
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_other_call_is_read(name: str) -> None:
+def test_no_other_call_is_read(recordings: dict[str, Corpus]) -> None:
     """Nothing is read that did not happen: what has no span of its own, a model asked for."""
-    recording = corpus(name)
-    known = {id(call) for each in recording.observed for call in each.read}
-    asked = Counter(call["name"] for trace in recording.truth for call in trace["tool_calls"])
-    asked.subtract(each.true["name"] for each in recording.observed)
     phantoms = []
-    for trace_id, calls in recording.calls.items():
-        others = [call for call in calls if id(call) not in known]
-        for call in others[recording.nameless[trace_id] :]:
-            asked[call.name] -= 1
-            if asked[call.name] < 0:
-                phantoms.append((trace_id, call))
+    for name, recording in recordings.items():
+        known = {id(call) for each in recording.observed for call in each.read}
+        asked = Counter(call["name"] for trace in recording.truth for call in trace["tool_calls"])
+        asked.subtract(each.true["name"] for each in recording.observed)
+        for trace_id, calls in recording.calls.items():
+            others = [call for call in calls if id(call) not in known]
+            for call in others[recording.nameless[trace_id] :]:
+                asked[call.name] -= 1
+                if asked[call.name] < 0:
+                    phantoms.append((name, trace_id, call))
 
     assert phantoms == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_arguments_are_exact_or_not_recorded(name: str) -> None:
+def test_arguments_are_exact_or_not_recorded(observed: list[Observed]) -> None:
     """Arguments that the spans hold are read exactly; where they do not, nothing is made up."""
-    observed = corpus(name).observed
-
     assert [] == [
-        (each.scenario, each.true["arguments"], each.call.arguments)
+        (each.recording, each.scenario, each.true["arguments"], each.call.arguments)
         for each in observed
         if each.call.arguments != each.true["arguments"]
         and each.true["arguments"] is not None
@@ -181,49 +177,44 @@ def test_arguments_are_exact_or_not_recorded(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_failures_are_those_that_the_spans_tell(name: str) -> None:
+def test_failures_are_those_that_the_spans_tell(observed: list[Observed]) -> None:
     """A failure that shows in the spans is read, and no other."""
-    observed = corpus(name).observed
     told = {id(each): (bool(each.seen["error_signals"]), each.seen["true_error"]) for each in observed}
 
     assert [] == [
-        (each.scenario, each.true["name"], each.seen["error_signals"], each.call.error)
+        (each.recording, each.scenario, each.true["name"], each.seen["error_signals"], each.call.error)
         for each in observed
         if (told[id(each)] == (True, True) and each.call.error is None)
         or (told[id(each)] == (False, False) and each.call.error is not None)
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_error_begins_with_the_type_that_its_span_names(name: str) -> None:
+def test_an_error_begins_with_the_type_that_its_span_names(recordings: dict[str, Corpus]) -> None:
     """`error.type` comes first, whatever else a span tells of a failure and whichever dialect reads it."""
     wrong = []
-    for traced in recorded(name).values():
-        failed = {call.span_id for call in calls_of(traced) if call.error is not None and call.span_id is not None}
-        named = [
-            span._replace(attributes={**span.attributes, "error.type": "quota_exceeded"})
-            if span.span_id in failed
-            else span
-            for span in traced
-        ]
-        wrong += [
-            (call.name, call.error, call.error_type)
-            for call in calls_of(named)
-            if call.span_id in failed
-            and (call.error_type != "quota_exceeded" or not (call.error or "").startswith("quota_exceeded"))
-        ]
+    for name, recording in recordings.items():
+        for trace_id, calls in recording.calls.items():
+            failed = {call.span_id for call in calls if call.error is not None and call.span_id is not None}
+            named = [
+                span._replace(attributes={**span.attributes, "error.type": "quota_exceeded"})
+                if span.span_id in failed
+                else span
+                for span in recording.spans[trace_id]
+            ]
+            wrong += [
+                (name, call.name, call.error, call.error_type)
+                for call in calls_of(named)
+                if call.span_id in failed
+                and (call.error_type != "quota_exceeded" or not (call.error or "").startswith("quota_exceeded"))
+            ]
 
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_call_ids_are_those_that_the_model_gave(name: str) -> None:
+def test_call_ids_are_those_that_the_model_gave(observed: list[Observed]) -> None:
     """A call id is the model's or none, and the model's where the spans carry it."""
-    observed = corpus(name).observed
-
     assert [] == [
-        (each.scenario, each.true["name"], each.true["call_id"], each.call.call_id)
+        (each.recording, each.scenario, each.true["name"], each.true["call_id"], each.call.call_id)
         for each in observed
         if each.call.call_id != each.true["call_id"]
         and each.true["call_id"] is not None
@@ -231,50 +222,46 @@ def test_call_ids_are_those_that_the_model_gave(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_call_failed_that_did_not(name: str) -> None:
+def test_no_call_failed_that_did_not(observed: list[Observed]) -> None:
     """An error is read where a call failed, and nowhere else: whatever a tool returns."""
-    invented = [
-        (each.scenario, each.true["name"], each.call.error)
-        for each in corpus(name).observed
-        if each.call.error is not None and each.true["error"] is None
-    ]
+    invented = defaultdict(set)
+    for each in observed:
+        if each.call.error is not None and each.true["error"] is None:
+            invented[each.recording].add((each.true["name"], each.call.error))
 
-    if name in FAILED_BY_ITS_RESULT:
-        assert {(tool, error) for _, tool, error in invented} == {FAILED_BY_ITS_RESULT[name]}
-    else:
-        assert invented == []
+    assert {name: {failed} for name, failed in FAILED_BY_ITS_RESULT.items()} == invented
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_agents_are_those_that_called(name: str) -> None:
+def test_agents_are_those_that_called(recordings: dict[str, Corpus], observed: list[Observed]) -> None:
     """The agent of a call is the one that made it."""
-    others = [
-        (each.scenario, each.true["name"], each.agent, each.call.agent)
-        for each in corpus(name).observed
-        if each.call.agent != each.agent
-    ]
-
-    if name in AGENT_NOT_TOLD:
-        runs = {each.run for each in corpus(name).observed}
-        assert others, f"the agents of {name} are all told: {AGENT_NOT_TOLD[name]!r} is no longer so"
-        assert {read for *_, read in others} <= runs | {None}
-    else:
-        assert others == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_calls_are_in_the_order_in_which_they_were_made(name: str) -> None:
-    """Calls follow one another as the model asked for them; only parallel ones may change places."""
-    recording = corpus(name)
-    place = {id(call): place for calls in recording.calls.values() for place, call in enumerate(calls)}
-    runs: dict[tuple[str, str, str], list[Observed]] = {}
-    for each in recording.observed:
-        runs.setdefault((each.scenario, each.seen["trace_id"], each.seen["span_trace_id"]), []).append(each)
+    others = [each for each in observed if each.call.agent != each.agent]
+    runs = {name: {each.run for each in recording.observed} | {None} for name, recording in recordings.items()}
 
     assert [] == [
-        (scenario, first.position, second.position)
-        for (scenario, *_), run in runs.items()
+        (each.recording, each.scenario, each.true["name"], each.agent, each.call.agent)
+        for each in others
+        if each.recording not in AGENT_NOT_TOLD or each.call.agent not in runs[each.recording]
+    ]
+    assert AGENT_NOT_TOLD.keys() == {each.recording for each in others}
+
+
+def test_calls_are_in_the_order_in_which_they_were_made(
+    recordings: dict[str, Corpus], observed: list[Observed]
+) -> None:
+    """Calls follow one another as the model asked for them; only parallel ones may change places."""
+    runs: dict[tuple[str, str, str, str], list[Observed]] = defaultdict(list)
+    for each in observed:
+        runs[each.recording, each.scenario, each.seen["trace_id"], each.seen["span_trace_id"]].append(each)
+    place = {
+        id(call): place
+        for recording in recordings.values()
+        for calls in recording.calls.values()
+        for place, call in enumerate(calls)
+    }
+
+    assert [] == [
+        (name, scenario, first.position, second.position)
+        for (name, scenario, *_), run in runs.items()
         for first, second in pairwise(run)
         if place[id(first.call)] > place[id(second.call)] and not parallel(first, second)
     ]
@@ -286,24 +273,23 @@ def parallel(first: Observed, second: Observed) -> bool:
     return group is not None and group == second.true.get("parallel_group")
 
 
-def without_a_span(name: str) -> tuple[int, int]:
+def without_a_span(name: str, calls: dict[str, list[ToolCall]]) -> tuple[int, int]:
     """Return how many calls of a recording have no span, and how many of those are read all the same."""
     seen = json.loads((CORPUS / f"{name}.observed.json").read_text("utf-8"))["calls"]
     seen = [each for each in seen if not each.get("log")]  # what stands in logs is no model's word
-    calls = corpus(name).calls
     left = Counter((trace_id, call.name) for trace_id, made in calls.items() for call in made)
     left.subtract((each["span_trace_id"], each["name"]) for each in seen if each["span_id"])
     lacking = Counter((each["trace_id"], each["name"]) for each in seen if not each["span_id"])
     return lacking.total(), sum(min(count, max(0, left[key])) for key, count in lacking.items())
 
 
-def test_calls_without_a_span_are_read_as_the_documentation_says() -> None:
+def test_calls_without_a_span_are_read_as_the_documentation_says(recordings: dict[str, Corpus]) -> None:
     """The table says of every recording how many are read, and gives a reason where some are not."""
     lines = (ROOT / "docs" / "requested-calls.md").read_text("utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
 
     assert {name: (int(count), int(read)) for name, count, read, _ in rows} == {
-        name: counts for name in NAMES if (counts := without_a_span(name))[0]
+        name: counts for name, recording in recordings.items() if (counts := without_a_span(name, recording.calls))[0]
     }
     assert [] == [name for name, count, read, reason in rows if (count != read) != bool(reason)]
 
@@ -330,12 +316,13 @@ class Summary:
             terminalreporter.write_line(f"{name:32}" + "  ".join(f"{key} {value}" for key, value in row.items()))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_numbers_have_not_become_worse(name: str, table: dict[str, dict[str, int]]) -> None:
+def test_the_numbers_have_not_become_worse(recordings: dict[str, Corpus], table: dict[str, dict[str, int]]) -> None:
     """What is read from each recording is written down: better is a change to `numbers.json`, worse is a fault."""
-    table[name] = row = numbers(corpus(name))
+    table |= {name: numbers(recording) for name, recording in recordings.items()}
+    written = json.loads(NUMBERS.read_text("utf-8"))
 
-    assert json.loads(NUMBERS.read_text("utf-8"))[name] == row
+    assert [] == [(name, row, written.get(name)) for name, row in table.items() if row != written.get(name)]
+    assert written.keys() == table.keys()
 
 
 def numbers(recording: Corpus) -> dict[str, int]:

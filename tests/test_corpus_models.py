@@ -7,16 +7,11 @@ a mistake, `book_hotel` again, and the final text. The scripted model says the s
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
-
-from dialects.spans import as_received, built_in_log_names, built_in_reader
-from spanscore.model import CloseReason, Span, Trace, Trajectory
+from corpora import CORPUS, recorded
+from dialects.spans import as_received, built_in_reader
+from spanscore.model import CloseReason, Trace, Trajectory
 from spanscore.reading.trajectory import trajectories
-from spanscore.recordings.files import Recording
-
-CORPUS = Path(__file__).parent / "corpus"
 
 TRIPS = {
     "agent-framework": (("gpt-4o-2024-08-06", 11, 7), ("do trip",)),
@@ -84,39 +79,38 @@ UNTOLD = ["agentuniverse", "claude-code-native", "codex-cli-spans", "crewai-tl",
 def trips(name: str) -> list[Trajectory]:
     """Read the traces of the scenario as they are where an evaluator needs model calls."""
     told = json.loads((CORPUS / f"{name}.truth.json").read_text())["traces"]
-    wanted = {bytes.fromhex(trace["trace_id"]) for trace in told if trace["scenario"] == "trip"}
-    spans: dict[bytes, list[Span]] = {}
-    for batch in Recording([CORPUS / f"{name}.jsonl.gz"], log_names=built_in_log_names()).read():
-        for span in batch.spans:
-            if span.trace_id in wanted:
-                spans.setdefault(span.trace_id, []).append(as_received(span, model_calls=True))
+    wanted = {trace["trace_id"] for trace in told if trace["scenario"] == "trip"}
     found = []
-    for trace_id, each in spans.items():
-        trace = Trace(trace_id=trace_id, spans=tuple(each), close_reason=CloseReason.ROOT_ENDED)
-        found += trajectories(trace, built_in_reader(), model_calls=True)
+    for trace_id, each in recorded(name).items():
+        if trace_id in wanted:
+            spans = tuple(as_received(span, model_calls=True) for span in each)
+            trace = Trace(trace_id=spans[0].trace_id, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+            found += trajectories(trace, built_in_reader(), model_calls=True)
     return found
 
 
-@pytest.mark.parametrize("name", TRIPS)
-def test_the_script_is_read_as_it_was_told(name: str) -> None:
+def test_the_script_is_read_as_it_was_told() -> None:
     """Five requests, of which the first asked for two calls, each with the usage of the script."""
-    usage, texts = TRIPS[name]
-    first = trips(name)[0]
-    read = [(call.model, call.input_tokens, call.output_tokens) for call in first.model_calls]
-    assert read == [usage] * 5
-    assert [call.turn for call in first.calls] == [0, 0, 1, 2, 3]
-    assert first.user_text == texts
+    expected, read = {}, {}
+    for name, (usage, texts) in TRIPS.items():
+        expected[name] = ([usage] * 5, [0, 0, 1, 2, 3], texts)
+        first = trips(name)[0]
+        requests = [(call.model, call.input_tokens, call.output_tokens) for call in first.model_calls]
+        read[name] = (requests, [call.turn for call in first.calls], first.user_text)
+
+    assert expected == read
 
 
-@pytest.mark.parametrize("name", SUMMED)
-def test_usage_is_told_as_it_was_recorded(name: str) -> None:
+def test_usage_is_told_as_it_was_recorded() -> None:
     """What a framework has summed is not taken apart."""
-    assert [call.input_tokens for call in trips(name)[0].model_calls] == [10, 20, 30, 40, 50]
+    read = {name: [call.input_tokens for call in trips(name)[0].model_calls] for name in SUMMED}
+
+    assert {name: [10, 20, 30, 40, 50] for name in SUMMED} == read
 
 
-@pytest.mark.parametrize("name", UNTOLD)
-def test_what_is_no_request_is_not_counted(name: str) -> None:
+def test_what_is_no_request_is_not_counted() -> None:
     """Where no span stands for one request, there are no model calls: nothing is made up."""
-    found = trips(name)
-    assert found
-    assert [trajectory.model_calls for trajectory in found] == [()] * len(found)
+    found = {name: trips(name) for name in UNTOLD}
+
+    assert [] == [name for name, read in found.items() if not read]
+    assert [] == [name for name, read in found.items() if any(trajectory.model_calls for trajectory in read)]

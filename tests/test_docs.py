@@ -7,11 +7,14 @@ import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from cases import failing
 from deadline import DEADLINE_S
 from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, config
 from spanscore.instruments.own import OWN_INSTRUMENTS
@@ -36,12 +39,12 @@ def blocks(language: str, contains: str = "") -> list[Any]:
     return [block for block in BLOCKS if block.values[0] == language and contains in str(block.values[1])]
 
 
-@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_lead_somewhere() -> None:
     """Every link to a file of the project, and every picture, is there."""
-    targets = LINK.findall(path.read_text(encoding="utf-8"))
+    targets = [(page, target) for page in (README, *PAGES) for target in LINK.findall(page.read_text(encoding="utf-8"))]
 
-    assert [] == [target for target in targets if not (path.parent / target).exists()]
+    assert targets
+    assert [] == [(str(page), target) for page, target in targets if not (page.parent / target).exists()]
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -51,43 +54,47 @@ def test_every_page_is_in_the_index() -> None:
     assert [] == [page.name for page in PAGES if page.name != "README.md" and page.name not in index]
 
 
-@pytest.mark.parametrize(("language", "text"), blocks("yaml", "evaluators:"))
-def test_configurations_are_right(language: str, text: str) -> None:
+def test_configurations_are_right() -> None:
     """Every configuration can be loaded as it stands."""
-    assert config.loads(text, "docs", ROOT).evaluators
+
+    def check(_: str, text: str) -> None:
+        assert config.loads(text, "docs", ROOT).evaluators
+
+    assert [] == failing(check, {str(block.id): block.values for block in blocks("yaml", "evaluators:")})
+
+
+@cache
+def ended(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a piece of Python from a checkout to its end; what it warns of ends it, too."""
+    with TemporaryDirectory() as directory:
+        (Path(directory) / "config").symlink_to(ROOT / "config")
+        command = [sys.executable, "-W", "error", "-c", code]
+        return subprocess.run(command, cwd=directory, timeout=DEADLINE_S, check=False, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(("language", "text"), blocks("python"))
-def test_code_runs(language: str, text: str, tmp_path: Path) -> None:
+def test_code_runs(language: str, text: str) -> None:
     """Every piece of Python runs as it stands, from a checkout, and ends by itself without a complaint."""
-    (tmp_path / "config").symlink_to(ROOT / "config")
-    command = [sys.executable, "-W", "error", "-c", text]
-    done = subprocess.run(command, cwd=tmp_path, timeout=DEADLINE_S, check=False, capture_output=True, text=True)
+    done = ended(text)
 
     assert (0, "") == (done.returncode, done.stderr)
 
 
 @pytest.mark.parametrize("page", [README, DOCS / "getting-started.md"], ids=["README", "getting-started"])
-def test_the_snippet_for_a_process_shows_its_scores(page: Path, tmp_path: Path) -> None:
+def test_the_snippet_for_a_process_shows_its_scores(page: Path) -> None:
     """What stands first on the page prints the line that the README quotes."""
     text = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[0]
-    (tmp_path / "config").symlink_to(ROOT / "config")
-    done = subprocess.run(
-        [sys.executable, "-c", text], check=False, cwd=tmp_path, timeout=DEADLINE_S, capture_output=True, text=True
-    )
     (quoted,) = re.findall(r"`✗ \.\.\. ([^`]+)`", README.read_text(encoding="utf-8"))
 
-    assert " ".join(quoted.split()) in " ".join(done.stdout.split())
+    assert " ".join(quoted.split()) in " ".join(ended(text).stdout.split())
 
 
 @pytest.mark.parametrize(("language", "text"), blocks("python", "wraps="))
-def test_the_snippet_with_a_wrapped_processor_shows_the_event(language: str, text: str, tmp_path: Path) -> None:
+def test_the_snippet_with_a_wrapped_processor_shows_the_event(language: str, text: str) -> None:
     """What is exported behind is the root, once, with its scores on it."""
-    (tmp_path / "config").symlink_to(ROOT / "config")
-    command = [sys.executable, "-c", text]
-    done = subprocess.run(command, cwd=tmp_path, timeout=DEADLINE_S, check=True, capture_output=True, text=True)
+    out = ended(text).stdout
 
-    assert (1, 1) == (done.stdout.count('"name": "invoke_agent shop"'), done.stdout.count('"gen_ai.evaluation.result"'))
+    assert (1, 1) == (out.count('"name": "invoke_agent shop"'), out.count('"gen_ai.evaluation.result"'))
 
 
 def test_the_readme_counts_right() -> None:

@@ -46,6 +46,7 @@ def generate(checkout: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.full_size
 def test_everything_that_is_made_is_renewed(checkout: Path) -> None:
     """What was changed by hand is made again, and named; what is current is left alone."""
     made = [path.relative_to(ROOT) for path in MADE if path not in WRITTEN_BY_HAND]

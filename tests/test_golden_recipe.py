@@ -40,6 +40,7 @@ def shell(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full_size
 def test_the_recipe(checkout: Path) -> None:
     """Scored lines are rows, the recording passes against itself, and a changed one fails under the case's name."""
     expect, change = COMMANDS

@@ -44,13 +44,18 @@ class Scores(Protocol):
 
 
 def score(
-    recording: Recorded, config: Config, pipeline: Scores, wanted: Callable[[Trajectory], bool] | None = None
+    recording: Recorded,
+    config: Config,
+    pipeline: Scores,
+    wanted: Callable[[Trajectory], bool] | None = None,
+    *,
+    most_waiting: int = MOST_WAITING,
 ) -> Iterator[Report]:
     """Yield a report for every trajectory of a recording that is wanted.
 
     The order is that of the recording: a trace has the place of the first document with a span of it. Traces that
     begin in one document are in the order of their start times. Each is scored as soon as its last span was read, and
-    its report waits for the traces before it, unless `MOST_WAITING` wait.
+    its report waits for the traces before it, unless more than `most_waiting` wait.
 
     Memory holds the traces that are open at one place of the recording, the reports that wait, and nothing else.
     """
@@ -65,7 +70,7 @@ def score(
         keep_closed_spans=0,
     )
     table = TraceTable(settings, wiring.root_condition(config, pipeline.reader))
-    order = _RecordedOrder()
+    order = _RecordedOrder(most_waiting)
     for batch in recording.read():
         order.begin(batch.spans)
         for trace in chain(table.add(batch.spans, _NOW), filter(None, map(table.close, batch.finished))):
@@ -88,7 +93,8 @@ class _Ended(NamedTuple):
 class _RecordedOrder:
     """Has reports wait for those of traces that began before theirs."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_waiting: int) -> None:
+        self._most_waiting: Final = most_waiting
         self._document = 0
         self._numbers = count()
         self._begun: dict[bytes, tuple[int, int]] = {}
@@ -119,7 +125,9 @@ class _RecordedOrder:
     def ready(self, *, at_end: bool = False) -> Iterator[Report]:
         """Yield the reports before which none can come any more; all at the end, or where too many wait."""
         first_open, _ = next(iter(self._begun.values()), (_UNBOUNDED, 0))
-        while self._waiting and (at_end or self._waiting[0].document < first_open or self._reports > MOST_WAITING):
+        while self._waiting and (
+            at_end or self._waiting[0].document < first_open or self._reports > self._most_waiting
+        ):
             ended = heappop(self._waiting)
             self._reports -= len(ended.reports)
             yield from ended.reports

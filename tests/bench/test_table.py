@@ -35,6 +35,7 @@ def test_what_cannot_be_measured_is_said() -> None:
     assert expected == table.markdown(unavailable("P13", "no disk"))
 
 
+@pytest.mark.full_size
 def test_a_decoder_that_is_not_installed_is_missing_from_no_goal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured with each decoder has a row for the compiled one without it, too."""
     monkeypatch.setattr(program, "DECODERS", {PLAIN: "python"})
@@ -60,6 +61,7 @@ def test_writing_replaces_the_rows_of_the_goals_measured(tmp_path: Path, monkeyp
     ]
 
 
+@pytest.mark.full_size
 def test_the_command_prints_a_row_for_a_goal() -> None:
     """`python -m bench` measures what it is asked to, and succeeds whether or not the goal is reached."""
     done = bench("--only", "P14", "--quick")

@@ -27,6 +27,7 @@ def built(form: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(done.stdout))
 
 
+@cache
 def files() -> dict[str, list[dict[str, Any]]]:
     """Return what is in each file that a kustomization names as a resource."""
     found = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
 
 from answers import Series, answered, colour, shown_as
+from cases import failing
 from dashboards import Panel, boards, panels, resolved, text_boxes
 from deadline import DEADLINE_S
 from history import AGENTS, END_S, EVALUATORS, TOOLS, History
@@ -35,16 +36,9 @@ WINDOW = re.compile(r"(?:\[|offset )(\w+)")
 SELECTOR = re.compile(r"\b(?:spanscore|gen_ai)_\w+\{(.*?)\}")
 
 
-def name_of(value: object) -> str:
-    """Return what a case is called."""
-    if isinstance(value, Panel):
-        return f"{value.body['id']}-{value.title}"
-    return str(value)
-
-
-def of_every(found: list[tuple[str, Panel]]) -> pytest.MarkDecorator:
-    """Run a test for each panel."""
-    return pytest.mark.parametrize(("uid", "panel"), found, ids=name_of)
+def failing_panels(check: Callable[[str, Panel], object], found: list[tuple[str, Panel]]) -> list[str]:
+    """Return of which panels a check fails, by their boards, ids and titles, and how."""
+    return failing(check, {f"{uid}-{panel.body['id']}-{panel.title}": (uid, panel) for uid, panel in found})
 
 
 def of_kind(*kinds: str) -> list[tuple[str, Panel]]:
@@ -86,6 +80,7 @@ def queries(panel: Panel, uid: str, view: View) -> Iterator[str]:
     yield from (resolved(target["expr"], values) for target in panel.targets)
 
 
+@pytest.mark.programs
 @needs_prometheus
 def test_history_is_as_large_as_it_says(hour: Hour) -> None:
     """What follows is seen with ten agents, six evaluators and fifteen tools, and some runs fail."""
@@ -102,36 +97,49 @@ def test_history_is_as_large_as_it_says(hour: Hour) -> None:
     assert 20 < len(hour.history.failures)
 
 
+@pytest.mark.programs
 @needs_prometheus
-@of_every(MEASURED)
-def test_panel_has_data(hour: Hour, uid: str, panel: Panel) -> None:
+def test_panel_has_data(hour: Hour) -> None:
     """Each query has an answer; alerts are none's, as nothing evaluates rules here."""
-    answers = Counter(each.letter for each in hour.series(uid, panel))
-    letters = {target["refId"] for target in panel.targets}
 
-    assert (set() if panel.title == "Firing alerts" else letters) == answers.keys()
+    def check(uid: str, panel: Panel) -> None:
+        answers = Counter(each.letter for each in hour.series(uid, panel))
+        letters = {target["refId"] for target in panel.targets}
+
+        assert (set() if panel.title == "Firing alerts" else letters) == answers.keys()
+
+    assert [] == failing_panels(check, MEASURED)
 
 
+@pytest.mark.programs
 @needs_prometheus
-@of_every(MEASURED)
-def test_panel_shows_few_series(hour: Hour, uid: str, panel: Panel) -> None:
+def test_panel_shows_few_series(hour: Hour) -> None:
     """No panel has more series than can be told apart; a heat map has one for each bucket, and is one picture."""
-    found = hour.series(uid, panel)
-    rows = {tuple(sorted(each.labels.items())) for each in found}
 
-    assert panel.kind == "heatmap" or len(rows if panel.kind == "table" else found) <= MOST_SERIES
+    def check(uid: str, panel: Panel) -> None:
+        found = hour.series(uid, panel)
+        rows = {tuple(sorted(each.labels.items())) for each in found}
+
+        assert panel.kind == "heatmap" or len(rows if panel.kind == "table" else found) <= MOST_SERIES
+
+    assert [] == failing_panels(check, MEASURED)
 
 
+@pytest.mark.programs
 @needs_prometheus
-@of_every(of_kind("timeseries", "status-history"))
-def test_series_can_be_told_apart(hour: Hour, uid: str, panel: Panel) -> None:
+def test_series_can_be_told_apart(hour: Hour) -> None:
     """No two series of a panel have the same name, and none has no name or half a one."""
-    names = [each.name for each in hour.series(uid, panel)]
 
-    assert sorted(set(names)) == sorted(names)
-    assert [] == [name for name in names if not name.strip(" ·:")]
+    def check(uid: str, panel: Panel) -> None:
+        names = [each.name for each in hour.series(uid, panel)]
+
+        assert sorted(set(names)) == sorted(names)
+        assert [] == [name for name in names if not name.strip(" ·:")]
+
+    assert [] == failing_panels(check, of_kind("timeseries", "status-history"))
 
 
+@pytest.mark.programs
 @needs_prometheus
 def test_each_failing_run_is_drawn_once(hour: Hour) -> None:
     """The bars of failing runs are whole, those of an agent add up to its failing runs, the very first included."""
@@ -152,6 +160,7 @@ def test_each_failing_run_is_drawn_once(hour: Hour) -> None:
     assert expected == drawn
 
 
+@pytest.mark.programs
 @needs_prometheus
 def test_numbers_are_those_of_the_history(hour: Hour) -> None:
     """The pass rate of the runs and their count, of which the very first are no less than others."""
@@ -166,32 +175,43 @@ def test_numbers_are_those_of_the_history(hour: Hour) -> None:
     assert numbers["Run pass rate"] == pytest.approx(1 - failing / numbers["Runs"], abs=0.02)
 
 
+@pytest.mark.programs
 @needs_prometheus
-@of_every(of_kind("timeseries"))
-def test_colours_mean_the_same(hour: Hour, uid: str, panel: Panel) -> None:
+def test_colours_mean_the_same(hour: Hour) -> None:
     """What passes is green everywhere, what fails red, and nothing else is."""
-    fails = panel.title in {FAILING, "Failing evaluations"}
-    for each in hour.series(uid, panel):
-        painted = colour(panel, each)
 
-        assert painted is not None
-        if each.name in MEANINGS:
-            assert ("fixed", MEANINGS[each.name]) == painted
-        else:
-            assert fails == (painted[1] in MEANINGS.values())
-            assert not fails or painted == ("shades", "red")
+    def check(uid: str, panel: Panel) -> None:
+        fails = panel.title in {FAILING, "Failing evaluations"}
+        for each in hour.series(uid, panel):
+            painted = colour(panel, each)
+
+            assert painted is not None
+            if each.name in MEANINGS:
+                assert ("fixed", MEANINGS[each.name]) == painted
+            else:
+                assert fails == (painted[1] in MEANINGS.values())
+                assert not fails or painted == ("shades", "red")
+
+    assert [] == failing_panels(check, of_kind("timeseries"))
 
 
+@pytest.mark.programs
 @needs_prometheus
-@of_every(of_kind("timeseries"))
-def test_an_evaluator_that_goes_wrong_is_no_failing_run(hour: Hour, uid: str, panel: Panel) -> None:
+def test_an_evaluator_that_goes_wrong_is_no_failing_run(hour: Hour) -> None:
     """Nothing is called failed beside what is called fail: the outcome of that name is an evaluator error."""
-    shown = {each.name: shown_as(panel, each) for each in hour.series(uid, panel)}
 
-    assert {"failed": "evaluator error"}.items() >= {each: shown[each] for each in shown if each != shown[each]}.items()
-    assert "failed" not in shown.values()
+    def check(uid: str, panel: Panel) -> None:
+        shown = {each.name: shown_as(panel, each) for each in hour.series(uid, panel)}
+
+        assert {"failed": "evaluator error"}.items() >= {
+            each: shown[each] for each in shown if each != shown[each]
+        }.items()
+        assert "failed" not in shown.values()
+
+    assert [] == failing_panels(check, of_kind("timeseries"))
 
 
+@pytest.mark.programs
 @needs_prometheus
 def test_bars_begin_a_step_before_the_numbers(hour: Hour) -> None:
     """Without the first bar, of the step before the time range, runs by verdict add up to the number of runs."""
@@ -207,16 +227,19 @@ def test_bars_begin_a_step_before_the_numbers(hour: Hour) -> None:
     assert runs < sum(value for _, value in points)
 
 
-@of_every(MEASURED)
-@pytest.mark.parametrize("view", [LAST_HOUR, DAY], ids=["hour", "day"])
-def test_no_window_is_short(uid: str, panel: Panel, view: View) -> None:
+def test_no_window_is_short() -> None:
     """None is shorter than five minutes, but for bars and heat maps: those are a step each, a minute at least."""
-    step_s = view.step_s(panel)
-    windows = {seconds(window) for query in queries(panel, uid, view) for window in WINDOW.findall(query)}
-    short = {window for window in windows if window < 300}
 
-    assert panel.kind in {"stat", "table"} or step_s >= 60
-    assert short <= ({step_s} if draws_steps(panel) else set())
+    def check(uid: str, panel: Panel) -> None:
+        for view in (LAST_HOUR, DAY):
+            step_s = view.step_s(panel)
+            windows = {seconds(window) for query in queries(panel, uid, view) for window in WINDOW.findall(query)}
+            short = {window for window in windows if window < 300}
+
+            assert panel.kind in {"stat", "table"} or step_s >= 60
+            assert short <= ({step_s} if draws_steps(panel) else set())
+
+    assert [] == failing_panels(check, MEASURED)
 
 
 def draws_steps(panel: Panel) -> bool:
@@ -234,50 +257,65 @@ def test_windows_grow_with_the_time_range() -> None:
             assert seconds(values["window"]) >= max(300, view.step_s(panel))
 
 
-@of_every(of_kind("timeseries"))
-def test_time_series_have_legends(uid: str, panel: Panel) -> None:
+def test_time_series_have_legends() -> None:
     """Below the graph, with numbers of each series."""
-    legend = panel.body["options"]["legend"]
 
-    assert (True, "bottom") == (legend["showLegend"], legend["placement"])
-    assert legend["displayMode"] in {"list", "table"}
-    assert legend["calcs"]
+    def check(uid: str, panel: Panel) -> None:
+        legend = panel.body["options"]["legend"]
+
+        assert (True, "bottom") == (legend["showLegend"], legend["placement"])
+        assert legend["displayMode"] in {"list", "table"}
+        assert legend["calcs"]
+
+    assert [] == failing_panels(check, of_kind("timeseries"))
 
 
-@of_every(PANELS)
-def test_panel_says_what_it_shows(uid: str, panel: Panel) -> None:
+def test_panel_says_what_it_shows() -> None:
     """It has a title, a unit, and words for where there is nothing; traces have units of their own."""
-    assert panel.title
-    assert panel.in_jaeger or panel.defaults["unit"]
-    assert len(panel.defaults["noValue"]) > 15
+
+    def check(uid: str, panel: Panel) -> None:
+        assert panel.title
+        assert panel.in_jaeger or panel.defaults["unit"]
+        assert len(panel.defaults["noValue"]) > 15
+
+    assert [] == failing_panels(check, PANELS)
 
 
-@of_every(PANELS)
-def test_panel_has_no_thresholds_by_default(uid: str, panel: Panel) -> None:
+def test_panel_has_no_thresholds_by_default() -> None:
     """Grafana paints 80 and more red where a panel has no thresholds; only shares are judged, all by the same."""
-    steps = [(step["value"], step["color"]) for step in panel.defaults["thresholds"]["steps"]]
 
-    assert steps in ([(None, "text")], [(None, "red"), (0.8, "yellow"), (0.95, "green")])
-    assert len(steps) == 1 or panel.defaults["unit"] == "percentunit"
+    def check(uid: str, panel: Panel) -> None:
+        steps = [(step["value"], step["color"]) for step in panel.defaults["thresholds"]["steps"]]
+
+        assert steps in ([(None, "text")], [(None, "red"), (0.8, "yellow"), (0.95, "green")])
+        assert len(steps) == 1 or panel.defaults["unit"] == "percentunit"
+
+    assert [] == failing_panels(check, PANELS)
 
 
-@of_every(of_kind("stat", "timeseries", "table"))
-def test_whole_numbers_have_no_decimals(uid: str, panel: Panel) -> None:
+def test_whole_numbers_have_no_decimals() -> None:
     """Counts are written out, without decimals."""
-    assert panel.defaults["unit"] != "short"
-    assert panel.defaults["unit"] != "none" or panel.defaults["decimals"] == 0
+
+    def check(uid: str, panel: Panel) -> None:
+        assert panel.defaults["unit"] != "short"
+        assert panel.defaults["unit"] != "none" or panel.defaults["decimals"] == 0
+
+    assert [] == failing_panels(check, of_kind("stat", "timeseries", "table"))
 
 
-@of_every(MEASURED)
-def test_exemplars_are_of_failing_runs(uid: str, panel: Panel) -> None:
+def test_exemplars_are_of_failing_runs() -> None:
     """Only bars of failing runs have points, and Prometheus is asked for no other runs' points there."""
-    pointed = [target for target in panel.targets if target.get("exemplar")]
 
-    assert (panel.kind == "timeseries" and panel.title == FAILING) == (len(pointed) == 1)
-    for target in pointed:
-        selectors = SELECTOR.findall(target["expr"])
-        assert selectors
-        assert all('spanscore_outcome="fail"' in inside for inside in selectors)
+    def check(uid: str, panel: Panel) -> None:
+        pointed = [target for target in panel.targets if target.get("exemplar")]
+
+        assert (panel.kind == "timeseries" and panel.title == FAILING) == (len(pointed) == 1)
+        for target in pointed:
+            selectors = SELECTOR.findall(target["expr"])
+            assert selectors
+            assert all('spanscore_outcome="fail"' in inside for inside in selectors)
+
+    assert [] == failing_panels(check, MEASURED)
 
 
 @pytest.mark.parametrize("uid", BOARDS)
@@ -308,12 +346,15 @@ def test_alerts_do_not_tint_the_graphs(uid: str) -> None:
     assert (False, False) == (alerts["enable"], alerts["hide"])
 
 
-@of_every([(uid, panel) for uid, panel in PANELS if panel.in_jaeger])
-def test_trace_ids_open_jaegers_own_page(uid: str, panel: Panel) -> None:
+def test_trace_ids_open_jaegers_own_page() -> None:
     """Not a page of Grafana's that only some viewers may see."""
-    (override,) = panel.overrides
-    (link,) = override["properties"][0]["value"]
-    opened = resolved(link["url"].replace("${__value.raw}", "4bf92f"), chosen(uid))
 
-    assert ("byRegexp", "/^(traceID|Trace ID)$/") == (override["matcher"]["id"], override["matcher"]["options"])
-    assert "http://localhost:16686/trace/4bf92f" == opened
+    def check(uid: str, panel: Panel) -> None:
+        (override,) = panel.overrides
+        (link,) = override["properties"][0]["value"]
+        opened = resolved(link["url"].replace("${__value.raw}", "4bf92f"), chosen(uid))
+
+        assert ("byRegexp", "/^(traceID|Trace ID)$/") == (override["matcher"]["id"], override["matcher"]["options"])
+        assert "http://localhost:16686/trace/4bf92f" == opened
+
+    assert [] == failing_panels(check, [(uid, panel) for uid, panel in PANELS if panel.in_jaeger])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cases import failing
 from deadline import DEADLINE_S
 from spanscore import config
 
@@ -47,10 +48,13 @@ def compose() -> dict[str, Any]:
     return dict(yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text(encoding="utf-8"))["services"])
 
 
-@pytest.mark.parametrize("path", sorted(DEPLOY.rglob("*.yaml")), ids=lambda path: str(path.relative_to(DEPLOY)))
-def test_every_file_parses(path: Path) -> None:
+def test_every_file_parses() -> None:
     """Every YAML file is YAML."""
-    assert list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+    def check(path: Path) -> None:
+        assert list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+    assert [] == failing(check, {str(path): (path,) for path in DEPLOY.rglob("*.yaml")})
 
 
 @pytest.mark.parametrize("path", SPANSCORE, ids=lambda path: str(path.relative_to(DEPLOY)))
@@ -64,6 +68,7 @@ def test_spanscore_takes_its_configuration(path: Path, tmp_path: Path, monkeypat
     assert config.load(path).for_serve().evaluators
 
 
+@pytest.mark.programs
 @pytest.mark.skipif(
     shutil.which("otelcol") is None,
     reason="needs the program otelcol: `deploy/prove --build`, then add `deploy/prove --where` to the PATH",
@@ -78,6 +83,7 @@ def test_collector_takes_its_configuration(shipped: str, monkeypatch: pytest.Mon
     assert (0, "") == (done.returncode, done.stderr)
 
 
+@pytest.mark.programs
 @needs_compose
 def test_compose_takes_its_file() -> None:
     """What Compose itself reads with finds nothing wrong, and the same services."""
@@ -88,6 +94,7 @@ def test_compose_takes_its_file() -> None:
     assert compose().keys() == yaml.safe_load(done.stdout)["services"].keys()
 
 
+@pytest.mark.programs
 @needs_compose
 @pytest.mark.parametrize("form", SCALED)
 def test_compose_takes_the_files_for_several(form: str) -> None:
@@ -185,6 +192,7 @@ def test_image_runs_without_rights() -> None:
     assert "pip install" not in final
 
 
+@pytest.mark.programs
 @needs_systemd
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     """Nothing is wrong with the unit by systemd itself, and its exposure is low."""
@@ -201,6 +209,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert 0 == secure.returncode, secure.stdout
 
 
+@pytest.mark.programs
 @needs_systemd
 def test_systemd_takes_the_unit_for_several(tmp_path: Path) -> None:
     """The same unit is right as a template, with what is different for each instance beside it."""

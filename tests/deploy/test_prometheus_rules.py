@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cases import failing
 from deadline import DEADLINE_S
 from spanscore.instruments.instrument import SCORE_INSTRUMENTS, InstrumentKind
 from spanscore.instruments.own import OWN_INSTRUMENTS
@@ -36,6 +37,7 @@ def promtool(*arguments: str | Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.programs
 @needs_promtool
 def test_prometheus_takes_its_configuration() -> None:
     """Nothing is wrong, by promtool, with the configuration and the rules in it."""
@@ -45,6 +47,7 @@ def test_prometheus_takes_its_configuration() -> None:
     assert f"{len(RULES)} rules found" in said
 
 
+@pytest.mark.programs
 @needs_promtool
 @pytest.mark.parametrize("path", UNIT_TESTS, ids=lambda path: path.stem)
 def test_alerts_fire_when_they_should(path: Path) -> None:
@@ -54,6 +57,7 @@ def test_alerts_fire_when_they_should(path: Path) -> None:
     assert 0 == status, said
 
 
+@pytest.mark.programs
 @needs_promtool
 @pytest.mark.parametrize(("expression", "noticed"), [("vector(1) == 0", "fires"), ("vector(1)", "is silent")])
 def test_unit_tests_notice_alerts_that_are_wrong(expression: str, noticed: str, tmp_path: Path) -> None:
@@ -70,16 +74,19 @@ def test_unit_tests_notice_alerts_that_are_wrong(expression: str, noticed: str, 
     assert set(ALERTS) == set(re.findall(asked[noticed], said))
 
 
-@pytest.mark.parametrize("alert", ALERTS)
-def test_each_alert_has_a_case_for_and_a_case_against(alert: str) -> None:
+def test_each_alert_has_a_case_for_and_a_case_against() -> None:
     """A unit test shows that it fires, and another that it is silent; it says what to do, and how bad it is."""
     cases = "".join(path.read_text(encoding="utf-8") for path in UNIT_TESTS)
-    (rule,) = (rule for rule in RULES if rule.get("alert") == alert)
 
-    assert f"name: {alert} fires " in cases
-    assert f"name: {alert} is silent " in cases
-    assert {"summary", "description"} == rule["annotations"].keys()
-    assert rule["labels"]["severity"] in {"warning", "critical"}
+    def check(alert: str) -> None:
+        (rule,) = (rule for rule in RULES if rule.get("alert") == alert)
+
+        assert f"name: {alert} fires " in cases
+        assert f"name: {alert} is silent " in cases
+        assert {"summary", "description"} == rule["annotations"].keys()
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+
+    assert [] == failing(check, {alert: (alert,) for alert in ALERTS})
 
 
 def test_alerts_name_panels_and_boards_that_are_there() -> None:
@@ -93,8 +100,7 @@ def test_alerts_name_panels_and_boards_that_are_there() -> None:
     assert {"spanscore: one evaluator"} == named["board"] & {board["title"] for board in boards} == named["board"]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
-def test_rules_name_metrics_that_exist(rule: dict[str, str]) -> None:
+def test_rules_name_metrics_that_exist() -> None:
     """Every metric is one of spanscore's, one that an earlier rule records, or Prometheus' own."""
     measured = {
         f"{prometheus_name(each)}{end}"
@@ -103,9 +109,14 @@ def test_rules_name_metrics_that_exist(rule: dict[str, str]) -> None:
     }
     recorded = {each["record"] for each in RULES if "record" in each}
     labels = re.compile(r'by \([^)]*\)|\{[^}]*\}|"[^"]*"')
-    named = set(re.findall(r"\b[a-z]\w*:[\w:]+|\b(?:spanscore|gen_ai)_\w+", labels.sub("", rule["expr"])))
 
-    assert named <= measured | recorded
+    def check(rule: dict[str, str]) -> None:
+        named = set(re.findall(r"\b[a-z]\w*:[\w:]+|\b(?:spanscore|gen_ai)_\w+", labels.sub("", rule["expr"])))
+
+        assert named <= measured | recorded
+
+    cases = {f"{number}-{rule.get('alert') or rule['record']}": (rule,) for number, rule in enumerate(RULES)}
+    assert [] == failing(check, cases)
 
 
 def test_operator_gets_the_same_rules() -> None:

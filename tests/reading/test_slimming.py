@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, as_received, built_in_dialects, built_in_reader, span
 from spanscore.contracts import ModelReading, Precedence, Reading
 from spanscore.contracts.dialects import Markers
@@ -17,7 +18,6 @@ from spanscore.model import LOG_RECORD, NOT_RECORDED, CloseReason, Span, SpanEve
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.slimming import Slimming
 from spanscore.reading.trajectory import trajectories
-from test_corpus import NAMES, recorded
 from traces import PARIS, agent, having, model, tool
 
 RESULT: Final = "gen_ai.tool.call.result"
@@ -27,8 +27,13 @@ SAID: Final = json.dumps([{"role": "user", "parts": [{"type": "text", "content":
 
 def slimmed(*spans: Span, reader: DialectReader | None = None, **looked_at: Any) -> list[Span]:
     """Return copies of spans after what need not be kept was taken out of them."""
+    return left_by(Slimming(reader or built_in_reader(), **looked_at), spans)
+
+
+def left_by(slimming: Slimming, spans: Iterable[Span]) -> list[Span]:
+    """Return copies of spans after what need not be kept was taken out of them."""
     copies = [each._replace(attributes=dict(each.attributes)) for each in spans]
-    Slimming(reader or built_in_reader(), **looked_at).slim(copies, [0] * len(copies))
+    slimming.slim(copies, [0] * len(copies))
     return copies
 
 
@@ -47,16 +52,28 @@ def told(run: Trajectory, *, results: bool) -> tuple[Any, ...]:
     return calls, completeness, run.agent, run.invocations, run.model_calls, run.user_text, run.recognised, run.unread
 
 
+@pytest.fixture(scope="module")
+def recordings() -> dict[str, dict[str, list[Span]]]:
+    """The spans of all recordings by their trace id."""
+    return {name: recorded(name) for name in NAMES}
+
+
+@pytest.mark.parametrize("model_calls", [False, True], ids=["no models", "models"])
 @pytest.mark.parametrize("results", [True, False], ids=["results", "no results"])
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_left_is_read_as_all_would_be(name: str, results: bool) -> None:  # noqa: FBT001 - a parameter
+def test_what_is_left_is_read_as_all_would_be(
+    recordings: dict[str, dict[str, list[Span]]], *, results: bool, model_calls: bool
+) -> None:
     """Of every recording: calls and models, and results where anything looks at them."""
     reader = DialectReader(built_in_dialects(), results=results)
-    for spans in recorded(name).values():
-        for model_calls in (False, True):
-            received = [as_received(each, model_calls=model_calls) for each in spans]
-            left = slimmed(*received, reader=reader, results=results, model_calls=model_calls)
-            assert read(left, reader, model_calls=model_calls) == read(received, reader, model_calls=model_calls)
+    slimming = Slimming(reader, results=results, model_calls=model_calls)
+
+    def is_read_alike(spans: list[Span]) -> bool:
+        received = [as_received(each, model_calls=model_calls) for each in spans]
+        left = left_by(slimming, received)
+        return read(left, reader, model_calls=model_calls) == read(received, reader, model_calls=model_calls)
+
+    assert recordings
+    assert [] == [name for name, spans in recordings.items() if not all(map(is_read_alike, spans.values()))]
 
 
 def test_results_are_kept_only_where_something_looks_at_them() -> None:
