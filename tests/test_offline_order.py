@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 
@@ -29,9 +30,9 @@ def request(*spans: tuple[int, int, int]) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": found}]}]}) + "\n"
 
 
-def order_of(*paths: Path, settings: config.Config = SETTINGS) -> list[int]:
+def order_of(*paths: Path, settings: config.Config = SETTINGS, **limit: int) -> list[int]:
     """Return the numbers of the traces as they are scored."""
-    reports = offline.score(Recording(paths), settings, wiring.pipeline(settings))
+    reports = offline.score(Recording(paths), settings, wiring.pipeline(settings), **limit)
     return [int.from_bytes(report.trajectory.trace_id) for report in reports]
 
 
@@ -76,12 +77,20 @@ def test_a_trace_that_a_limit_closed_holds_nothing_up(tmp_path: Path) -> None:
     assert [1, 2] == list(dict.fromkeys(order_of(write(tmp_path / "a.jsonl", *lines), settings=limited)))
 
 
-def test_reports_do_not_wait_without_bound(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "limit", [pytest.param({"most_waiting": 1_000}, id="1000"), pytest.param({}, id="all", marks=pytest.mark.full_size)]
+)
+def test_reports_do_not_wait_without_bound(limit: dict[str, int], tmp_path: Path) -> None:
     """Where very many wait for a trace that goes through the whole recording, the first of them do so no longer."""
     more = 5
-    short = range(1, offline.MOST_WAITING + more + 1)
+    short = range(1, limit.get("most_waiting", offline.MOST_WAITING) + more + 1)
     path = write(tmp_path / "a.jsonl", request((0xFFFF, 2, 1)), *(request((number, 1, 2)) for number in short))
     with path.open("a") as recording:
         recording.write(request((0xFFFF, 1, 1)))
 
-    assert [*short[:more], 0xFFFF, *short[more:]] == order_of(path)
+    assert [*short[:more], 0xFFFF, *short[more:]] == order_of(path, **limit)
+
+
+def test_ten_thousand_reports_wait() -> None:
+    """That is the bound unless one is given."""
+    assert 10_000 == offline.MOST_WAITING == inspect.signature(offline.score).parameters["most_waiting"].default

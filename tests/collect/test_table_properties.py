@@ -6,10 +6,11 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from examples import at_most
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.model import CloseReason, Span, Trace
@@ -381,9 +382,7 @@ class TraceTableMachine(RuleBasedStateMachine):
             assert next_due <= min(map(self.model.due_at, self.model.open))
 
 
-TraceTableMachine.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TraceTableMachine.TestCase.settings = at_most(100, stateful_step_count=40)
 TestTraceTable = TraceTableMachine.TestCase
 
 

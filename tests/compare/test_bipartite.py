@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.compare.bipartite import maximum_matching
 
 SYMBOLS = st.lists(st.integers(0, 4), max_size=5)
@@ -21,7 +22,7 @@ def largest(left: list[int], right: list[int], partners: dict[int, list[int]]) -
 
 
 class TestMaximumMatching:
-    @settings(max_examples=150, deadline=None)
+    @at_most(150)
     @given(left=SYMBOLS, right=SYMBOLS.map(lambda symbols: symbols[:4]), partners=PARTNERS)
     def test_is_a_largest_one(self, left: list[int], right: list[int], partners: dict[int, list[int]]) -> None:
         """No other matching has more pairs; all pairs fit, and no position is in two."""

@@ -4,9 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.compare.globs import glob_matcher, is_glob, value_matches
 
 PATTERNS = st.text("ab*?[", max_size=8)
@@ -38,7 +39,7 @@ class TestGlobMatcher:
         """`*` is any run of characters, `?` is one, all else is itself, and case counts."""
         assert expected == glob_matcher(pattern)(name)
 
-    @settings(max_examples=500, deadline=None)
+    @at_most(500)
     @given(pattern=PATTERNS, name=NAMES)
     def test_means_what_the_regular_expression_means(self, pattern: str, name: str) -> None:
         """Looking for each piece once, leftmost, never misses a match."""

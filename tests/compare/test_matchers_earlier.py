@@ -76,11 +76,15 @@ def test_results_are_looked_at_once() -> None:
 
 
 def test_results_without_end() -> None:
-    """Looking ends at a limit."""
-    run = Run([("lookup", [0] * 10_000)] * (MAX_STEPS // 10_000 + 1))
+    """Looking ends at a limit: each result counts, and each value in it; the last step that is allowed is taken."""
+    steps = 1 + 3 * (1 + 1 + 1_000)
+    enough, too_little = (Run([("lookup", [0] * 1_000)] * 3) for _ in range(2))
+    enough.spend(MAX_STEPS - steps)
+    too_little.spend(MAX_STEPS - steps + 1)
 
+    assert not matcher({"$from": "*"}).matches(1, enough.before(1))
     with pytest.raises(TooMuchWorkError, match="more than 1000000 steps"):
-        matcher({"$from": "*"}).matches(1, run.before(1))
+        matcher({"$from": "*"}).matches(1, too_little.before(1))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.compare.effort import MAX_COMPARISONS, Effort, TooMuchWorkError
 from spanscore.compare.matching import (
     are_settled,
@@ -112,14 +113,14 @@ class TestJsonEquality:
         """Numbers are equal by value, booleans are no numbers, key order is irrelevant, and list order counts."""
         assert (expected, expected) == (json_equal(left, right), json_equal(right, left))
 
-    @settings(max_examples=500, deadline=None)
+    @at_most(500)
     @given(left=JSON_VALUES, right=JSON_VALUES)
     def test_keys_agree_with_equality(self, left: Any, right: Any) -> None:
         """Two values have equal keys, and hashes, exactly when they are equal as JSON."""
         assert plainly_equal(left, right) == json_equal(left, right)
         assert plainly_equal(left, right) == (len({json_key(left), json_key(right)}) == 1)
 
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(value=JSON_VALUES, other=JSON_VALUES)
     def test_python_equality_and_its_doubts(self, value: Any, other: Any) -> None:
         """`==` is as good as JSON equality where the doubts that it leaves are settled."""
@@ -204,7 +205,7 @@ class TestMemberKeys:
 
 
 class TestCommonSubsequence:
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(left=SYMBOLS, right=SYMBOLS)
     def test_is_a_longest_one(self, left: list[int], right: list[int]) -> None:
         """It has the length that the textbook's table gives, and its pairs are equal and in order."""
@@ -215,7 +216,7 @@ class TestCommonSubsequence:
         assert pairs == sorted(set(pairs))
         assert [column for _, column in pairs] == sorted({column for _, column in pairs})
 
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(left=SYMBOLS, right=SYMBOLS, partners=PARTNERS)
     def test_of_symbols_that_fit(self, left: list[int], right: list[int], partners: dict[int, list[int]]) -> None:
         """What fits need not be equal: the relation may be any."""
@@ -240,7 +241,7 @@ class TestCommonSubsequence:
 
 
 class TestContaining:
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(
         sets=st.lists(st.frozensets(st.integers(0, 4)), max_size=6), others=st.lists(st.frozensets(st.integers(0, 4)))
     )

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.compare.matching import json_equal, member_keys
 from spanscore.compare.reference import UNKNOWN, Reference, Wanted
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
@@ -41,7 +42,7 @@ def _take(left: list[tuple[str, Any]], wanted: tuple[str, Any]) -> bool:
 
 
 class TestReference:
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(reference=CALLS, calls=CALLS)
     def test_numbers_are_the_first_equal_ones(
         self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]
@@ -54,7 +55,7 @@ class TestReference:
 
         assert expected == expecting(reference).recognised(*run(calls))
 
-    @settings(max_examples=200, deadline=None)
+    @at_most(200)
     @given(reference=CALLS, calls=CALLS)
     def test_is_run(self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]) -> None:
         """Only a run of equal calls in the same places is the reference."""
@@ -62,7 +63,7 @@ class TestReference:
 
         assert same or not expecting(reference).is_run(*run(calls))
 
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(reference=CALLS, calls=CALLS)
     def test_what_is_sure(self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]) -> None:
         """What is found at a glance is so: other calls, one that is missing in the order expected, or at all."""
@@ -91,7 +92,7 @@ class TestReference:
 
         assert expecting(calls).is_run(*run(calls))
 
-    @settings(max_examples=200, deadline=None)
+    @at_most(200)
     @given(reference=CALLS, calls=CALLS)
     def test_pairs_are_the_intersection(self, reference: list[tuple[str, Any]], calls: list[tuple[str, Any]]) -> None:
         """As many pairs as the multisets of calls share, each position at most once."""

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.compare.matching import member_keys
 from spanscore.compare.similarity import SimilarArguments
 
@@ -35,7 +36,7 @@ def one_by_one(calls: list[dict[str, Any]], references: list[dict[str, Any]], le
 
 
 class TestSimilarArguments:
-    @settings(max_examples=500, deadline=None)
+    @at_most(500)
     @given(calls=ARGUMENTS, references=ARGUMENTS, least=LEAST)
     def test_takes_what_comparing_all_takes(
         self, calls: list[dict[str, Any]], references: list[dict[str, Any]], least: float

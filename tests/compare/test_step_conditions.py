@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evaluators.runs import NO_ARGUMENTS, NO_RESULTS
-from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.effort import MAX_COMPARISONS, TooMuchWorkError
 from spanscore.compare.step_conditions import Conditions, Verdict
 from spanscore.compare.step_reading import read_pattern
 from spanscore.compare.steps import Leaf
@@ -84,11 +84,12 @@ def test_from_earlier() -> None:
 
 
 def test_bounded() -> None:
-    """No more pairs of calls and steps are compared than anywhere else."""
-    run = Trajectory(calls=tuple(ToolCall(name="a", arguments={"x": index}) for index in range(1_000)))
+    """As many pairs of calls and steps are compared as anywhere else, each once, and no more."""
+    run = Trajectory(calls=(ToolCall(name="a"),) * 1_000)
     conditions = Conditions(run, run.names)
+    *steps, another = (leaf(call=f"a{number}", error=False) for number in range(MAX_COMPARISONS // 1_000 + 1))
 
-    steps = [leaf(args={"x": x}) for x in range(251)]
-
+    assert all(conditions.verdict(step, call) == Verdict() for step in steps for call in range(1_000))
+    assert conditions.verdict(steps[0], 0) == Verdict()
     with pytest.raises(TooMuchWorkError):
-        [conditions.verdict(step, call) for step in steps for call in range(1_000)]
+        conditions.verdict(another, 0)

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.difference.samples import Sample, Stratum
 from spanscore.difference.significance import (
     Chances,
@@ -40,7 +41,7 @@ def counted(cases: Sequence[Stratum]) -> Chances:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@at_most(50)
 @given(STRATA)
 def test_passes_by_case_are_counted_out(cases: list[tuple[list[bool], list[bool]]]) -> None:
     """Exactly: as many ways as there are to share the runs of each case out."""
@@ -83,7 +84,7 @@ def test_intervals_are_those_that_newcombe_published() -> None:
     assert (0.2, 0.0524, 0.3339) == pytest.approx(found, abs=1e-4)
 
 
-@settings(max_examples=50, deadline=None)
+@at_most(50)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
 def test_intervals_of_pairs_are_the_same_from_both_sides(pairs: list[tuple[bool, bool]]) -> None:
     """Exchanged, the difference changes its sign and nothing else; what agrees more often is known better."""

@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
+from examples import at_most
 from spanscore.compare.matching import json_equal
 from spanscore.evaluators.tool_call_args import ExpectedArgs, ToolCallArgs
 from spanscore.model import NOT_RECORDED, Score, Skipped
@@ -117,7 +118,7 @@ class TestValue:
         assert 0.0 == value_of(evaluator.evaluate(made(("a", {"x": 1}))))
         assert 1.0 == value_of(evaluator.evaluate(made(("b", {}), ("a", {"x": 1}), ("c", {}))))
 
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(expected=CALLS.filter(bool), actual=CALLS, subset=st.booleans())
     def test_finds_what_looking_at_all_finds(
         self, expected: list[tuple[str, dict[str, Any]]], actual: list[tuple[str, dict[str, Any]]], *, subset: bool

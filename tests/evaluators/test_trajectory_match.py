@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.runs import CUT_OFF, NO_ARGUMENTS, aligned, around_its_value, called, details_of, made, value_of
+from examples import at_most
 from spanscore.compare.expected import ReferenceCall
 from spanscore.evaluators.trajectory_match import TrajectoryMatch
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
@@ -197,7 +198,7 @@ class TestArguments:
         assert 1.0 == value_of(evaluator.evaluate(made(("a", {"x": 1}), ("a", {"y": 2}))))
         assert 1.0 == value_of(evaluator.evaluate(made(("a", {"y": 2}), ("a", {"x": 1}))))
 
-    @settings(max_examples=300, deadline=None)
+    @at_most(300)
     @given(reference=CALLS, actual=CALLS, mode=st.sampled_from(MODES))
     def test_all_or_nothing_is_what_the_hits_say(
         self, reference: list[tuple[str, Any]], actual: list[tuple[str, Any]], mode: str
@@ -209,7 +210,7 @@ class TestArguments:
 
         assert float(enough.get(mode, hits == wanted)) == value_of(outcome)
 
-    @settings(max_examples=200, deadline=None)
+    @at_most(200)
     @given(reference=CALLS, actual=CALLS, parameters=PARAMETERS, data=st.data())
     def test_order_does_not_matter(
         self,
@@ -225,7 +226,7 @@ class TestArguments:
 
         assert value_of(one) == value_of(other)
 
-    @settings(max_examples=200, deadline=None)
+    @at_most(200)
     @given(reference=CALLS, actual=CALLS, arguments=st.sampled_from(ARGUMENT_MODES))
     def test_looser_modes_hit_no_less(
         self, reference: list[tuple[str, Any]], actual: list[tuple[str, Any]], arguments: str

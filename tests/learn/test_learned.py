@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spanscore
+from examples import at_most
 from spanscore.config import build_evaluator
 from spanscore.learn import Learned, false_alarms, learned, plain
 from spanscore.model import ModelCall, Score, ToolCall, Trajectory
@@ -163,7 +164,7 @@ def test_real_runs_pass_what_they_teach(recording: Path) -> None:
     assert not any(failing(found, each) for each in runs)
 
 
-@settings(max_examples=60, deadline=None)
+@at_most(60)
 @given(st.lists(st.lists(CALLS, max_size=6), min_size=1, max_size=6))
 def test_every_run_passes_what_it_teaches(runs: list[list[dict[str, Any]]]) -> None:
     """And nothing that was found had to be taken back."""

@@ -4,9 +4,10 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from spanscore.instruments.instrument import EVALUATIONS, TOOL_DURATION, Instrument
 from spanscore.metrics.series import MAX_SERIES, OTHER, Labels, SeriesTable, Values, label, looked_up, name_limits
 
@@ -84,7 +85,7 @@ def test_series_run_out_with_many_evaluators() -> None:
     assert {(OTHER, "pass", OTHER, OTHER), (OTHER, "fail", OTHER, OTHER)} <= counted.counts.keys()
 
 
-@settings(max_examples=20, deadline=None)
+@at_most(20)
 @given(
     st.lists(
         st.tuples(

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialects.spans import calls, read, span, span_id
+from examples import at_most
 from spanscore.model import Span, Unit
 from traces import BERN, PARIS, agent, asked, lasting, model, tool
 
@@ -50,7 +51,7 @@ def _contents(spans: list[Span], unit: Unit) -> list[dict[str, Any]]:
 
 
 @given(data=st.data(), spans=traces(), unit=st.sampled_from(Unit))
-@settings(max_examples=200)
+@at_most(200)
 def test_the_order_of_arrival_changes_nothing(data: st.DataObject, spans: list[Span], unit: Unit) -> None:
     """Spans come from several processes, in batches, in any order; starts are distinct."""
     shuffled = data.draw(st.permutations(spans))
@@ -59,7 +60,7 @@ def test_the_order_of_arrival_changes_nothing(data: st.DataObject, spans: list[S
 
 
 @given(data=st.data(), spans=traces())
-@settings(max_examples=200)
+@at_most(200)
 def test_a_model_span_seen_twice_changes_no_call(data: st.DataObject, spans: list[Span]) -> None:
     """A second instrumentation below the first writes the same again."""
     models = [each for each in spans if each.name == "chat"]
@@ -72,7 +73,7 @@ def test_a_model_span_seen_twice_changes_no_call(data: st.DataObject, spans: lis
 
 
 @given(spans=traces())
-@settings(max_examples=100)
+@at_most(100)
 def test_units_hold_every_call_once(spans: list[Span]) -> None:
     """Whether a trace is one trajectory or many, the calls are the same."""
     whole = [made for trajectory in read(*spans) for made in trajectory.calls]
@@ -82,7 +83,7 @@ def test_units_hold_every_call_once(spans: list[Span]) -> None:
 
 
 @given(spans=traces())
-@settings(max_examples=100)
+@at_most(100)
 def test_every_call_is_of_one_invocation(spans: list[Span]) -> None:
     """Here all spans stand below an agent, so that the counts add up to the calls, in either unit."""
     (whole,) = read(*spans)
