@@ -84,6 +84,26 @@ def test_results_are_kept_only_where_something_looks_at_them() -> None:
     assert left.attributes == {key: value for key, value in call.attributes.items() if key != RESULT}
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        json.dumps({"content": [{"type": "text", "text": "no such city"}], "isError": True}),
+        json.dumps({"error": "This tool call requires confirmation, please approve or reject."}),
+        json.dumps({"error": "This tool call is rejected."}),
+        json.dumps({"type": "execution-denied", "reason": "no"}),
+        "The tool call was denied.",
+        "Error: Tool call invocation was rejected by user.",
+        "User denied the tool call request",
+        "User rejected the tool call for `weather` with id call_1.",
+        "Tool execution was not approved.",
+    ],
+)
+def test_results_that_say_more_than_what_a_tool_returned_are_kept(result: str) -> None:
+    """That it failed, or that the call was not made: so that it is read the same where nothing looks at results."""
+    call = having(tool(2, "weather", PARIS, parent=1), {RESULT: result})
+    assert slimmed(call, results=False) == [call]
+
+
 def test_messages_are_kept_only_where_they_hold_results() -> None:
     """Which calls a model was answered is needed in any case."""
     answered = model(2, told={"call_1": "rain"}, parent=1)

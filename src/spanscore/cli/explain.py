@@ -112,6 +112,9 @@ def _spans(trace: Trace, report: Report, reader: DialectReader) -> Iterator[str]
     for number, call in calls.items():
         if call.span_id is None:
             yield f"  call {number} has no span of its own: {_call(call, content=report.tool_content)}"
+    for what, not_made in (("waits", explanation.waits), ("was refused", explanation.refused)):
+        for name in not_made:
+            yield f"  no call of the run: {printable(name) or 'a call that no span names'}, which {what}"
     if explanation.not_made:
         yield (
             f"  asked for, but no call of the run: {', '.join(map(printable, explanation.not_made))} (nothing ran it, "

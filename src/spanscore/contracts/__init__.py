@@ -16,6 +16,7 @@ from annotated_types import Ge, Le
 
 from spanscore.contracts.dialects import CallReading as CallReading
 from spanscore.contracts.dialects import CallRequest as CallRequest
+from spanscore.contracts.dialects import CallState as CallState
 from spanscore.contracts.dialects import Dialect as Dialect
 from spanscore.contracts.dialects import Markers as Markers
 from spanscore.contracts.dialects import ModelCallReading as ModelCallReading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, value
 
@@ -39,6 +39,13 @@ class Precedence:
     """A convention that many instrumentations share."""
 
 
+CallState: TypeAlias = Literal["made", "waits", "refused", "uncertain"]
+"""Whether a tool call was made.
+
+A call that `waits` for somebody's approval or answer, and one that was `refused`, are no calls of the run and have not
+failed. A call is `uncertain` where its span has no end that shows whether it was made."""
+
+
 @value
 class CallReading:
     """What one span says about the execution of one tool call. What it does not say stays at the default."""
@@ -64,6 +71,8 @@ class CallReading:
     """The agent that made the call, where the instrumentation tells it better than the span tree does."""
     tool_type: str | None = None
     """What kind of tool it is, such as `function`, where the span says so."""
+    state: CallState = "made"
+    """Whether the call was made. A call that was asked for and not executed is no sign that it waits."""
 
 
 @value
@@ -97,6 +106,14 @@ class Reading:
     """The name of the agent that this span, and what runs below it, belongs to; of a workflow, its name."""
     conversation_id: str | None = None
     response_id: str | None = None
+    waits: tuple[CallRequest, ...] = ()
+    """The calls that the run waits for when this span ends, where the span is none of them. The name is empty, and the
+    id is missing, where the span does not say for which."""
+    refused: tuple[CallRequest, ...] = ()
+    """The calls that this span, which is none of them, says were refused."""
+    ends_asking: bool = False
+    """The span is an agent's own run, which ended with an answer that asks for tools: the calls of its last answer that
+    have no result wait."""
     content_elsewhere: bool = False
     """The span refers to messages, arguments or results that are kept outside the telemetry."""
     of_span: Attributes = field(default_factory=dict)
@@ -115,6 +132,8 @@ class ModelReading:
     `requests`, nobody knows for which."""
     answers: Mapping[str, JSON] = field(default_factory=dict)
     """Results handed back to the model, by call id. May be found when it is first looked at."""
+    refused: Mapping[str, JSON] = field(default_factory=dict)
+    """Of the `answers`, those that say that the call was refused where their text does not. May be found later too."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments, by tool name."""
 
@@ -191,4 +210,5 @@ class TellsResults(Protocol):
     result_keys: frozenset[str]
     """The keys of attributes in which it finds the result of a call, and nothing else."""
     telling_words: Mapping[str, tuple[str, ...]]
-    """By the key of an attribute, words without any of which its text says nothing to `read` and `read_model`."""
+    """By the key of an attribute, words without any of which its text says nothing to `read` and `read_model`, but for
+    the result of a call."""

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
@@ -82,7 +83,7 @@ class GenAi:
     reads = READS
     reads_for_model_calls = READS_FOR_MODEL_CALLS
     result_keys = frozenset({RESULT})
-    telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS}
+    telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS, RESULT: control_flow.WORDS}
 
     def read(self, span: Span) -> Reading | None:
         attributes, is_log = span.attributes, span.is_log

@@ -16,7 +16,6 @@ _NAME: Final = "genkit:name"
 _FLOW: Final = "genkit:metadata:flow:name"
 _WRAPPING: Final = "tool.v2"
 _TOOLS: Final = frozenset({"tool", _WRAPPING})
-_INTERRUPT: Final = "toolinterrupterror"
 _AGENTS: Final = frozenset({"flow", "agent"})
 _INPUT: Final = "genkit:input"
 _OUTPUT: Final = "genkit:output"
@@ -26,8 +25,8 @@ _STATE: Final = "genkit:state"
 class Genkit:
     """Genkit, JavaScript and Go: actions of a tool's subtype, of which `tool.v2` wraps what the tool returned.
 
-    Call ids stand only in what the model asked for; the flow is the agent. A tool that interrupts the run, to wait for
-    a person, does so by an exception: it has not failed.
+    Call ids stand only in what the model asked for; the flow is the agent. Where a person answers in place of a tool
+    that has interrupted the run, the answer that the model is sent is marked.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -76,8 +75,6 @@ def _call(span: Span) -> CallReading:
     call = content.call(span, name, attributes.get(_INPUT), attributes.get(_OUTPUT))
     if attributes.get(_SUBTYPE) == _WRAPPING:
         call = replace(call, result=_unwrapped(call.result))
-    if _is_interrupt(span):
-        return replace(call, error=None, error_type=None)
     return replace(call, error="error") if call.error is None and attributes.get(_STATE) == "error" else call
 
 
@@ -86,9 +83,3 @@ def _unwrapped(result: Recorded) -> Recorded:
     if not isinstance(result, dict):
         return result
     return next((result[key] for key in ("output", "content") if key in result), result or None)
-
-
-def _is_interrupt(span: Span) -> bool:
-    # JavaScript's name of it, and that of Go's type with its package in front.
-    kind = content.exception_type(span) or ""
-    return kind.rpartition(".")[2].lower() == _INTERRUPT

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from spanscore.contracts import Reading
+from spanscore.contracts import CallReading, Reading
 from spanscore.model import Span, ToolCall, Trace, Trajectory
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.requested import Requested
-from spanscore.reading.same_calls import same_calls
+from spanscore.reading.same_calls import merged_calls, same_calls
 from spanscore.reading.tree import NO_READING, NONE, SpanTree
+from spanscore.reading.withheld import Withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Explanation:
     """Depth first, siblings by start."""
     not_made: tuple[str, ...]
     """Names of calls that models asked for, and that are no calls of the run, in their order."""
+    waits: tuple[str, ...]
+    """Names of calls without a span that the run waits for; empty where no span says for which."""
+    refused: tuple[str, ...]
+    """Names of calls without a span that were refused."""
 
 
 def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectReader) -> Explanation:
@@ -48,22 +53,30 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
     """
     calls = [call for trajectory in trajectories for call in trajectory.calls]
     tree = SpanTree(trace.spans, reader)
-    roles = _Roles(tree, calls)
+    requested = Requested(tree) if tree.models else None
+    withheld = Withheld(tree, merged_calls(tree), requested)
+    roles = _Roles(tree, calls, withheld)
     spans = tuple(
         ExplainedSpan(tree.spans[index], depth, reader.knowing(tree.spans[index]), *roles.of(index))
         for index, depth in _depth_first(tree)
     )
-    requested = Requested(tree) if tree.models else None
-    known_ids = {call.call_id for call in calls}
-    by_name = {call.name for call in calls if call.call_id is None}
+    known: list[ToolCall | CallReading] = [*calls, *withheld.calls.values()]
+    known_ids = {call.call_id for call in known}
+    by_name = {call.name for call in known if call.call_id is None}
     asked = [] if requested is None else [request for _, request, _ in requested.calls()]
-    not_made = (each.name for each in asked if each.call_id not in known_ids and each.name not in by_name)
-    return Explanation(spans, tuple(not_made))
+    left = [each for each in asked if each.call_id not in known_ids and each.name not in by_name]
+    states = [(each, withheld.state_of(each)) for each in left]
+    told = {each.call_id or each.name: (each.name, state) for each, state in [*withheld.asked, *states]}
+    waits, refused, not_made = (
+        tuple(name for name, state in told.values() if state == wanted) for wanted in ("waits", "refused", None)
+    )
+    return Explanation(spans, not_made, waits, refused)
 
 
 class _Roles:
-    def __init__(self, tree: SpanTree, calls: list[ToolCall]) -> None:
+    def __init__(self, tree: SpanTree, calls: list[ToolCall], withheld: Withheld) -> None:
         self._tree = tree
+        self._withheld = withheld
         self._numbers = {call.span_id: number for number, call in enumerate(calls, 1) if call.span_id}
         made = same_calls(tree)
         self._tops = {
@@ -89,12 +102,29 @@ class _Roles:
             number = self._numbers.get(tree.spans[top].span_id)
             what = "a part of call" if index in tree.parts else "the same call as"
             return f"{what} {number or tree.spans[top].name}", number
+        if index in self._withheld.spans or index in self._withheld.superseded:
+            return self._not_made(index), None
         if index in tree.calls:
             number = self._numbers.get(tree.spans[index].span_id)
             return (f"call {number}" if number else "a call of another run"), number
         if reading.not_a_call:
             return "no tool call: its instrumentation writes something else so, such as a hand-over", None
-        return self._other(index, reading), None
+        role = self._other(index, reading)
+        if reading.waits:
+            names = ", ".join(each.name for each in reading.waits if each.name)
+            role += f", after which the run waits for {names}" if names else ", after which the run waits"
+        if reading.refused:
+            role += f", which says that {', '.join(each.name for each in reading.refused if each.name)} was refused"
+        return role, None
+
+    def _not_made(self, index: int) -> str:
+        """Return what the span of a call that was not made is in the run."""
+        name = self._withheld.calls[index].name or "the tool"
+        if index in self._withheld.superseded:
+            return f"no call of its own: {name} waited here, and is executed afterwards"
+        if self._withheld.spans[index] == "refused":
+            return f"no call: {name} was refused"
+        return f"no call yet: {name} waits for approval or for an answer"
 
     def _other(self, index: int, reading: Reading) -> str:
         if index in self._asked:

@@ -7,13 +7,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from spanscore.contracts import CallReading, Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
+from spanscore.contracts import (
+    CallReading,
+    CallState,
+    Dialect,
+    ModelCallReading,
+    ModelReading,
+    Reading,
+    TellsModelCalls,
+)
+from spanscore.dialects import with_control_flow
 from spanscore.model import LOG_RECORD, NOT_RECORDED, Later, Recorded, Span
 from spanscore.reading.normalised import may_be_renamed, with_originals
 
 _T = TypeVar("_T")
 
 _NO_MODEL_READING: Final = ModelReading()
+
+_STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
+"""The states of a call that was not made, or may not have been: the first that a reading of it has counts."""
 
 _MOST_SHAPES: Final = 4_096
 _MOST_OFFERS: Final = 1_024
@@ -63,11 +75,11 @@ class DialectReader:
         if not offered:
             return None
         if len(offered) == 1:
-            return self._answer("read", Reading, offered[0], span)
-        readings = self._ask("read", Reading, offered, span)
-        if len(readings) > 1:
-            return _joined(readings)
-        return readings[0][1] if readings else None
+            reading = self._answer("read", Reading, offered[0], span)
+        else:
+            readings = self._ask("read", Reading, offered, span)
+            reading = _joined(readings) if len(readings) > 1 else readings[0][1] if readings else None
+        return None if reading is None else with_control_flow(span, reading)
 
     def knowing(self, span: Span) -> tuple[str, ...]:
         """Return the names of the dialects that say something about a span, those first that are heard first."""
@@ -86,6 +98,7 @@ class DialectReader:
             requests=next(filter(None, (reading.requests for reading in readings)), ()),
             asks=any(reading.asks for reading in readings),
             answers=Later(lambda: next(filter(None, (reading.answers for reading in readings)), {})),
+            refused=Later(lambda: {key: told for reading in readings for key, told in reading.refused.items()}),
             tool_definitions=Later(lambda: next(filter(None, (reading.tool_definitions for reading in readings)), {})),
         )
 
@@ -180,6 +193,7 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
         sequence=_first(call.sequence for call in calls),
         agent=_first(call.agent for call in calls),
         tool_type=_first(call.tool_type for call in calls),
+        state=next((state for state in _STATES if any(call.state == state for call in calls)), "made"),
     )
 
 
@@ -217,6 +231,9 @@ def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
         agent=_first(reading.agent for reading in readings),
         conversation_id=_first(reading.conversation_id for reading in readings),
         response_id=_first(reading.response_id for reading in readings),
+        waits=next((reading.waits for reading in readings if reading.waits), ()),
+        refused=next((reading.refused for reading in readings if reading.refused), ()),
+        ends_asking=any(reading.ends_asking for reading in readings),
         content_elsewhere=any(reading.content_elsewhere for reading in readings),
         of_span={key: value for reading in reversed(readings) for key, value in reading.of_span.items()},
     )

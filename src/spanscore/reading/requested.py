@@ -11,7 +11,8 @@ from itertools import accumulate, chain
 from typing import Final
 
 from spanscore.compare.matching import json_equal, json_key
-from spanscore.contracts import CallReading, CallRequest, ModelReading
+from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading
+from spanscore.dialects import state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.reading.tree import NONE, SpanTree
 
@@ -56,6 +57,30 @@ class Requested:
     @cached_property
     def _definitions(self) -> Mapping[str, JSON]:
         return dict(chain.from_iterable(reading.tool_definitions.items() for reading in self._readings.values()))
+
+    @cached_property
+    def _refused(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(reading.refused for reading in self._readings.values()))
+
+    def state_by_answer(self, call_id: str | None) -> CallState | None:
+        """Return what the answer to a call that nothing executes says of it; None where it is a result, or missing."""
+        if call_id is None or call_id not in self._answers:
+            return None
+        return "refused" if call_id in self._refused else state_of_result(self._answers[call_id])
+
+    def left_open(self, owners: Sequence[int], executed: Collection[int]) -> dict[int, list[CallRequest]]:
+        """Return, by the owner of its model's span, the requests of the last answer that have no result.
+
+        Args:
+            owners: the position that each span belongs to.
+            executed: the positions of the requests that executed calls join.
+        """
+        last = {owners[span]: span for span, _ in self._requests}
+        found: dict[int, list[CallRequest]] = {}
+        for rank, (span, request) in enumerate(self._requests):
+            if last[owners[span]] == span and rank not in executed and request.call_id not in self._answers:
+                found.setdefault(owners[span], []).append(request)
+        return found
 
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the position of its model span and the result handed back to a model, if any."""

@@ -5,17 +5,37 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product, starmap
 from typing import Final
 
 from spanscore.compare.matching import json_equal
 from spanscore.compare.names import same_tool
-from spanscore.contracts import CallReading
+from spanscore.contracts import CallReading, CallState
 from spanscore.model import NOT_RECORDED
+from spanscore.reading.reader import joined_calls
 from spanscore.reading.tree import NONE, SpanTree, topmost
 
 MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""
+
+
+def merged_calls(tree: SpanTree) -> dict[int, CallReading]:
+    """Return each call as its spans tell it, in the order of their start, by the position of its outermost span."""
+    return {index: _merged(readings) for index, readings in same_calls(tree).items()}
+
+
+def _merged(readings: Sequence[CallReading]) -> CallReading:
+    if len(readings) == 1:
+        return readings[0]
+    joined = joined_calls(readings)
+    if joined.state in {"waits", "refused"}:
+        return replace(joined, error=None, error_type=None)
+    failures = [reading for reading in readings if reading.error]
+    # What names the kind of the failure says more than a client that tells of its server's.
+    failed = next((reading for reading in failures if reading.error_type), next(iter(failures), CallReading()))
+    state: CallState = "made" if any(reading.state == "made" for reading in readings) else joined.state
+    return replace(joined, error=failed.error, error_type=failed.error_type, state=state)
 
 
 def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:

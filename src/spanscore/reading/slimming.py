@@ -98,8 +98,8 @@ class Slimming:
         """Return the words that keep a text for a dialect; None where it is kept whatever it says."""
         if not isinstance(dialect, TellsResults):
             return None
-        if not self._results and key in dialect.result_keys:
-            return ()
+        if key in dialect.result_keys:
+            return None if self._results else dialect.telling_words.get(key, ())
         if self._model_calls and isinstance(dialect, TellsModelCalls) and key in dialect.reads_for_model_calls:
             return None
         return dialect.telling_words.get(key)

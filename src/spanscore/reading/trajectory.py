@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,10 +27,11 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.reading.model_calls import ModelCalls
-from spanscore.reading.reader import DialectReader, joined_calls
+from spanscore.reading.reader import DialectReader
 from spanscore.reading.requested import Requested
-from spanscore.reading.same_calls import same_calls
+from spanscore.reading.same_calls import merged_calls
 from spanscore.reading.tree import NO_READING, NONE, SpanTree
+from spanscore.reading.withheld import Withheld
 
 UNNAMED: Final = "unknown"
 """The name of a tool call whose span nowhere says of which tool it is."""
@@ -185,14 +185,16 @@ def _executed(tree: SpanTree, asked_by: dict[int, int]) -> list[tuple[int, ToolC
 
     The model's span that lists a call is added to `asked_by`, where there is one.
     """
-    calls = {index: _merged(readings) for index, readings in same_calls(tree).items()}
+    calls = merged_calls(tree)
+    requested = Requested(tree) if tree.models and calls else None
+    withheld = Withheld(tree, calls, requested)
+    calls = {index: call for index, call in calls.items() if index not in withheld.superseded}
     ranks: dict[int, int | None] = dict.fromkeys(calls)
     are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
     asked: list[tuple[int, ToolCall, int | None]] = []
     # What the spans leave out, the model's requests tell: ids, arguments, the order of what is tied, and calls that a
     # framework has answered without running anything.
-    if calls and tree.models:
-        requested = Requested(tree)
+    if requested is not None:
         joined = requested.join(list(calls.values()))
         ranks = {index: rank for index, (rank, _) in zip(calls, joined, strict=True)}
         calls = {index: reading for index, (_, reading) in zip(calls, joined, strict=True)}
@@ -201,8 +203,10 @@ def _executed(tree: SpanTree, asked_by: dict[int, int]) -> list[tuple[int, ToolC
             asked = [
                 (index, _asked(tree, index, request, answer), before)
                 for index, request, answer, before in requested.unexecuted(ranks)
+                if withheld.state_of(request) is None
             ]
-    made = [(index, _tool_call(tree, index, calls[index])) for index in (_in_order(tree, ranks) if are_tied else calls)]
+    in_order = _in_order(tree, ranks) if are_tied else calls
+    made = [(index, _tool_call(tree, index, calls[index])) for index in in_order if index not in withheld.spans]
     return _with_asked(tree, made, asked) if asked else made
 
 
@@ -242,15 +246,6 @@ def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
     return found + sorted((index for tied in below.values() for index in tied), key=order)
 
 
-def _merged(readings: Sequence[CallReading]) -> CallReading:
-    if len(readings) == 1:
-        return readings[0]
-    failures = [reading for reading in readings if reading.error]
-    # What names the kind of the failure says more than a client that tells of its server's.
-    failed = next((reading for reading in failures if reading.error_type), next(iter(failures), CallReading()))
-    return replace(joined_calls(readings), error=failed.error, error_type=failed.error_type)
-
-
 def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], dict[int, str]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
 
@@ -265,10 +260,11 @@ def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], dict[int, st
     above = tree.nearest(models)
     is_step = not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
     requested = Requested(tree)
+    withheld = Withheld(tree, {}, requested)
     calls = [
         (index, _asked(tree, index, request, answer))
         for index, request, answer in requested.calls()
-        if answer is not NOT_RECORDED or not is_step
+        if (answer is not NOT_RECORDED or not is_step) and withheld.state_of(request) is None
     ]
     steps = {index: _STEP for index, _, _ in requested.calls()} if is_step and not calls else {}
     return calls, {**steps, **dict.fromkeys(requested.unrecorded(), _UNLISTED)}

@@ -58,6 +58,8 @@ class SpanTree:
         """The spans that are part of the call above them, or of the one whose id they name."""
         self.agents: dict[int, str | None] = {}
         self.models: list[int] = []
+        self.pauses: list[int] = []
+        """The spans that say of calls, though they are none, that those wait or were refused."""
         self.recognised = False
         """Whether a dialect knows any of the spans."""
         self.agent: str | None = None
@@ -97,6 +99,8 @@ class SpanTree:
             self.agents[index] = reading.agent
         if reading.is_model:
             self.models.append(index)
+        if reading.waits or reading.refused or reading.ends_asking:
+            self.pauses.append(index)
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None
         elif not (reading.is_agent and index in self.calls):

@@ -1,0 +1,145 @@
+"""Calls that were not made and failures that are none, as frameworks write them: shared by all dialects.
+
+A run that pauses for a person leaves a tool's span with an exception, or with a constant for a result. Both come from
+the framework and not from the instrumentation, so that every dialect that reads its spans meets them. The same holds
+for the result of an MCP server that says that the tool failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import CallReading, CallRequest, CallState, Reading
+from spanscore.dialects import _content as content
+from spanscore.model import Attributes, Recorded, Span, StatusCode
+
+DEFERRAL: Final = "pydantic_ai.tool.deferral.name"
+
+_RAISED: Final[dict[str, CallState]] = {
+    "langgraph.errors.GraphInterrupt": "waits",
+    "langgraph.errors.NodeInterrupt": "waits",
+    # The call hands over to another node, or the graph stops behind it: it was made and has not failed.
+    "langgraph.errors.ParentCommand": "made",
+    "langgraph.errors.GraphBubbleUp": "made",
+    "langgraph.errors.GraphDelegate": "made",
+    "langgraph.errors.GraphDrained": "made",
+    "pydantic_ai.exceptions.ApprovalRequired": "waits",
+    "pydantic_ai.exceptions.CallDeferred": "waits",
+    "haystack.core.errors.BreakpointException": "waits",
+    "crewai.flow.async_feedback.types.HumanFeedbackPending": "waits",
+}
+"""By the whole type of an exception: an exception of the user's may have the same last name."""
+_RAISED_ANYWHERE: Final = frozenset({"toolinterrupterror", "waitingforevent"})
+"""The last names of types whose module has moved: Genkit's, in JavaScript and Go, and LlamaIndex's."""
+_UNTYPED: Final = frozenset({"Error", "Exception"})
+"""What stands for the type where an instrumentation has only the text of an exception."""
+_STACKS: Final[dict[str, CallState]] = {
+    "\n\nGraphInterrupt: ": "waits",
+    "\n\nNodeInterrupt: ": "waits",
+    "\n\nParentCommand: ": "made",
+}
+"""What LangChain.js puts between the message of an exception and its stack."""
+
+_NOT_MADE: Final = frozenset({"waits", "refused"})
+_ASKS: Final = "This tool call requires confirmation, please approve or reject."
+_REFUSALS: Final = frozenset(
+    {
+        "This tool call is rejected.",
+        "The tool call was denied.",
+        "Error: Tool call invocation was rejected by user.",
+        "User denied the tool call request",
+    }
+)
+_NOT_APPROVED: Final = "Tool execution was not approved."
+_REFUSED_TOOL: Final = ("User rejected the tool call for ", _NOT_APPROVED)
+"""What a refusal begins with where the tool, or the reason, stands in it."""
+_HAYSTACK: Final = ("Tool execution for '", "' was rejected by the user.")
+_DENIED: Final = "execution-denied"
+_LONGEST: Final = 4_096
+"""Characters of a refusal with a reason; a longer text is a result."""
+
+WORDS: Final = ("isError", "confirmation", "reject", "denied", "not approved")
+"""Of which every result has one that says something here: no encoder escapes letters."""
+
+
+def with_control_flow(span: Span, reading: Reading) -> Reading:
+    """Return what a span says after what its framework, and not its instrumentation, says of a call in it.
+
+    A call that waits or was refused has not failed; a call that the result of an MCP server calls failed has.
+    """
+    call = reading.call
+    raised = _raised(span) if span.events or span.status_code == StatusCode.ERROR else None
+    if call is None:
+        # A span around the call, or of a step before it.
+        return replace(reading, waits=(CallRequest(name=""),)) if raised == "waits" and not reading.waits else reading
+    state = raised or (call.state if call.state in _NOT_MADE else _written(span, call))
+    if state is not None:
+        call = replace(call, state=state, error=None, error_type=None)
+    elif call.error is None and (failure := mcp_failure(call.result)) is not None:
+        call = replace(call, error=failure)
+    return reading if call is reading.call else replace(reading, call=call)
+
+
+def state_of_result(result: Recorded) -> CallState | None:
+    """Return whether the call with this result waits or was refused; None where the result is one of a tool."""
+    if isinstance(result, str):
+        return _state_of_text(result)
+    match result:
+        case {"error": str(told), **others} if not others:
+            return _state_of_text(told)
+        case {"type": str(kind)} if kind == _DENIED:
+            return "refused"
+    return None
+
+
+def mcp_failure(result: Recorded) -> str | None:
+    """Return a short text where a result is that of an MCP server and says that the tool failed (`CallToolResult`)."""
+    if not isinstance(result, dict) or result.get("isError") is not True:
+        return None
+    parts = result.get("content")
+    if not isinstance(parts, list) or not all(isinstance(part, dict) and "type" in part for part in parts):
+        return None
+    told = next((text for part in parts if isinstance(part, dict) and (text := content.text(part.get("text")))), "")
+    return content.short(told) or "error"
+
+
+def _raised(span: Span) -> CallState | None:
+    """Return what the exceptions of a span say of its call; None where they are failures, or there are none."""
+    states = {state for raised in _exceptions(span) if (state := _state_of_exception(raised)) is not None}
+    return "waits" if "waits" in states else next(iter(states), None)
+
+
+def _exceptions(span: Span) -> Iterator[Attributes]:
+    raised = [event.attributes for event in span.events if event.name == "exception"]
+    yield from raised
+    if not raised and span.status_code == StatusCode.ERROR:
+        yield {"exception.message": span.status_message}
+
+
+def _state_of_exception(raised: Attributes) -> CallState | None:
+    kind, message = (content.text(raised.get(f"exception.{key}")) for key in ("type", "message"))
+    if kind is None or kind in _UNTYPED:
+        return next((state for stack, state in _STACKS.items() if stack in (message or "")), None)
+    return "waits" if kind.rpartition(".")[2].lower() in _RAISED_ANYWHERE else _RAISED.get(kind)
+
+
+def _written(span: Span, call: CallReading) -> CallState | None:
+    """Return what the result, the status or an attribute says of a call."""
+    if content.text(span.attributes.get(DEFERRAL)) is not None:
+        return "waits"
+    if span.status_code == StatusCode.ERROR and span.status_message.startswith(_NOT_APPROVED):
+        return "refused"
+    return state_of_result(call.result)
+
+
+def _state_of_text(told: str) -> CallState | None:
+    if len(told) > _LONGEST:
+        return None
+    told = told.strip()
+    if told == _ASKS:
+        return "waits"
+    begin, end = _HAYSTACK
+    is_refusal = told in _REFUSALS or told.startswith(_REFUSED_TOOL) or (told.startswith(begin) and end in told)
+    return "refused" if is_refusal else None
