@@ -9,6 +9,7 @@ from typing import Any
 from spanscore import plugins
 from spanscore.contracts import Dialect
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
+from spanscore.reading.explained import explained
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.trajectory import trajectories
 from spanscore.reading.wanted import WantedAttributes, log_names, wanted_attributes
@@ -128,3 +129,9 @@ def calls(*spans: Span) -> list[ToolCall]:
     (trajectory,) = read(*spans)
     assert not built_in_reader().failures
     return list(trajectory.calls)
+
+
+def told_to_wait(*spans: Span) -> tuple[str, ...]:
+    """Return the names of the calls without a span that the trace of these spans waits for."""
+    trace = Trace(trace_id=TRACE_ID, spans=tuple(map(as_received, spans)), close_reason=CloseReason.ROOT_ENDED)
+    return explained(trace, trajectories(trace, built_in_reader()), built_in_reader()).waits

@@ -112,8 +112,8 @@ class Reading:
     refused: tuple[CallRequest, ...] = ()
     """The calls that this span, which is none of them, says were refused."""
     ends_asking: bool = False
-    """The span is an agent's own run, which ended with an answer that asks for tools: the calls of its last answer that
-    have no result wait."""
+    """The span is an agent's own run that ended with an answer that asks for tools, or a request to a model whose
+    answer asks for tools that stand beside it. The calls of the last answer that have no result wait."""
     content_elsewhere: bool = False
     """The span refers to messages, arguments or results that are kept outside the telemetry."""
     of_span: Attributes = field(default_factory=dict)

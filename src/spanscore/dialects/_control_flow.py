@@ -31,7 +31,7 @@ _RAISED: Final[dict[str, CallState]] = {
     "crewai.flow.async_feedback.types.HumanFeedbackPending": "waits",
 }
 """By the whole type of an exception: an exception of the user's may have the same last name."""
-_RAISED_ANYWHERE: Final = frozenset({"toolinterrupterror", "waitingforevent"})
+_RAISED_BY_TOOLS: Final = frozenset({"toolinterrupterror", "waitingforevent"})
 """The last names of types whose module has moved: Genkit's, in JavaScript and Go, and LlamaIndex's."""
 _UNTYPED: Final = frozenset({"Error", "Exception"})
 """What stands for the type where an instrumentation has only the text of an exception."""
@@ -73,7 +73,8 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     raised = _raised(span) if span.events or span.status_code == StatusCode.ERROR else None
     if call is None:
         # A span around the call, or of a step before it.
-        return replace(reading, waits=(CallRequest(name=""),)) if raised == "waits" and not reading.waits else reading
+        is_pause = raised == "waits" and not reading.waits and not any(map(_is_of_a_tool, _exceptions(span)))
+        return replace(reading, waits=(CallRequest(name=""),)) if is_pause else reading
     state = raised or (call.state if call.state in _NOT_MADE else _written(span, call))
     if state is not None:
         call = replace(call, state=state, error=None, error_type=None)
@@ -122,7 +123,13 @@ def _state_of_exception(raised: Attributes) -> CallState | None:
     kind, message = (content.text(raised.get(f"exception.{key}")) for key in ("type", "message"))
     if kind is None or kind in _UNTYPED:
         return next((state for stack, state in _STACKS.items() if stack in (message or "")), None)
-    return "waits" if kind.rpartition(".")[2].lower() in _RAISED_ANYWHERE else _RAISED.get(kind)
+    return "waits" if _is_of_a_tool(raised) else _RAISED.get(kind)
+
+
+def _is_of_a_tool(raised: Attributes) -> bool:
+    """Tell whether an exception means a person in a tool alone: elsewhere it is how a workflow works."""
+    kind = content.text(raised.get("exception.type")) or ""
+    return kind.rpartition(".")[2].lower() in _RAISED_BY_TOOLS
 
 
 def _written(span: Span, call: CallReading) -> CallState | None:

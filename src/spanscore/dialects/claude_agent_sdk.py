@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import openinference
 from spanscore.model import Span
@@ -13,20 +13,31 @@ from spanscore.model import Span
 _SCOPES: Final = frozenset(
     {"openinference.instrumentation.claude_agent_sdk", "@arizeai/openinference-instrumentation-claude-agent-sdk"}
 )
+_FINISH_REASON: Final = "llm.finish_reason"
+_ABANDONED: Final = "Abandoned"
 
 
 class ClaudeAgentSdk:
-    """The Claude Agent SDK, Python and TypeScript, under OpenInference: results are MCP content blocks."""
+    """The Claude Agent SDK, Python and TypeScript, under OpenInference: results are MCP content blocks.
+
+    A tool whose result never came is abandoned: refused, cut off, or, where its agent's run says so, deferred.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
     reads = openinference.READS
 
     def read(self, span: Span) -> Reading | None:
-        if span.attributes.get(openinference.KIND) != "TOOL":
+        kind = span.attributes.get(openinference.KIND)
+        if kind == "AGENT" and span.attributes.get(_FINISH_REASON) == "tool_deferred":
+            return Reading(waits=(CallRequest(name=""),))
+        if kind != "TOOL":
             return None
         call = openinference.call(span)
-        return Reading(call=replace(call, result=messages.told(call.result)))
+        is_abandoned = span.status_message.startswith(_ABANDONED)
+        return Reading(
+            call=replace(call, result=messages.told(call.result), state="uncertain" if is_abandoned else "made")
+        )
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None

@@ -26,6 +26,8 @@ _HANDOFF_TARGET: Final = "gen_ai.agent.handoff.target.name"
 _HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
+_AGENT_FRAMEWORK: Final = "agent_framework"
+"""Whose runs end with a finish reason that asks for tools only where a person has to approve a call."""
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
 _WORKFLOW: Final = "gen_ai.workflow.name"
@@ -100,6 +102,9 @@ class GenAi:
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
+            ends_asking=span.scope == _AGENT_FRAMEWORK
+            and operation == "invoke_agent"
+            and finish_reasons.asks(attributes, finish_reasons.READS),
             content_elsewhere=not _ELSEWHERE.isdisjoint(attributes),
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import Later, Recorded, Span
+from spanscore.model import JSON, Later, Recorded, Span
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
 _NAME: Final = "genkit:name"
@@ -51,6 +52,7 @@ class Genkit:
         return ModelReading(
             requests=messages.requests(content.field(answer, "message")),
             answers=Later(lambda: messages.answers(content.field(content.decoded(given), "messages"))),
+            refused=Later(lambda: _answered_by_a_person(content.field(content.decoded(given), "messages"))),
             tool_definitions=Later(lambda: messages.definitions(content.field(content.decoded(given), "tools"))),
         )
 
@@ -67,6 +69,17 @@ class Genkit:
             user_text=user,
             system_text=system,
         )
+
+
+def _answered_by_a_person(sent: Recorded) -> dict[str, JSON]:
+    """Return the answers that a person gave in place of a tool that has interrupted the run."""
+    parts = [content.field(message, "content") for message in (sent if isinstance(sent, list) else ())]
+    found: dict[str, JSON] = {}
+    for part in chain.from_iterable(each for each in parts if isinstance(each, list)):
+        match part:
+            case {"toolResponse": {"ref": str(call_id)}, "metadata": {"interruptResponse": _}}:
+                found[call_id] = content.reparsed(content.field(part, "toolResponse", "output"))
+    return found
 
 
 def _call(span: Span) -> CallReading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
@@ -17,18 +17,31 @@ _OUTPUT: Final = "haystack.agent.step.tool.output"
 _COMPONENT: Final = "haystack.component.name"
 _COMPONENT_TYPE: Final = "haystack.component.type"
 _LLM: Final = "haystack.agent.step.llm"
+_CALL_ID: Final = "haystack.tool.call.id"
+_CONFIRMATION: Final = "haystack.agent.hook.human_in_the_loop.strategy"
+_DECISION: Final = f"{_CONFIRMATION}.decision"
 
 
 class Haystack:
     """Haystack's OpenTelemetryTracer. The scope is whatever the user named it; a failure is an attribute of its own.
 
-    An agent has the name that the pipeline gives its component; one that is run alone has none.
+    An agent has the name that the pipeline gives its component; one that is run alone has none. The span of a
+    confirmation has the tool's name too: it is no call, and says whether one was refused.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TOOL_NAME, _COMPONENT_TYPE}), span_names=("haystack.agent.",))
     reads = content.READS.union(
-        {_COMPONENT, _ERROR, _OUTPUT, f"{_LLM}.output", "haystack.agent.tools", "haystack.agent.step.tool.input"}
+        {
+            _COMPONENT,
+            _ERROR,
+            _OUTPUT,
+            _CALL_ID,
+            _DECISION,
+            f"{_LLM}.output",
+            "haystack.agent.tools",
+            "haystack.agent.step.tool.input",
+        }
     )
     reads_for_model_calls = frozenset({f"{_LLM}.input"})
 
@@ -37,6 +50,8 @@ class Haystack:
         is_component = attributes.get(_COMPONENT_TYPE) == "Agent"
         if _COMPONENT_TYPE in attributes and not is_component:
             return None  # a pipeline need not have an agent
+        if span.name == _CONFIRMATION or _DECISION in attributes:
+            return Reading(refused=_refused(span))
         return Reading(
             call=_call(span) if _TOOL_NAME in attributes else None,
             is_model=span.name == _LLM,
@@ -63,6 +78,13 @@ class Haystack:
             user_text=user,
             system_text=system,
         )
+
+
+def _refused(span: Span) -> tuple[CallRequest, ...]:
+    name = content.text(span.attributes.get(_TOOL_NAME))
+    if name is None or span.attributes.get(_DECISION) != "reject":
+        return ()
+    return (CallRequest(name=name, call_id=content.text(span.attributes.get(_CALL_ID))),)
 
 
 def _call(span: Span) -> CallReading:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai, openinference
-from spanscore.model import Recorded, Span
+from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _TYPE: Final = "mastra.span.type"
 _SENT: Final = "mastra.model_step.input"
 _CALLS: Final = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
+_RUN: Final = "agent_run"
+_RUN_INPUT: Final = (f"mastra.{_RUN}.input", openinference.INPUT)
+_RUN_OUTPUT: Final = (f"mastra.{_RUN}.output", openinference.OUTPUT)
 _REFUSALS: Final = ("Tool input validation failed", "Tool output validation failed")
 _CONVERSATION: Final = ("threadId", "sessionId", "conversationId")
 
@@ -24,11 +27,23 @@ class Mastra:
 
     What the model asked for stands in the step spans, not in the chat spans. Arguments or results that fail validation
     leave the status OK: the result tells. An unknown tool, and one that the client executes, is a span of its own kind.
+    An agent's run that is suspended names the call that it waits for, and the one that goes on whether it was approved.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
-    reads = gen_ai.READS | openinference.READS | {_TYPE, "metadata", "mastra.metadata.*", "mastra.model_step.output"}
+    reads = (
+        gen_ai.READS
+        | openinference.READS
+        | {
+            _TYPE,
+            "metadata",
+            "mastra.metadata.*",
+            "mastra.model_step.output",
+            *_RUN_INPUT,
+            *_RUN_OUTPUT,
+        }
+    )
     reads_for_model_calls = model_calls.READS | {_SENT}
 
     def read(self, span: Span) -> Reading | None:
@@ -39,6 +54,8 @@ class Mastra:
             not_a_call=kind == "client_tool_call",
             is_model=kind == "model_step",
             conversation_id=_conversation(span),
+            waits=_waits(span) if kind == _RUN else (),
+            refused=_refused(span) if kind == _RUN else (),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -57,10 +74,35 @@ class Mastra:
 def _conversation(span: Span) -> str | None:
     """Return the id among the metadata that the application gives: attributes, or in the exporter for Arize JSON."""
     named = content.first_text(span.attributes, [f"mastra.metadata.{key}" for key in _CONVERSATION])
-    if named or span.attributes.get(_TYPE) != "agent_run":
+    if named or span.attributes.get(_TYPE) != _RUN:
         return named
     metadata = content.decoded(span.attributes.get("metadata"))
     return next((told for key in _CONVERSATION if (told := content.text(content.field(metadata, key)))), None)
+
+
+def _waits(span: Span) -> tuple[CallRequest, ...]:
+    told = content.first_text(span.attributes, _RUN_OUTPUT) or ""
+    done = content.decoded(told) if "suspended" in told else NOT_RECORDED
+    if "suspended" not in (content.field(done, "status"), content.field(done, "finishReason")):
+        return ()
+    return (_named_in(done) or CallRequest(name=""),)
+
+
+def _refused(span: Span) -> tuple[CallRequest, ...]:
+    told = content.first_text(span.attributes, _RUN_INPUT) or ""
+    given = content.decoded(told) if "approved" in told else NOT_RECORDED
+    within = (given, content.field(given, "resumeData"))
+    named = _named_in(given) if any(content.field(each, "approved") is False for each in within) else None
+    return () if named is None else (named,)
+
+
+def _named_in(value: Recorded) -> CallRequest | None:
+    """Return the call that an object names, itself or in one of its fields."""
+    for each in (value, *(value.values() if isinstance(value, dict) else ())):
+        call_id = content.text(content.field(each, "toolCallId"))
+        if call_id is not None:
+            return CallRequest(name=content.text(content.field(each, "toolName")) or "", call_id=call_id)
+    return None
 
 
 def _call(span: Span) -> CallReading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
@@ -10,15 +11,11 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._literals import printed
-from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, StatusCode
 
-_SCOPES: Final = frozenset(
-    {
-        "openinference.instrumentation.openai_agents",
-        "@arizeai/openinference-instrumentation-openai-agents",
-        "opentelemetry.instrumentation.openai_agents",
-    }
-)
+_PYTHON: Final = "openinference.instrumentation.openai_agents"
+_JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
+_SCOPES: Final = frozenset({_PYTHON, _JAVASCRIPT, "opentelemetry.instrumentation.openai_agents"})
 _HANDOFF: Final = "handoff to "
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
@@ -26,8 +23,9 @@ _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 class OpenaiAgents:
     """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry and OpenTelemetry.
 
-    OpenInference writes a hand-off as a tool span, and the trace itself as an agent without a name. OpenTelemetry's
-    instrumentation prints what the model asked for as Python does.
+    OpenInference writes a hand-off as a tool span, and the trace itself as an agent without a name. A tool that waits
+    for approval has a span without a result in Python, and none in JavaScript, where the trace then has no result.
+    OpenTelemetry's instrumentation prints what the model asked for as Python does.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -39,13 +37,21 @@ class OpenaiAgents:
         kind = attributes.get(openinference.KIND)
         if kind == "TOOL" and span.name.startswith(_HANDOFF):
             return Reading(not_a_call=True)
+        if kind == "TOOL" and span.scope == _PYTHON and openinference.OUTPUT not in attributes:
+            call = openinference.call(span)
+            return Reading(call=call if call.error is not None else replace(call, state="uncertain"))
         if kind == "AGENT" and not any(key in attributes for key in openinference.AGENT_NAME):
-            return Reading(is_agent=False)
+            return Reading(is_agent=False, ends_asking=_has_no_result(span))
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
         told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
         return ModelReading(requests=messages.requests(list(_printed_parts(told))))
+
+
+def _has_no_result(span: Span) -> bool:
+    is_told = openinference.INPUT in span.attributes and openinference.OUTPUT not in span.attributes
+    return span.scope == _JAVASCRIPT and is_told and span.status_code == StatusCode.OK
 
 
 def _printed_parts(told: Recorded) -> Iterator[JSON]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
@@ -13,18 +15,21 @@ from spanscore.model import Later, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"
 _EVENTS: Final = "events"
+_FINAL: Final = "final_result"
+_DEFERRED: Final = ("calls", "approvals")
 
 
 class PydanticAi:
     """Pydantic AI, every version of its instrumentation.
 
     Versions 1 and 2 call a tool span `running tool` and write `tool_arguments` and `tool_response`; the model's
-    messages then stand in one attribute as a list of events. Later versions follow the GenAI semantic conventions.
+    messages then stand in one attribute as a list of events. Later versions follow the GenAI semantic conventions. A
+    run that ends with calls for somebody else to approve or to make has them as its result.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
-    reads = gen_ai.READS | {_EVENTS, "agent_name", "tool_arguments", "tool_response"}
+    reads = gen_ai.READS | {_EVENTS, _FINAL, control_flow.DEFERRAL, "agent_name", "tool_arguments", "tool_response"}
     reads_for_model_calls = model_calls.READS
 
     def read(self, span: Span) -> Reading | None:
@@ -36,6 +41,7 @@ class PydanticAi:
             is_model=_EVENTS in attributes and not is_call,
             is_agent=True if agent is not None else None,
             agent=agent,
+            waits=tuple(_deferred(span)) if agent is not None else (),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -61,6 +67,20 @@ def _call(span: Span) -> CallReading:
         attributes.get("tool_response"),
         attributes.get(gen_ai.CALL_ID),
     )
+
+
+def _deferred(span: Span) -> Iterator[CallRequest]:
+    """Yield the calls of a run's result that somebody has to approve, or to make."""
+    told = span.attributes.get(_FINAL)
+    if not isinstance(told, str) or not all(f'"{key}"' in told for key in _DEFERRED):
+        return
+    result = content.decoded(told)
+    for key in _DEFERRED:
+        parts = content.field(result, key)
+        for part in parts if isinstance(parts, list) else ():
+            match part:
+                case {"part_kind": "tool-call", "tool_name": str(name), "tool_call_id": str(call_id), "args": given}:
+                    yield CallRequest(name=name, arguments=content.arguments(given), call_id=call_id)
 
 
 def _named(events: Recorded, name: str) -> list[Any]:

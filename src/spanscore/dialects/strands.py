@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, Recorded, Span
 
 _STATUS: Final = "gen_ai.tool.status"
 _SCHEMA: Final = "gen_ai.tool.json_schema"
+_AGENT_RUN: Final = "invoke_agent"
+_CANCELLED: Final = "toolResult"
+_UNNAMED: Final = (CallRequest(name=""),)
 
 
 class Strands:
     """Strands Agents, Python and TypeScript. Arguments and results stand in span events unless told otherwise.
 
-    OpenInference's processor moves them out of the events into attributes of its own.
+    OpenInference's processor moves them out of the events into attributes of its own. A tool that was interrupted has
+    neither a status nor a result; of one that a hook has cancelled there is only what the model was told.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -28,9 +32,11 @@ class Strands:
     reads = gen_ai.READS | openinference.READS | {_STATUS, _SCHEMA}
 
     def read(self, span: Span) -> Reading | None:
-        if span.attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
-            return None
         attributes = span.attributes
+        if attributes.get(gen_ai.OPERATION) == _AGENT_RUN:
+            return Reading(waits=_UNNAMED) if _is_interrupted(span) else None
+        if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
+            return None
         given = content.first(
             attributes.get(gen_ai.ARGUMENTS),
             content.in_event(span, "gen_ai.tool.message", "content"),
@@ -42,23 +48,44 @@ class Strands:
             attributes.get(openinference.OUTPUT),
         )
         result = messages.told(content.decoded(answer))
+        error = content.error(span) or (_failure(result) if attributes.get(_STATUS) == "error" else None)
+        has_ended = _STATUS in attributes or answer is not None or error is not None
         return Reading(
             call=CallReading(
                 name=content.text(attributes.get(gen_ai.TOOL_NAME)),
                 arguments=content.arguments(given),
                 result=result,
-                error=content.error(span) or (_failure(result) if attributes.get(_STATUS) == "error" else None),
+                error=error,
                 error_type=content.error_type(span),
                 call_id=content.identifier(attributes.get(gen_ai.CALL_ID)),
+                state="made" if has_ended else "uncertain",
             )
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
+        if any(_CANCELLED in str(event.attributes.get("content")) for event in span.events):
+            return ModelReading(refused=Later(lambda: _cancelled(span)))
         schema = content.decoded(span.attributes.get(_SCHEMA))
         name = content.text(span.attributes.get(gen_ai.TOOL_NAME))
         if name is None or not isinstance(schema, dict):
             return None
         return ModelReading(tool_definitions={name: schema})
+
+
+def _is_interrupted(span: Span) -> bool:
+    return any(event.attributes.get("finish_reason") == "interrupt" for event in span.events)
+
+
+def _cancelled(span: Span) -> dict[str, JSON]:
+    """Return the results with an error that a model was sent: one that no span tells of was given without the tool."""
+    found: dict[str, JSON] = {}
+    for event in span.events:
+        parts = content.decoded(event.attributes.get("content"))
+        for part in parts if isinstance(parts, list) else ():
+            match part:
+                case {"toolResult": {"toolUseId": str(call_id), "status": "error", "content": told}}:
+                    found[call_id] = told
+    return found
 
 
 def _failure(result: Recorded) -> str:

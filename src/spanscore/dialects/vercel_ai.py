@@ -14,6 +14,8 @@ from spanscore.dialects import gen_ai, openinference
 from spanscore.model import JSON, AttributeValue, Later, Span
 
 _OPERATION: Final = "ai.operationId"
+_CONVENTION: Final = "gen_ai"
+"""The scope of version 7 where it follows the conventions."""
 _RUNS: Final = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"})
 _MODEL_STEPS: Final = (".doGenerate", ".doStream")
 _NAME: Final = ("ai.toolCall.name", gen_ai.TOOL_NAME)
@@ -42,11 +44,12 @@ class VercelAi:
 
     Versions 4 to 6 (and 7 with the legacy integration) write `ai.toolCall.*`; version 7 follows the GenAI semantic
     conventions. Traceloop's processor replaces the former by the latter. OpenInference's marks every span that ends
-    after an error as failed: there, only an exception event tells a failure.
+    after an error as failed: there, only an exception event tells a failure. A run that ends with the finish reason
+    `tool-calls` waits: for a person to approve a call, or for the client to execute it.
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_OPERATION}), scopes=frozenset({"ai", "gen_ai"}))
+    markers = Markers(attributes=frozenset({_OPERATION}), scopes=frozenset({"ai", _CONVENTION}))
     reads = gen_ai.READS.union(
         openinference.READS,
         _NAME,
@@ -69,6 +72,7 @@ class VercelAi:
             call=_call(span) if operation == "ai.toolCall" or by_convention else None,
             is_model=operation.endswith(_MODEL_STEPS),
             is_agent=True if operation in _RUNS else None,
+            ends_asking=_ends_asking(span, operation),
             agent=content.text(attributes.get("ai.telemetry.functionId")),
             conversation_id=content.first_text(attributes, _CONVERSATION),
         )
@@ -76,7 +80,7 @@ class VercelAi:
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
         if _OPERATION not in attributes:
-            return None
+            return ModelReading(refused=Later(lambda: _denied(attributes.get(gen_ai.INPUT))))
         return ModelReading(
             requests=messages.requests(content.decoded(content.first_text(attributes, _REQUESTS))),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
@@ -90,6 +94,20 @@ class VercelAi:
             return None
         sent = content.decoded(content.first_text(attributes, _ANSWERS))
         return model_calls.reading(attributes, model_calls.texts(sent), model=_MODEL, **_TOKENS)
+
+
+def _ends_asking(span: Span, operation: str) -> bool:
+    attributes = span.attributes
+    is_run = operation in _RUNS or (span.scope == _CONVENTION and attributes.get(gen_ai.OPERATION) == "invoke_agent")
+    return is_run and finish_reasons.asks(attributes, _FINISH_REASONS)
+
+
+def _denied(sent: AttributeValue) -> dict[str, JSON]:
+    """Return the answers of version 7 that stand for calls which a person has denied."""
+    if not isinstance(sent, str) or '"denied"' not in sent:
+        return {}
+    answers = messages.answers(content.decoded(sent))
+    return {call_id: told for call_id, told in answers.items() if content.field(told, "denied") is True}
 
 
 def _definitions(tools: AttributeValue) -> dict[str, JSON]:

@@ -82,6 +82,15 @@ class Requested:
                 found.setdefault(owners[span], []).append(request)
         return found
 
+    def asking_last(self, owners: Sequence[int]) -> dict[int, int]:
+        """Return, by its owner, the last span of a model where its answer asks for tools without saying for which."""
+        last = {owners[index]: index for index in self._readings}
+        return {
+            owner: index
+            for owner, index in last.items()
+            if self._readings[index].asks and not self._readings[index].requests
+        }
+
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the position of its model span and the result handed back to a model, if any."""
         for span, request in self._requests:

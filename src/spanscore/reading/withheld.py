@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from spanscore.compare.matching import json_key
@@ -86,29 +88,39 @@ class Withheld:
 
     def _add_named(self) -> None:
         """Add the calls that other spans name: the last execution without a result, else what the model asked for."""
-        by_id = {call.call_id: index for index, call in self._calls.items() if call.call_id}
-        by_name = {call.name: index for index, call in self._calls.items()}
+        unended: dict[str, list[int]] = {}
+        for index, call in self._calls.items():
+            if index in self.spans or (call.result is NOT_RECORDED and call.error is None):
+                for key in filter(None, (call.call_id, call.name)):
+                    unended.setdefault(key, []).append(index)
         for pause in self._tree.pauses:
             reading = self._tree.readings[pause]
             for request in filter(_UNNAMED.__ne__, reading.waits):
-                index = by_id.get(request.call_id) if request.call_id else by_name.get(request.name)
-                if index is not None and self._is_open(index, pause):
-                    self.spans.setdefault(index, "waits")
-                else:
+                unmade = self._last_beside(pause, unended.get(request.call_id or request.name, ()))
+                if unmade is None:
                     self._ask(request, "waits", pause)
+                else:
+                    self.spans.setdefault(unmade, "waits")
             for request in reading.refused:
-                index = by_id.get(request.call_id) if request.call_id else None
-                if index is not None and index in self.spans:
-                    self.spans[index] = "refused"
+                unmade = self._last_beside(pause, unended.get(request.call_id or "", ()), before=True)
+                if unmade is not None and unmade in self.spans:
+                    self.spans[unmade] = "refused"
                 else:
                     self._ask(request, "refused", pause)
 
-    def _is_open(self, index: int, pause: int) -> bool:
-        """Tell whether an execution beside or below a span that names its call has no result."""
-        spans, call, parent = self._tree.spans, self._calls[index], self._tree.parents[pause]
-        around = spans[pause if parent == NONE else parent]
-        is_within = around.start_ns <= spans[index].start_ns <= max(spans[pause].start_ns, spans[pause].end_ns)
-        return index in self.spans or (is_within and call.result is NOT_RECORDED and call.error is None)
+    def _last_beside(self, pause: int, calls: Sequence[int], *, before: bool = False) -> int | None:
+        """Return the last of the calls that starts before a span ends, and not before what is around the span.
+
+        Args:
+            pause: the span.
+            calls: in the order of their start.
+            before: any call that starts before the span will do.
+        """
+        spans, parent = self._tree.spans, self._tree.parents[pause]
+        begin_ns = 0 if before else spans[pause if parent == NONE else parent].start_ns
+        end_ns = spans[pause].start_ns if before else max(spans[pause].start_ns, spans[pause].end_ns)
+        place = bisect_right(calls, end_ns, key=lambda index: spans[index].start_ns)
+        return calls[place - 1] if place and spans[calls[place - 1]].start_ns >= begin_ns else None
 
     def _add_unnamed(self) -> None:
         """Add the calls that a pause is for of which no span says so: those of the last answer that have no result."""
@@ -132,10 +144,27 @@ class Withheld:
         around = self._tree.nearest({parents[index] for index in unnamed if not readings[index].ends_asking} - {NONE})
         below = {} if self._requested is None else self._requested.left_open(above, self._ranks)
         beside = {} if self._requested is None else self._requested.left_open(around, self._ranks)
+        asking = {} if self._requested is None else self._requested.asking_last(above)
+        asking.update((index, index) for index in unnamed if readings[index].is_agent is None and self._is_last(index))
+        latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
         for index in unnamed:
-            is_sure = not readings[index].ends_asking
-            for request in below.get(index) or (beside.get(parents[index], [_UNNAMED]) if is_sure else ()):
+            found = below.get(index)
+            if not readings[index].ends_asking:
+                found = found or beside.get(parents[index], [_UNNAMED])
+            elif (
+                index in asking and latest_ns.get(parents[asking[index]], 0) < self._tree.spans[asking[index]].start_ns
+            ):
+                found = found or [_UNNAMED]
+            for request in found or ():
                 self._ask(request, "waits", index)
+
+    def _is_last(self, index: int) -> bool:
+        """Tell whether no span of the same kind stands behind one, beside it."""
+        return self._last_of_kind[self._tree.parents[index], self._tree.spans[index].name] == index
+
+    @cached_property
+    def _last_of_kind(self) -> dict[tuple[int, str], int]:
+        return {(self._tree.parents[index], self._tree.spans[index].name): index for index in self._tree.order}
 
     def _leave_out_executed(self) -> None:
         """Leave out what is executed afterwards: by its id; where one of both has none, by tool and arguments."""
