@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialects.spans import call, calls, event, exception, read, span
+from dialects.spans import call, calls, event, exception, read, span, span_id, told_to_wait
 from spanscore.contracts import CallReading, Reading
 from spanscore.dialects.claude_code import ClaudeCode
 from spanscore.model import NOT_RECORDED, Span, StatusCode
@@ -123,14 +123,23 @@ def test_what_is_exported_of_a_commands_arguments_is_not_all_of_them() -> None:
     assert calls(interaction(), ran) == [call(2, "Bash", call_id="toolu_2")]
 
 
-def test_a_call_that_was_refused_is_an_error() -> None:
-    """It was waited for, and never executed."""
+def test_a_call_that_was_refused_is_no_call() -> None:
+    """A person was waited for, and the tool was never executed."""
     refused = step(3, "blocked_on_user", parent=2, attributes={"decision": "reject", "source": "user_reject"})
     accepted = step(5, "blocked_on_user", parent=4, attributes={"decision": "accept", "source": "config"})
 
     found = calls(interaction(), tool(2), refused, tool(4), accepted)
 
-    assert [each.error for each in found] == ["rejected", None]
+    assert [(each.span_id, each.error) for each in found] == [(span_id(4), None)]
+
+
+def test_an_answer_after_which_no_tool_starts_waits() -> None:
+    """What the model asked for is not recorded, but why it stopped is."""
+    asking, talking = ({"stop_reason": reason} for reason in ("tool_use", "end_turn"))
+    asked = span(2, "claude_code.llm_request", {"span.type": "llm_request", **asking}, parent=1, scope=SCOPE)
+    ended = span(4, "claude_code.llm_request", {"span.type": "llm_request", **talking}, parent=1, scope=SCOPE)
+    assert told_to_wait(interaction(), asked) == ("",)
+    assert told_to_wait(interaction(), asked, tool(3), ended) == ()
 
 
 def test_a_sub_agent_is_named_by_the_call_that_starts_it() -> None:
@@ -238,7 +247,7 @@ def test_a_log_event_tells_a_failure(signs: dict[str, Any], expected: tuple[str,
 def test_a_decision_is_a_call_only_where_it_refuses() -> None:
     """What is accepted has a result later."""
     assert logged("tool_decision", decision="accept") is None
-    assert log_call(event_name="tool_decision", decision="reject").error == "rejected"
+    assert log_call(event_name="tool_decision", decision="reject").state == "refused"
 
 
 def test_other_log_events_are_not_calls() -> None:

@@ -29,10 +29,11 @@ NAMES = sorted(
 
 @cache
 def logged(name: str) -> list[CallReading]:
-    """Return the calls that are read from the log records of a recording."""
+    """Return the calls that are read from the log records of a recording, and that were made."""
     reader = built_in_reader()
     readings = (reader.read(record) for record in records(name))
-    return [reading.call for reading in readings if reading is not None and reading.call is not None]
+    found = (reading.call for reading in readings if reading is not None)
+    return [call for call in found if call is not None and call.state == "made"]
 
 
 def records(name: str) -> Iterator[Span]:

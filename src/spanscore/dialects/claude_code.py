@@ -20,6 +20,7 @@ _NAME: Final = "tool_name"
 _CALL_ID: Final = "tool_use_id"
 _SUBAGENT: Final = "subagent_type"
 _SESSION: Final = "session.id"
+_STOP_REASON: Final = "stop_reason"
 _ERROR_TYPE: Final = "error_type"
 _INPUT: Final = "tool_input"
 _PARAMETERS: Final = "tool_parameters"
@@ -35,8 +36,8 @@ class ClaudeCode:
     """Claude Code, from its spans and its log events: `tool_name` is the name the model called, MCP server included.
 
     One call is several spans: the failure shows on `claude_code.tool.execution`, and a refusal on
-    `claude_code.tool.blocked_on_user`, below the span of the call. Arguments stand in log events only, and results
-    hardly anywhere.
+    `claude_code.tool.blocked_on_user`, below the span of the call, which was not made then. Arguments stand in log
+    events only, and results hardly anywhere.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -55,6 +56,7 @@ class ClaudeCode:
         _ERROR_TYPE,
         _INPUT,
         _PARAMETERS,
+        _STOP_REASON,
         "error",
         "success",
         "decision",
@@ -71,7 +73,9 @@ class ClaudeCode:
             failed = CallReading(error=_failure(span), error_type=content.error_type(span))
             return Reading(call=failed, part_of_call=True)
         if kind == "tool.blocked_on_user" and _is_refused(attributes):
-            return Reading(call=CallReading(error=_REFUSED), part_of_call=True)
+            return Reading(call=CallReading(state="refused"), part_of_call=True)
+        if kind == "llm_request" and attributes.get(_STOP_REASON) == "tool_use":
+            return Reading(ends_asking=True)
         event = _event(span)
         if event == "tool_result" or (event == "tool_decision" and _is_refused(attributes)):
             return Reading(call=_logged(attributes), conversation_id=content.text(attributes.get(_SESSION)))
@@ -79,9 +83,6 @@ class ClaudeCode:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
-
-
-_REFUSED: Final = "rejected"
 
 
 def _event(span: Span) -> str | None:
@@ -118,9 +119,7 @@ def _failure(span: Span) -> str | None:
 
 def _logged(attributes: Attributes) -> CallReading:
     error, error_type = None, None
-    if _is_refused(attributes):
-        error = _REFUSED
-    elif attributes.get("success") in (False, "false"):
+    if attributes.get("success") in (False, "false"):
         error_type = content.text(attributes.get(_ERROR_TYPE))
         error = content.named(error_type, content.text(attributes.get("error")) or "") or "error"
     return CallReading(
@@ -129,6 +128,7 @@ def _logged(attributes: Attributes) -> CallReading:
         error=error,
         error_type=error_type,
         call_id=content.identifier(attributes.get(_CALL_ID)),
+        state="refused" if _is_refused(attributes) else "made",
     )
 
 
