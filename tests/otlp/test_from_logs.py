@@ -35,6 +35,7 @@ def test_a_record_is_a_span() -> None:
     [
         record("codex.tool_result"),
         record("", {"event.name": "codex.tool_result"}),
+        record("", {"otel.event.name": "codex.tool_result"}, body="A tool was called."),
         record("", {"event.name": "tool_result"}, body="codex.tool_result"),
         record("other", {"event.name": "codex.tool_result"}, body="A tool was called."),
     ],

@@ -41,7 +41,7 @@ from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_m
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import Place, WireError, fields, joined_field
-from spanscore.reading.log_records import BODY, EVENT_NAME, event_name, run_id, with_body
+from spanscore.reading.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
@@ -229,7 +229,7 @@ def _attributes(record: LogRecord, findings: Findings) -> Attributes:
 
 def _event_name(record: LogRecord, names: tuple[str, ...]) -> str | None:
     """Return the name of a record's event: emitters write it in its field, in an attribute, or as the body."""
-    told = (pair.value.string_value for pair in record.attributes if pair.key == EVENT_NAME)
+    told = (pair.value.string_value for pair in record.attributes if pair.key in EVENT_NAMES)
     return event_name((record.event_name, record.body.string_value, *told), names)
 
 

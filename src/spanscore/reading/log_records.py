@@ -11,8 +11,8 @@ from spanscore.model import Attributes, AttributeValue
 
 BODY: Final = "body"
 """The attribute that holds a record's body, unless that is a mapping: its entries are attributes then."""
-EVENT_NAME: Final = "event.name"
-"""The attribute in which some emitters write the name of an event."""
+EVENT_NAMES: Final = ("event.name", "otel.event.name")
+"""The attributes in which some emitters write the name of an event; the second is that of bridges without the field."""
 
 _SERVICE: Final = "service.name"
 SESSIONS: Final = ("gen_ai.conversation.id", "conversation.id", "session.id")

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from spanscore.model import LOG_RECORD, NO_SPAN, Span
-from spanscore.reading.log_records import EVENT_NAME, event_name, run_id, with_body
+from spanscore.reading.log_records import EVENT_NAMES, event_name, run_id, with_body
 from spanscore.sdk.spans import attributes_of, value_of
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def name_of(record: LogRecord, names: tuple[str, ...]) -> str | None:
     """Return the name of a record's event; None where it does not begin with one of these."""
-    told = None if record.attributes is None else record.attributes.get(EVENT_NAME)
-    return event_name((record.event_name, record.body, told), names)
+    told = () if record.attributes is None else map(record.attributes.get, EVENT_NAMES)
+    return event_name((record.event_name, record.body, *told), names)
 
 
 def log_span(emitted: ReadWriteLogRecord, names: tuple[str, ...]) -> Span | None:
