@@ -306,3 +306,12 @@ def test_recorded_uploads() -> None:
     assert 4 == len(runs) == len(here)
     assert {True} == {run.completeness.content_elsewhere for run in runs}
     assert {False} == {run.completeness.content_elsewhere for run in here}
+
+
+def test_a_tool_and_a_call_id_are_a_call() -> None:
+    """Also where the operation is not named; a request to a model may name its tool as well."""
+    held = {"gen_ai.tool.name": "book", "gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": "{}"}
+
+    assert calls(span(1, "tool.book", held)) == [call(1, "book", {}, call_id="c1")]
+    assert calls(span(1, "chat", {**held, "gen_ai.operation.name": "chat"})) == []
+    assert calls(span(1, "tool", {"gen_ai.tool.name": "book"}), RUN._replace(span_id=bytes(7) + b"\x02")) == []

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from dialects.spans import call, calls, exception, read, span
-from spanscore.model import Span, StatusCode
+from spanscore.model import NOT_RECORDED, Span, StatusCode
 
 SCOPE = "openinference.instrumentation.some_framework"
 RUN = span(
@@ -99,3 +99,20 @@ def test_definitions_of_tools() -> None:
     (trajectory,) = read(RUN, model(2, **tools))
 
     assert dict(trajectory.tool_definitions) == {"book": schema, "pay": schema}
+
+
+def test_both_conventions_on_one_span() -> None:
+    """Told to write the GenAI conventions as well, instrumentors have the tool's schema for its arguments there."""
+    both = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "book",
+        "tool.parameters": '{"properties": {"city": {"type": "string"}}}',
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "book",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.call.arguments": '{"properties": {"city": {"type": "string"}}}',
+    }
+
+    for given, arguments in [('{"city": "Oslo"}', {"city": "Oslo"}), ("__REDACTED__", NOT_RECORDED)]:
+        made = span(1, "book", {**both, "input.value": given}, scope="openinference.instrumentation.openai_agents")
+        assert calls(made) == [call(1, "book", arguments, call_id="c1")]

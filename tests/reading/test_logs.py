@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -230,3 +231,14 @@ def test_the_reading_of_a_record_of_a_tool() -> None:
     """What a dialect says of a record is what it says of a span."""
     assert isinstance(Told().read(told("book", 1)), Reading)
     assert CallReading(name="book") == Told().read(told("book", 1)).call  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("operation", [{"gen_ai.operation.name": "execute_tool"}, {"gen_ai.tool.call.id": "c1"}])
+def test_the_details_of_a_tool_are_no_request_to_a_model(operation: dict[str, str]) -> None:
+    """They are what its span leaves out."""
+    held = {"gen_ai.tool.name": "book", "gen_ai.tool.call.arguments": PARIS, **operation}
+
+    (found,) = read(agent(1), tool(2, "book", call_id="c1", parent=1), log(DETAILS, held, 3, 2), model_calls=True)
+
+    assert [("book", PARIS, span_id(2))] == [(each.name, each.arguments, each.span_id) for each in found.calls]
+    assert found.model_calls == ()

@@ -10,6 +10,7 @@ from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import openinference
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -52,6 +53,8 @@ READS: Final = frozenset(
         INPUT,
         _WORKFLOW,
         *_ELSEWHERE,
+        openinference.KIND,
+        openinference.INPUT,
         *content.READS,
         *finish_reasons.READS,
     }
@@ -78,7 +81,7 @@ class GenAi:
 
     precedence = Precedence.CONVENTION
     markers = Markers(
-        attributes=frozenset({OPERATION, AGENT, CONVERSATION, _SESSION, _HANDOFF_TARGET}),
+        attributes=frozenset({OPERATION, AGENT, CALL_ID, CONVERSATION, _SESSION, _HANDOFF_TARGET}),
         span_names=(_TOOL_SPAN,),
         log_names=(_CONTENT_EVENT, *_ROLES),
     )
@@ -90,13 +93,14 @@ class GenAi:
     def read(self, span: Span) -> Reading | None:
         attributes, is_log = span.attributes, span.is_log
         operation = content.text(attributes.get(OPERATION))
-        # A tool span gets its attributes at the end, which never comes where the tool raises.
-        is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and span.name.startswith(_TOOL_SPAN))
+        is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and _is_unmarked_call(span))
+        is_model = (is_log and not is_call) or operation in _MODEL_OPERATIONS
         is_workflow = operation == "invoke_workflow" and not is_log
         return Reading(
-            call=_call(span) if is_call and not is_log else None,
+            call=_call(span) if is_call else None,
+            part_of_call=is_call and is_log,
             not_a_call=operation in _HANDOFFS or (_HANDOFF_TARGET in attributes and operation in {None, EXECUTE_TOOL}),
-            is_model=is_log or operation in _MODEL_OPERATIONS,
+            is_model=is_model,
             is_agent=True if operation == "invoke_agent" and not is_log else None,
             is_workflow=is_workflow,
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
@@ -135,9 +139,21 @@ def model_call(span: Span) -> ModelCallReading:
     return model_calls.reading(span.attributes, model_calls.texts(sent, instructions))
 
 
+def _is_unmarked_call(span: Span) -> bool:
+    """Return whether a span without an operation is a tool call: by its name, or by the tool's name and a call id.
+
+    A tool span gets its attributes at the end, which never comes where the tool raises.
+    """
+    return span.name.startswith(_TOOL_SPAN) or (CALL_ID in span.attributes and TOOL_NAME in span.attributes)
+
+
 def _call(span: Span) -> CallReading:
-    name = content.text(span.attributes.get(TOOL_NAME)) or _name_in(span.name)
-    return content.call(span, name, _held(span, ARGUMENTS), _held(span, RESULT), span.attributes.get(CALL_ID))
+    attributes = span.attributes
+    name = content.text(attributes.get(TOOL_NAME)) or _name_in(span.name)
+    # OpenInference, told to write both conventions, has the tool's schema for its arguments.
+    is_both = openinference.KIND in attributes and openinference.INPUT in attributes
+    given = None if is_both else _held(span, ARGUMENTS)
+    return content.call(span, name, given, _held(span, RESULT), attributes.get(CALL_ID))
 
 
 def _name_in(span_name: str) -> str | None:
