@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from dialects.spans import call, calls, read, span
+from spanscore.model import Span, StatusCode
 
 MESSAGES = [
     {"role": "user", "content": "trip"},
@@ -54,3 +56,34 @@ def test_under_openinference_the_convention_is_enough() -> None:
     kicked = span(2, "get_weather.run", attributes, scope="openinference.instrumentation.crewai")
 
     assert calls(kicked) == [call(2, "get_weather", {"city": "Paris"}, result="sunny")]
+
+
+def native(number: int, event: str, name: str = "book", **attributes: Any) -> Span:
+    """A span of CrewAI's own."""
+    held = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.arguments": '{"n": 1}',
+        "crewai.event_name": event,
+    }
+    return span(number, "call tool", {**held, **attributes}, parent=1)
+
+
+def test_a_failure_is_a_second_span_beside_the_call() -> None:
+    """It may be all that tells of a tool that returned and had failed: it belongs to the call before it."""
+    failure = native(3, "tool_failure_detected", **{"error.type": "_OTHER"})._replace(
+        status_code=StatusCode.ERROR, status_message="declined"
+    )
+    raised = native(2, "tool_usage_error", **{"error.type": "ValueError"})._replace(status_code=StatusCode.ERROR)
+
+    (one,) = calls(raised, failure)
+    assert (one.error, one.error_type) == ("ValueError", "ValueError")
+    (one,) = calls(native(2, "tool_usage_finished"), failure)
+    assert one.error == "declined"
+    first, second, other = calls(
+        native(2, "tool_usage_error", **{"error.type": "ValueError"}),
+        failure,
+        native(4, "tool_usage_finished"),
+        native(5, "tool_usage_finished", "pay"),
+    )
+    assert (first.error, second.error, other.error) == ("ValueError", None, None)

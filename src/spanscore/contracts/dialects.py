@@ -91,8 +91,8 @@ class Reading:
     call: CallReading | None = None
     """The span is the execution of a tool call."""
     part_of_call: bool = False
-    """`call` belongs to the tool call above this span, an inner step of it, or else to the one of its id: not a call
-    of its own."""
+    """`call` belongs to the tool call above this span, an inner step of it, or else to the one of its id; without an
+    id to the last of its tool that began before it. It is not a call of its own."""
     not_a_call: bool = False
     """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
     is_model: bool = False
@@ -208,7 +208,7 @@ class TellsResults(Protocol):
     """
 
     result_keys: frozenset[str]
-    """The keys of attributes in which it finds the result of a call, and nothing else."""
+    """The keys of attributes in which it finds the result of a call, and nothing else unless `telling_words` has it."""
     telling_words: Mapping[str, tuple[str, ...]]
     """By the key of an attribute, words without any of which its text says nothing to `read` and `read_model`, but for
-    the result of a call."""
+    a result: such as those of a failure that the result alone tells."""

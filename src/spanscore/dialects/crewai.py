@@ -1,34 +1,50 @@
-"""CrewAI under OpenLLMetry."""
+"""CrewAI's own spans, and CrewAI under OpenLLMetry."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
+from spanscore.dialects import gen_ai
 from spanscore.dialects._literals import printed
 from spanscore.model import Span
 
 _ROLE: Final = "crewai.agent.role"
 _TASKS: Final = "crewai.crew.tasks_output"
+_EVENT: Final = "crewai.event_name"
+_FAILURE: Final = "tool_failure_detected"
 
 
 class Crewai:
-    """CrewAI: no span stands for a tool call, but the crew's prints the messages of all its tasks.
+    """CrewAI's own spans, and OpenLLMetry's, in which the crew's span prints the messages of all its tasks.
 
-    The agent is known by its role. Under OpenInference CrewAI's spans need no more than that convention.
+    The agent is known by its role. CrewAI itself follows the conventions, and writes a second span beside that of each
+    call that failed. Under OpenInference CrewAI's spans need no more than that convention.
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_ROLE, _TASKS}))
-    reads = frozenset({_ROLE, _TASKS})
+    markers = Markers(attributes=frozenset({_ROLE, _TASKS, _EVENT}))
+    reads = gen_ai.READS | {_ROLE, _TASKS}
 
     def read(self, span: Span) -> Reading | None:
         role = content.text(span.attributes.get(_ROLE))
-        return Reading(is_model=_TASKS in span.attributes, is_agent=True if role else None, agent=role)
+        is_failure = span.attributes.get(_EVENT) == _FAILURE
+        return Reading(
+            call=_failure(span) if is_failure else None,
+            part_of_call=is_failure,
+            is_model=_TASKS in span.attributes,
+            is_agent=True if role and _EVENT not in span.attributes else None,
+            agent=role,
+        )
 
     def read_model(self, span: Span) -> ModelReading | None:
         told = content.text(span.attributes.get(_TASKS))
         tasks = printed(told) if told else None
         return ModelReading(requests=messages.requests(tasks), answers=messages.answers(tasks)) if tasks else None
+
+
+def _failure(span: Span) -> CallReading:
+    attributes = span.attributes
+    return content.call(span, content.text(attributes.get(gen_ai.TOOL_NAME)), attributes.get(gen_ai.ARGUMENTS), None)

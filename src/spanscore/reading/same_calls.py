@@ -56,8 +56,11 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
         if tops[index] != index:
             members[tops[index]].append(reading)
     named = _by_call_id(tree) if tree.parts else {}
+    told: set[tuple[int, str, str]] = set()
     for index, reading in tree.parts.items():
         whole = above[index] if above[index] != NONE else _named_by(tree, index, named)
+        if whole == NONE and not reading.call_id:
+            whole = _last_before(tree, index, members, told)
         if whole != NONE:
             members[tops[whole]].append(reading)
     return members
@@ -87,6 +90,20 @@ def _named_by(tree: SpanTree, part: int, named: dict[str, list[int]]) -> int:
         return NONE
     place = bisect_left(calls, tree.spans[part].start_ns, key=lambda index: tree.spans[index].start_ns)
     return calls[min(place, len(calls) - 1)]
+
+
+def _last_before(tree: SpanTree, part: int, tops: Mapping[int, object], told: set[tuple[int, str, str]]) -> int:
+    """Return the call of a part beside it without an id: the last of its tool and arguments that began before it.
+
+    An instrumentation writes one such part of a call: a second is that of an earlier call. `told` remembers them.
+    """
+    span = tree.spans[part]
+    begun = [index for index in tops if tree.spans[index].start_ns <= span.start_ns]
+    for index in reversed(begun[-MAX_SIDE_BY_SIDE:]):
+        if (index, span.scope, span.name) not in told and _is_same_call(tree, index, part):
+            told.add((index, span.scope, span.name))
+            return index
+    return NONE
 
 
 def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
@@ -195,7 +212,7 @@ def _overlap(tree: SpanTree, first: int, second: int) -> bool:
 
 
 def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
-    one, other = tree.calls[outer], tree.calls[inner]
+    one, other = tree.calls[outer], tree.calls.get(inner) or tree.parts[inner]
     if one.call_id and other.call_id:
         return one.call_id == other.call_id and _is_same_tool(one, other)
     # A tool that calls itself is two calls: the arguments differ.
