@@ -107,3 +107,24 @@ def test_an_evaluator_that_is_for_others(tmp_path: Path) -> None:
     told = spanscore("explain", CORPUS / "strands.jsonl.gz", "--config", config).stdout
 
     assert "  rules: is not for this run (match, or sample_ratio)" in told
+
+
+def test_requests_without_ids_that_were_run_and_one_that_was_not() -> None:
+    """The executions have ids that the framework made up."""
+    asking = model(2, asked("book", PARIS), asked("book", BERN), asked("pay", {}), parent=1)
+    executed = tool(3, "book", PARIS, "x1", parent=1), tool(4, "pay", {}, "x2", parent=1)
+
+    assert ("book",) == of(agent(1), asking, *executed).not_made
+    assert () == of(agent(1), asking, *executed, tool(5, "book", BERN, "x3", parent=1)).not_made
+
+
+def test_an_earlier_version_of_a_span() -> None:
+    """The last one counts."""
+    first = tool(2, "pay", {"n": 1}, "c1", parent=1)
+    last = first._replace(end_ns=first.end_ns + 1, attributes={**first.attributes, "gen_ai.tool.call.result": "ok"})
+
+    assert [
+        "a run of agent planner",
+        "an earlier version of this span; the last one counts",
+        "call 1",
+    ] == [each.role for each in of(agent(1), first, last).spans]

@@ -515,3 +515,31 @@ def test_a_call_has_the_name_by_which_a_model_knows_the_tool() -> None:
 def nameless(number: int) -> Span:
     """The execution of a tool, and no more."""
     return span(number, "execute_tool", {"gen_ai.operation.name": "execute_tool"}, parent=1)
+
+
+class TestIdsThatAFrameworkMakesUp:
+    """Gemini gives its requests no ids; ADK gives each execution one."""
+
+    def test_executions_join_by_content(self) -> None:
+        """In whatever order they ran. Each has its turn."""
+        asking = model(1, asked("book", PARIS), asked("pay", BERN))
+
+        (found,) = read(asking, tool(2, "pay", BERN, "x1"), tool(3, "book", PARIS, "x2"), model_calls=True)
+
+        assert [("pay", "x1", 0), ("book", "x2", 0)] == [(made.name, made.call_id, made.turn) for made in found.calls]
+
+    def test_arguments_come_from_the_request(self) -> None:
+        """Where the execution has none: by the name, in their order."""
+        asking = model(1, asked("book", PARIS), asked("book", BERN))
+
+        assert calls(asking, tool(2, "book", call_id="x1"), tool(3, "book", call_id="x2")) == [
+            call(2, "book", PARIS, call_id="x1"),
+            call(3, "book", BERN, call_id="x2"),
+        ]
+
+    def test_a_request_with_an_id_is_another(self) -> None:
+        """An execution of another id is none of it."""
+        asking = model(1, asked("book", PARIS, "c1"))
+
+        (made,) = calls(asking, tool(2, "book", call_id="x1"))
+        assert (made.call_id, made.arguments) == ("x1", NOT_RECORDED)

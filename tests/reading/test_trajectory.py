@@ -370,3 +370,37 @@ class TestAgentsWithoutASpan:
         for late_ms, expected in ((1, "planner"), (2, None)):
             ended = lasting(asking, 1 + late_ms)
             assert [expected] == [made.agent for made in calls(ended, tool(3, "search", parent=1))]
+
+
+class TestTheAgentOfARun:
+    def test_an_agent_below_a_call_does_not_name_it(self) -> None:
+        """It is a sub-agent, also where the agent that called it has no name; it names its own calls."""
+        (found,) = read(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}),
+            tool(2, "task", PARIS, "c1", parent=1),
+            span(3, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "sub"}, parent=2),
+            tool(4, "book", PARIS, "c2", parent=3),
+        )
+
+        assert found.agent is None
+        assert [("task", None), ("book", "sub")] == [(made.name, made.agent) for made in found.calls]
+
+    def test_a_workflow_names_it_then(self) -> None:
+        """As that of a deep agent."""
+        workflow = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "deep"}
+        (found,) = read(
+            span(1, "invoke_workflow", workflow),
+            tool(2, "task", PARIS, "c1", parent=1),
+            span(3, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "sub"}, parent=2),
+        )
+
+        assert found.agent == "deep"
+
+    def test_above_a_call_that_is_the_root_nobody_is_known(self) -> None:
+        """An agent that is served as a tool names the run."""
+        (found,) = read(
+            tool(1, "ask", PARIS, "c1"),
+            span(2, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "served"}, parent=1),
+        )
+
+        assert found.agent == "served"

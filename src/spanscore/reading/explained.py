@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from spanscore.contracts import CallReading, Reading
+from spanscore.contracts import CallReading, CallRequest, Reading
 from spanscore.model import Span, ToolCall, Trace, Trajectory
 from spanscore.reading.reader import DialectReader
 from spanscore.reading.requested import Requested
 from spanscore.reading.same_calls import merged_calls, same_calls
 from spanscore.reading.tree import NO_READING, NONE, SpanTree
 from spanscore.reading.withheld import Withheld
+
+_NOT_A_CALL: Final = "no tool call: its instrumentation writes something else so, such as a hand-over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +57,41 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
     calls = [call for trajectory in trajectories for call in trajectory.calls]
     tree = SpanTree(trace.spans, reader)
     requested = Requested(tree) if tree.models else None
-    withheld = Withheld(tree, merged_calls(tree), requested)
+    merged = merged_calls(tree)
+    withheld = Withheld(tree, merged, requested)
     roles = _Roles(tree, calls, withheld)
     spans = tuple(
         ExplainedSpan(tree.spans[index], depth, reader.knowing(tree.spans[index]), *roles.of(index))
         for index, depth in _depth_first(tree)
     )
-    known: list[ToolCall | CallReading] = [*calls, *withheld.calls.values()]
-    known_ids = {call.call_id for call in known}
-    by_name = {call.name for call in known if call.call_id is None}
-    asked = [] if requested is None else [request for _, request, _ in requested.calls()]
-    left = [each for each in asked if each.call_id not in known_ids and each.name not in by_name]
+    left = [] if requested is None else list(_not_run(requested, merged, [*calls, *withheld.calls.values()]))
     states = [(each, withheld.state_of(each)) for each in left]
     told = {each.call_id or each.name: (each.name, state) for each, state in [*withheld.asked, *states]}
     waits, refused, not_made = (
         tuple(name for name, state in told.values() if state == wanted) for wanted in ("waits", "refused", None)
     )
     return Explanation(spans, not_made, waits, refused)
+
+
+def _not_run(
+    requested: Requested, merged: Mapping[int, CallReading], known: Iterable[ToolCall | CallReading]
+) -> Iterator[CallRequest]:
+    """Yield the requests that no known call stands for. One that any executed call may be is none of them."""
+    joined = requested.join([*merged.values()])
+    ran = {rank for rank, _ in joined}
+    known_ids = {call.call_id for call in known}
+    names = (
+        {call.name for rank, call in joined if rank is None}
+        if joined
+        else {call.name for call in known if call.call_id is None}
+    )
+    for rank, (_, request, _) in enumerate(requested.calls()):
+        if (
+            rank not in ran
+            and (request.call_id is None or request.call_id not in known_ids)
+            and request.name not in names
+        ):
+            yield request
 
 
 class _Roles:
@@ -95,6 +116,8 @@ class _Roles:
     def of(self, index: int) -> tuple[str, int | None]:
         """Return what a span is in the run, and the number of its call."""
         tree, reading = self._tree, self._tree.readings[index]
+        if index in tree.superseded:
+            return "an earlier version of this span; the last one counts", None
         if reading is NO_READING:
             return "not read: no attribute, scope or name of a known instrumentation", None
         if index in self._tops:
@@ -107,9 +130,7 @@ class _Roles:
         if index in tree.calls:
             number = self._numbers.get(tree.spans[index].span_id)
             return (f"call {number}" if number else "a call of another run"), number
-        if reading.not_a_call:
-            return "no tool call: its instrumentation writes something else so, such as a hand-over", None
-        role = self._other(index, reading)
+        role = _NOT_A_CALL if reading.not_a_call else self._other(index, reading)
         if reading.waits:
             names = ", ".join(each.name for each in reading.waits if each.name)
             role += f", after which the run waits for {names}" if names else ", after which the run waits"

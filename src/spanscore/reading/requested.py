@@ -132,7 +132,8 @@ class Requested:
 
         Joined by call id; else by order, where as many calls of a name were executed as were asked for and each fits;
         else by name and arguments, or by arguments alone where the name is lost, and by order again. Calls of which
-        neither is told are those that were asked for besides all the others, where they are as many.
+        neither is told are those that were asked for besides all the others, where they are as many. A call with an id
+        that the framework has made up joins a request without one by name and arguments.
 
         Args:
             calls: in the order of their start.
@@ -146,6 +147,7 @@ class Requested:
         nameless = {index: call for index, call in without_id.items() if call.name is None}
         ranks: dict[int, int] = {}
         self._join_by(ranks, every, lambda call: call.call_id, lambda request: request.call_id)
+        self._join_made_up(ranks, every)
         self._join_by_order(ranks, without_id)
         self._join_by(ranks, without_id, _content_key, _content_key)
         self._join_by(ranks, every, _sole_key, lambda request: (request.name, _sole_value(request.arguments)))
@@ -163,6 +165,16 @@ class Requested:
             )
             for index, call in completed.items()
         ]
+
+    def _join_made_up(self, ranks: dict[int, int], calls: Mapping[int, CallReading]) -> None:
+        """Join the calls whose id no request has with requests that have none, as those of Gemini."""
+        known = {request.call_id for _, request in self._requests}
+        if None not in known:
+            return
+        with_id = {index: call for index, call in calls.items() if call.call_id not in known}
+        untold = {index: call for index, call in with_id.items() if call.arguments is NOT_RECORDED}
+        self._join_by(ranks, with_id, _content_key, lambda request: None if request.call_id else _content_key(request))
+        self._join_by(ranks, untold, lambda call: call.name, lambda request: None if request.call_id else request.name)
 
     def _handed_back(self, calls: Collection[CallReading]) -> Mapping[str | None, JSON]:
         """Return by call id what the models were told of the calls that lack a result.

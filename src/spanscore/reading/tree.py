@@ -34,6 +34,8 @@ class SpanTree:
                 by_id[span.span_id] = index
         # Some exporters send a span while it runs and again when it ended: its last version counts.
         latest = frozenset(by_id.values())
+        self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
+        """The spans of which a later version came."""
         logged = {
             index: reader.read(span) for index, span in enumerate(spans) if span.kind == LOG_RECORD and index in latest
         }
@@ -62,8 +64,6 @@ class SpanTree:
         """The spans that say of calls, though they are none, that those wait or were refused."""
         self.recognised = False
         """Whether a dialect knows any of the spans."""
-        self.agent: str | None = None
-        """The earliest agent, a run of an agent before any other span that names one."""
         self._workflow: str | None = None
         self.content_elsewhere = False
         """Whether any of the spans refers to content outside the telemetry."""
@@ -74,9 +74,9 @@ class SpanTree:
             if reading is not NO_READING:
                 self._add(index, reading)
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
-        # An agent that a call starts is a sub-agent, also where the agent that made the call has no name.
-        self.agent = next((agent for index, agent in self._named.items() if index not in self.calls), self.agent)
-        self.agent = self.agent or self._workflow
+        self._call_above: list[int] = []
+        self.agent = self._first_agent() or self._workflow
+        """The earliest agent, a run of an agent before any other span that names one."""
         self._agent_above = self.nearest(self._named)
         self._models_beside = self._named_models()
         self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
@@ -103,8 +103,6 @@ class SpanTree:
             self.pauses.append(index)
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None
-        elif not (reading.is_agent and index in self.calls):
-            self.agent = self.agent or reading.agent or None
         self.content_elsewhere = self.content_elsewhere or reading.content_elsewhere
         self.conversation_id = self.conversation_id or reading.conversation_id or None
         # A span with nothing but the id of a session is no agent's: web servers write it as well.
@@ -113,6 +111,22 @@ class SpanTree:
             or reading.conversation_id is None
             or reading != Reading(conversation_id=reading.conversation_id)
         )
+
+    def _first_agent(self) -> str | None:
+        """Return the earliest agent that no call has started: that is a sub-agent, also of an agent without a name."""
+        telling = (index for index in self.order if self.readings[index].agent and not self.readings[index].is_workflow)
+        for index in chain(self._named, telling):
+            if not (index in self.agents and index in self.calls) and not self._is_called(index):
+                return self.readings[index].agent
+        return None
+
+    def _is_called(self, index: int) -> bool:
+        """Return whether a span is below a call of somebody: above one that is a root, nobody is known."""
+        if self.parents[index] == NONE or not self.calls:
+            return False
+        self._call_above = self._call_above or self.nearest(self.calls)
+        above = self._call_above[index]
+        return above != NONE and self.parents[above] != NONE
 
     def nearest(self, wanted: Collection[int], barrier: Collection[int] = ()) -> list[int]:
         """Return for each span the nearest of `wanted` above it with none of `barrier` between, else -1.
