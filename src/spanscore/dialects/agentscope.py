@@ -1,0 +1,48 @@
+"""AgentScope."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.model import Recorded, Span
+
+_ERROR: Final = "error"
+
+
+class Agentscope:
+    """AgentScope: the conventions, with results in an object whose `state` is the only sign of a failure."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"agentscope"}))
+    reads = content.READS | {gen_ai.OPERATION, gen_ai.TOOL_NAME, gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID}
+    result_keys = frozenset({gen_ai.RESULT})
+    telling_words: ClassVar = {gen_ai.RESULT: (f'"{_ERROR}"',)}
+
+    def read(self, span: Span) -> Reading | None:
+        return Reading(call=_call(span)) if span.attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL else None
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _call(span: Span) -> CallReading:
+    name, given, answer, call_id = map(
+        span.attributes.get, (gen_ai.TOOL_NAME, gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID)
+    )
+    call = content.call(span, content.text(name), given, answer, call_id)
+    result = _returned(call.result)
+    if call.error is None and content.field(call.result, "state") == _ERROR:
+        return replace(call, result=result, error=content.short(str(result)) or _ERROR)
+    return replace(call, result=result)
+
+
+def _returned(result: Recorded) -> Recorded:
+    """Return the one text of a result, which is JSON where it spells that; a result of other content as it is."""
+    match result:
+        case {"state": str(), "content": [{"text": str(said)}]}:
+            return content.reparsed(said)
+    return result
