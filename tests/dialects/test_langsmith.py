@@ -53,3 +53,20 @@ def test_the_status_of_a_failed_tool_is_chance() -> None:
             ),
         )
     ]
+
+
+def test_the_claude_agent_sdk_wraps_arguments() -> None:
+    """Its conversation is a run of an agent without a name. A traced function may have an argument of that name."""
+    claude = {"ls_integration": "claude-agent-sdk"}
+
+    (trajectory,) = read(
+        run(1, "claude.conversation", "chain", metadata=claude),
+        run(2, "mcp__a__book", "tool", 1, claude, prompt={"input": {"city": "Oslo"}}),
+        run(3, "search", "tool", 1, prompt={"input": {"city": "Oslo"}}),
+    )
+
+    assert trajectory.calls == (
+        call(2, "mcp__a__book", {"city": "Oslo"}),
+        call(3, "search", {"input": {"city": "Oslo"}}),
+    )
+    assert trajectory.agent is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
@@ -18,6 +19,8 @@ _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
 _AGENT: Final = "langsmith.metadata.lc_agent_name"
 _NODE: Final = "langsmith.metadata.langgraph_node"
+_INTEGRATION: Final = "langsmith.metadata.ls_integration"
+_CLAUDE: Final = "claude-agent-sdk"
 _CONVERSATION: Final = tuple(
     f"langsmith.metadata.{key}" for key in ("session_id", "sessionId", "thread_id", "threadId", "conversation_id")
 )
@@ -40,6 +43,8 @@ class Langsmith:
         kind = attributes.get(_KIND)
         node, agent = content.text(attributes.get(_NODE)), content.text(attributes.get(_AGENT))
         run = graph(span.name, node, agent, is_marked=not span.parent_span_id) if kind == "chain" else Reading()
+        if _is_claude(span):
+            run = replace(run, agent=None)  # its name is the same for all
         return Reading(
             call=_call(span) if kind == "tool" and "ai.operationId" not in attributes else None,
             is_model=kind == "llm",
@@ -57,13 +62,17 @@ class Langsmith:
         return model_calls.reading(span.attributes, model_calls.texts(content.decoded(span.attributes.get(_PROMPT))))
 
 
+def _is_claude(span: Span) -> bool:
+    return span.attributes.get(_INTEGRATION) == _CLAUDE
+
+
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     given = attributes.get(_PROMPT)
     message = _message(content.decoded(attributes.get(_COMPLETION)))
     return CallReading(
         name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name,
-        arguments=_named(content.arguments(given)),
+        arguments=_named(content.arguments(given), is_wrapped=_is_claude(span)),
         sole_argument=content.sole_argument(given),
         result=message.content,
         error=content.error(span) or message.error,
@@ -73,9 +82,14 @@ def _call(span: Span) -> CallReading:
     )
 
 
-def _named(arguments: Recorded) -> Recorded:
-    """Return the arguments of a traced function unless they were positional: then their names are lost."""
+def _named(arguments: Recorded, *, is_wrapped: bool) -> Recorded:
+    """Return the arguments of a traced function unless they were positional: then their names are lost.
+
+    The integration with the Claude Agent SDK wraps the arguments in an object.
+    """
     match arguments:
+        case {"input": dict(inner), **others} if is_wrapped and not others:
+            return inner
         case {"args": [_, _, *_], **others} if not others:
             return NOT_RECORDED
     return arguments
