@@ -68,3 +68,20 @@ def test_flat_requests_of_older_versions() -> None:
 def test_other_kinds_are_no_calls() -> None:
     """Workflows and tasks are steps."""
     assert calls(entity(1, "trip", "workflow", parent=0), entity(2, "tools", "task")) == []
+
+
+def test_the_requests_of_litellm_are_function_calls() -> None:
+    """Its callback numbers them as if each were an answer, and leaves them out of the messages beside it."""
+    chat = {
+        "llm.request.type": "completion",
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": '[{"role": "assistant", "parts": [], "finish_reason": "tool_calls"}]',
+        "gen_ai.completion.0.function_call.name": "book",
+        "gen_ai.completion.0.function_call.arguments": '{"city": "Oslo"}',
+        "gen_ai.completion.1.function_call.name": "pay",
+    }
+
+    assert calls(span(1, "POST /chat"), span(2, "litellm_request", chat, parent=1)) == [
+        call(None, "book", {"city": "Oslo"}, at_ms=3),
+        call(None, "pay", at_ms=3),
+    ]

@@ -25,6 +25,7 @@ _CONVERSATION: Final = tuple(
 _COMPLETION: Final = "gen_ai.completion."
 _FUNCTIONS: Final = "llm.request.functions."
 _TOOL_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.tool_calls\.(\d+)\.(\w+)")
+_FUNCTION_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.function_call\.(\w+)")
 _TOOL: Final = re.compile(r"llm\.request\.functions\.(\d+)\.(name|parameters)")
 _REQUEST_TYPE: Final = "llm.request.type"
 _FIRST_ROLE: Final = "gen_ai.completion.0.role"
@@ -42,7 +43,7 @@ _TEXT: Final = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
 
 
 class Openllmetry:
-    """Traceloop's decorators and instrumentors, Python and JavaScript.
+    """Traceloop's decorators and instrumentors, Python and JavaScript, and LiteLLM's callback.
 
     `@tool` writes its arguments as `{"args": [...], "kwargs": {...}}`.
     """
@@ -69,6 +70,7 @@ class Openllmetry:
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
             requests=messages.numbered_requests(span.attributes, _COMPLETION, _TOOL_CALL)
+            or messages.numbered_requests(span.attributes, _COMPLETION, _FUNCTION_CALL)
             or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
             asks=finish_reasons.asks(span.attributes, _FINISH_REASONS),
             tool_definitions=Later(lambda: _definitions(span)),
