@@ -1,0 +1,68 @@
+"""NVIDIA's NeMo Agent Toolkit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import openinference
+from spanscore.model import NOT_RECORDED, AttributeValue, Span
+
+_PREFIXES: Final = ("nat", "aiq")
+"""Of its attributes; the second is that of the versions before 1.3."""
+_KIND: Final = "span.kind"
+_FUNCTION: Final = "function.name"
+_PARENT: Final = "function.parent_name"
+_CONVERSATION: Final = "conversation.id"
+_WORKFLOW: Final = "<workflow>"
+_UNKNOWN: Final = "unknown"
+
+
+class NvidiaNat:
+    """NVIDIA's NeMo Agent Toolkit (NAT), once AIQ: each function is a span, the workflow as well as what it calls.
+
+    Functions are a CHAIN for OpenInference. A tool of the framework within is a span of kind TOOL around the function,
+    where that is instrumented. A call that failed has no result, and no other sign of that.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset(f"{prefix}.{_KIND}" for prefix in _PREFIXES))
+    reads = openinference.READS | {
+        f"{prefix}.{key}" for prefix in _PREFIXES for key in (_FUNCTION, _PARENT, _CONVERSATION)
+    }
+
+    def read(self, span: Span) -> Reading | None:
+        kind = _own(span, _KIND)
+        return Reading(
+            call=_call(span) if kind == "TOOL" or (kind == "FUNCTION" and _is_called(span)) else None,
+            is_workflow=kind == "WORKFLOW",
+            conversation_id=_own(span, _CONVERSATION),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        return None
+
+
+def _is_called(span: Span) -> bool:
+    return _own(span, _FUNCTION) != _WORKFLOW and _own(span, _PARENT) not in {None, "root"}
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    arguments = content.arguments(attributes.get(openinference.INPUT))
+    return CallReading(
+        name=span.name if _own(span, _KIND) == "TOOL" else _own(span, _FUNCTION) or span.name,
+        arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
+        sole_argument=content.sole_argument(attributes.get(openinference.INPUT)),
+        result=content.decoded(attributes.get(openinference.OUTPUT)),
+        error=content.error(span),
+        error_type=content.error_type(span),
+    )
+
+
+def _own(span: Span, key: str) -> str | None:
+    """Return one of its own attributes; None where it is missing or not known."""
+    found: AttributeValue = content.first(*(span.attributes.get(f"{prefix}.{key}") for prefix in _PREFIXES))
+    told = content.text(found)
+    return None if told == _UNKNOWN else told
