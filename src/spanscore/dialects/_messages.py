@@ -24,13 +24,13 @@ _WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "functi
 _WRAPPERS: Final = frozenset(_WRAPPED)
 _NAME: Final = ("name", "toolName", "tool_name")
 _NAMES: Final = frozenset(_NAME)
-_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput")
+_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput", "tool_arguments")
 _NAMES_OF_ARGUMENTS: Final = frozenset(_ARGUMENTS)
 _ENTERED: Final = frozenset({dict, list})
-_ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "ref", "id")
+_ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_id", "ref", "id")
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
-_ANSWER: Final = ("content", "result", "response", "output")
+_ANSWER: Final = ("content", "result", "response", "output", "parts")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
 WORDS_OF_ANSWERS: Final = ("tool", "function_call_output")
 """Of which every text has one in which `answers` finds something: no encoder escapes letters."""
@@ -141,7 +141,9 @@ def told(value: Recorded) -> Recorded:
 def unwrapped(value: Recorded) -> Recorded:
     """Return the content of a result that is wrapped as one block: `[{"text": ...}]`, `[{"json": {"$value": ...}}]`."""
     match value:
-        case [{"text": str(said), **others}] if others.keys() <= {"type"}:
+        case [{"text": str(said), **others}] | [{"type": "text", "content": str(said), **others}] if others.keys() <= {
+            "type"
+        }:
             return said
         case [{"json": inner, **others}] if not others:
             return unwrapped(inner)
