@@ -29,6 +29,7 @@ AGENT_NOT_TOLD = {
     "claude-agent-sdk-js-oi": "no span names an agent",
     "claude-code-native": "no span names an agent",
     "claude-code-cli-nocontent": "the sub-agent's kind is content",
+    "deepagents-genai": "the span of a deep agent is that of a workflow",
     "gemini-cli-nocontent": "the sub-agent's name is content",
     "gemini-cli-notraces": "the sub-agent's name is content",
     "genkit": "a call of `generate` outside of a flow has no agent",
