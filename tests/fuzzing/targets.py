@@ -165,12 +165,18 @@ def _inflated(body: bytes, size: int) -> bytes | None:
 
 
 def _reference(body: bytes) -> bytes | None:
-    inflate = zlib.decompressobj(31)
-    try:
-        plain = inflate.decompress(body, _LARGEST_BODY + 1)
-    except zlib.error:
-        return None
-    return plain if inflate.eof and not inflate.unused_data and len(plain) <= _LARGEST_BODY else None
+    plain = b""
+    while True:
+        inflate = zlib.decompressobj(31)
+        try:
+            plain += inflate.decompress(body, _LARGEST_BODY + 1)
+        except zlib.error:
+            return None
+        if not inflate.eof or len(plain) > _LARGEST_BODY:
+            return None
+        body = inflate.unused_data
+        if not body:
+            return plain
 
 
 def segment(body: bytes) -> None:

@@ -264,14 +264,25 @@ GZIPPED = gzip.compress(BODIES[PROTOBUF])
         GZIPPED[:5],
         GZIPPED[:-8] + b"\0\0\0\0" + GZIPPED[-4:],
         GZIPPED + b"x",
-        GZIPPED + GZIPPED,
-        gzip.compress(b"") * 10_000,
+        GZIPPED + bytes(512),
+        GZIPPED + GZIPPED[:-1],
         zlib.compress(BODIES[PROTOBUF]),
     ],
-    ids=["empty", "other", "cut", "no trailer", "only header", "crc", "trailing", "two members", "many", "zlib"],
+    ids=[
+        "empty",
+        "other",
+        "cut",
+        "no trailer",
+        "only header",
+        "crc",
+        "trailing",
+        "padded",
+        "second cut",
+        "zlib",
+    ],
 )
 def test_damaged_gzip_is_refused_for_good(receiver: Receiver, body: bytes) -> None:
-    """A body must be exactly one whole member of gzip; nothing of any other is taken."""
+    """A body must be whole members of gzip; nothing of any other is taken."""
     reply = receiver.post(body, Content_Encoding="gzip")
 
     assert (400, []) == (reply.status, receiver.core.spans)

@@ -11,6 +11,9 @@ from spanscore.errors import RefusedError
 
 _GZIP: Final = 16 + zlib_ng.MAX_WBITS
 _STEP: Final = 256 * 1024
+_PIECE: Final = 4 * 1024
+_MOST_MEMBERS: Final = 65_536
+"""As many as a request may have spans. A member takes a microsecond or two, and may be empty."""
 
 
 class TooLarge(RefusedError):  # noqa: N818 - what the sender is told, and not an error of ours
@@ -55,22 +58,34 @@ class PlainBody:
 
 
 class GzipBody(PlainBody):
-    """A body in gzip, of one member: a thousand empty members would cost much and hold nothing."""
+    """A body in gzip, of one member or several, which are one body and together as large as allowed at most."""
 
     def __init__(self, max_size: int) -> None:
         super().__init__(max_size)
         self._inflate = zlib_ng.decompressobj(_GZIP)
+        self._members = 1
 
     def feed(self, chunk: bytes) -> Iterator[int]:
         """See `PlainBody`."""
-        inflate = self._inflate
+        # Of a piece the part behind a member is copied, as often as members end in it. So pieces are short.
+        for start in range(0, len(chunk), _PIECE):
+            piece = chunk[start : start + _PIECE]
+            while piece:
+                if self._inflate.eof:
+                    self._begin_member()
+                yield self._keep(self._inflated(piece))
+                piece = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
+
+    def _begin_member(self) -> None:
+        self._members += 1
+        if self._members > _MOST_MEMBERS:
+            message = f"the body has more than {_MOST_MEMBERS} gzip members"
+            raise BadEncoding(message)
+        self._inflate = zlib_ng.decompressobj(_GZIP)
+
+    def _inflated(self, piece: bytes) -> bytes:
         try:
-            while chunk:
-                yield self._keep(inflate.decompress(chunk, _STEP))
-                chunk = inflate.unconsumed_tail
-                if inflate.unused_data or (inflate.eof and chunk):
-                    message = "the body goes on after its gzip member"
-                    raise BadEncoding(message)
+            return self._inflate.decompress(piece, _STEP)
         except zlib_ng.error:  # type: ignore[misc] # its stub takes the class for an instance
             message = "the body is not gzip, or damaged"
             raise BadEncoding(message) from None

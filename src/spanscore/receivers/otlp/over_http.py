@@ -29,7 +29,10 @@ _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1
 
 _ENCODINGS: Final = {"application/x-protobuf": Encoding.PROTOBUF, "application/json": Encoding.JSON}
 _CONTENT_TYPES: Final = {encoding: name for name, encoding in _ENCODINGS.items()}
-_BODIES: Final[Mapping[str, type[PlainBody]]] = {"": PlainBody, "identity": PlainBody, "gzip": GzipBody}
+_BODIES: Final[Mapping[str, type[PlainBody]]] = {
+    **dict.fromkeys(("", "identity"), PlainBody),
+    **dict.fromkeys(("gzip", "x-gzip"), GzipBody),  # two names of one encoding, says RFC 9110
+}
 
 _ALLOWED_HEADERS: Final = "Authorization, Content-Encoding, Content-Type"
 _PREFLIGHT_S: Final = "7200"
