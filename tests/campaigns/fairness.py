@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -60,8 +60,6 @@ class Attack:
     """What is done to the receiver while the honest ones go on."""
 
     run: Callable[[Process], object]
-    beforehand: Callable[[Process], AbstractContextManager[object]] = nullcontext
-    """What there is already when the honest ones come."""
     timeout: str = "60s"
     storage: str = "1GiB"
 
@@ -134,6 +132,11 @@ def _slow_bodies(running: Process) -> None:
         attacks.held_for(8.0)
 
 
+def _idle(running: Process) -> None:
+    with attacks.idle_connections(running):
+        print(f"{'idle':12} a new client of gRPC is served after {attacks.newcomer_s(running):.1f} s")
+
+
 def _storage(running: Process) -> None:
     attacks.repeated(running, attacks.kept_open, 10)
 
@@ -146,7 +149,7 @@ ATTACKS: Final = {
     "json": Attack(run=_json),
     "expiry": Attack(run=_expiry, timeout="2s"),
     "slow bodies": Attack(run=_slow_bodies),
-    "idle": Attack(run=lambda _: attacks.held_for(8.0), beforehand=attacks.idle_connections),
+    "idle": Attack(run=_idle),
     "storage": Attack(run=_storage, storage="128MiB"),
 }
 
@@ -158,14 +161,13 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     with process(directory, configuration) as running, running.peak() as peak:
         with ExitStack() as stack:
             answers = stack.enter_context(asked_for(f"http://127.0.0.1:{running.pages[1]}/livez"))
-            with attack.beforehand(running):
-                agents = [stack.enter_context(_agent(protocol, running)) for protocol in _PROTOCOLS]
-                for agent in agents:
-                    assert agent.stdout is not None
-                    assert f"{RUNNING}\n" == agent.stdout.readline()
-                attacks.held_for(beforehand_s)
-                attack.run(running)
-                attacks.held_for(beforehand_s)
+            agents = [stack.enter_context(_agent(protocol, running)) for protocol in _PROTOCOLS]
+            for agent in agents:
+                assert agent.stdout is not None
+                assert f"{RUNNING}\n" == agent.stdout.readline()
+            attacks.held_for(beforehand_s)
+            attack.run(running)
+            attacks.held_for(beforehand_s)
             for agent in agents:
                 agent.send_signal(signal.SIGINT)
             told = [json.loads(agent.communicate(timeout=DEADLINE_S)[0]) for agent in agents]

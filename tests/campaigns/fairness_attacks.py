@@ -9,12 +9,14 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Final
 
+import grpc
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from conformance.doors import EXPORT
 from conformance.processes import Process
 from receivers.otlp_requests import request_of, simple_span, span_id
 
@@ -165,12 +167,30 @@ def slow_bodies(running: Process, count: int = 64) -> Iterator[None]:
 
 @contextmanager
 def idle_connections(running: Process, count: int = 1_000) -> Iterator[None]:
-    """Hold connections of HTTP/2 on which nothing is asked."""
-    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    """Hold connections of HTTP/2 on which nothing is asked, but the settings are answered, as clients of gRPC do."""
+    settings, answer = (bytes([0, 0, 0, 4, flags, 0, 0, 0, 0]) for flags in (0, 1))
     with ExitStack() as stack:
         for _ in range(count):
-            stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.grpc_port)))).sendall(preface)
+            each = stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.grpc_port))))
+            each.settimeout(_TIMEOUT_S)
+            each.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+            with suppress(OSError):  # there are so many already that this one is closed at once
+                each.recv(65_536)
+                each.sendall(answer)
         yield
+
+
+def newcomer_s(running: Process) -> float:
+    """Return after how many seconds a new client of gRPC is served."""
+    began = time.monotonic()
+    while time.monotonic() - began < _LONGEST_START_S:
+        with grpc.insecure_channel(running.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            with suppress(grpc.RpcError):
+                channel.unary_unary(EXPORT)(b"", timeout=1)
+                return time.monotonic() - began
+            time.sleep(0.1)
+    message = "a new client of gRPC is never served"
+    raise TimeoutError(message)
 
 
 def repeated(running: Process, make: Callable[[int], bytes], times: int, apart: int = 1) -> list[int]:

@@ -79,8 +79,7 @@ def test_095_at_the_end_nobody_waits_for_a_refusal(monkeypatch: pytest.MonkeyPat
         with suppress(ConnectionError):  # which is the end that is waited for
             while True:
                 told_farewell.receive()
-        # A connection without a call is closed after a second, too: on a busy machine that may come first.
-        assert told_farewell.goaway[0].additional_data in {b"Server shutdown", b"connection idle"}
+        assert b"Server shutdown" == told_farewell.goaway[0].additional_data
         assert not stopping.done()  # all that came before the slow one, who has until the deadline
 
         slow.sendall(ONE)

@@ -15,6 +15,7 @@ from receivers.receiving import Receiver, over_grpc, over_http
 from serving import DEADLINE_S, eventually
 from spanscore.intake.requests import Busy, RefusalLog, RequestCounts, Wrong
 from spanscore.otlp.clean_requests import chosen
+from spanscore.receivers.otlp.over_grpc import GrpcLimits
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 ONE = request_of(simple_span(1)).SerializeToString()
@@ -94,7 +95,7 @@ def test_what_is_wrong_with_http_is_counted() -> None:
 
 def test_messages_that_do_not_come_are_counted() -> None:
     """A call that is cut off because its message takes too long."""
-    with over_grpc(body_s=0.05) as receiver:
+    with over_grpc(limits=GrpcLimits(body_s=0.05)) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
         slow.status()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -14,13 +14,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from receivers.h2_client import H2Client
 from receivers.http2 import PREFACE, Call, Status, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
 from receivers.receiving import HERE, Core, Receiver, busy, is_closed, over_grpc, retry_delay_s, violations
 from serving import DEADLINE_S, eventually, loop_thread
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Behind, Counted, Intake
-from spanscore.receivers.otlp.over_grpc import OtlpGrpc
+from spanscore.receivers.otlp.over_grpc import GrpcLimits, OtlpGrpc
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
@@ -165,7 +166,7 @@ def test_damaged_messages_are_refused_for_good(receiver: Receiver, headers: Any,
 
 def test_a_message_that_does_not_come_is_not_waited_for() -> None:
     """A client that stops in the middle of a message is cut off."""
-    with over_grpc(body_s=0.05) as receiver:
+    with over_grpc(limits=GrpcLimits(body_s=0.05)) as receiver:
         call = Call(receiver.port)
         call.send(message(ONE)[:-1], last=False)
         assert Status(4, "the request did not come in time") == call.status()
@@ -253,17 +254,42 @@ def test_too_many_pings_end_a_connection_and_no_other(receiver: Receiver) -> Non
         assert b"" == other(b"", timeout=DEADLINE_S)
 
 
-def test_who_asks_for_nothing_is_sent_away(receiver: Receiver) -> None:
-    """A connection without a call is closed within seconds, so that a thousand of them lock nobody out for long."""
-    silent, idle = receiver.raw(), receiver.raw(PREFACE + SettingsFrame(0).serialize())
-    for connection in (silent, idle):
+def test_what_is_no_client_is_sent_away(receiver: Receiver) -> None:
+    """A connection that does not answer the settings of HTTP/2 is closed within seconds, whatever it has sent."""
+    silent, begun, deaf = (receiver.raw(sent) for sent in (b"", PREFACE, PREFACE + SettingsFrame(0).serialize()))
+    for connection in (silent, begun, deaf):
         assert is_closed(connection)
         connection.close()
 
 
-def test_a_client_whose_idle_connection_is_closed_connects_again(receiver: Receiver) -> None:
+def test_an_idle_connection_is_kept_between_two_exports_of_metrics() -> None:
+    """SDKs send metrics every 60 s. Stock exporters print a line when their connection is closed because it is idle."""
+    assert 75 == GrpcLimits().idle_s
+    with over_grpc(limits=GrpcLimits(idle_s=0.2)) as receiver, closing(H2Client(receiver.port)) as client:
+        assert 0 == client.export(b"").code
+        with suppress(ConnectionError):  # which is the end that is waited for
+            while True:
+                client.receive()
+        assert [b"connection idle"] == [each.additional_data for each in client.goaway]
+
+
+def test_a_stock_exporter_that_pauses_keeps_its_connection(
+    receiver: Receiver, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its connection, and what it prints, is the same before and after another one was sent away for its silence."""
+    with closing(receiver.raw()) as silent, channel_to(receiver) as channel:
+        changes: SimpleQueue[grpc.ChannelConnectivity] = SimpleQueue()
+        assert b"" == channel.unary_unary(EXPORT)(b"", timeout=DEADLINE_S)
+        channel.subscribe(changes.put)
+        assert is_closed(silent)  # after some seconds, in which nothing was exported
+        assert b"" == channel.unary_unary(EXPORT)(b"", timeout=DEADLINE_S)
+        assert {grpc.ChannelConnectivity.READY} == {changes.get(timeout=DEADLINE_S) for _ in range(changes.qsize())}
+    assert "goaway" not in capfd.readouterr().err
+
+
+def test_a_client_whose_idle_connection_is_closed_connects_again() -> None:
     """A client that sends rarely sends on a new connection each time, and loses nothing by that."""
-    with channel_to(receiver) as channel:
+    with over_grpc(limits=GrpcLimits(idle_s=0.2)) as receiver, channel_to(receiver) as channel:
         changes: SimpleQueue[grpc.ChannelConnectivity] = SimpleQueue()
         channel.subscribe(changes.put)
         export = channel.unary_unary(EXPORT)

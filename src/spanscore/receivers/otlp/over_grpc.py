@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -33,7 +34,6 @@ _OTHERS: Final[Mapping[OtherSignal, str]] = {
 
 _DETAILS: Final = "grpc-status-details-bin"
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
-_BODY_S: Final = 30.0
 _FAREWELL_S: Final = 0.05
 _NEVER_S: Final = 86_400.0
 _OPTIONS: Final = (
@@ -42,12 +42,12 @@ _OPTIONS: Final = (
     ("grpc.max_metadata_size", 64 * 1024),
     ("grpc.absolute_max_metadata_size", 64 * 1024),
     ("grpc.max_allowed_incoming_connections", 1_000),
-    # gRPC makes no room for a newcomer by closing the longest idle: so that nobody is locked out for longer, who asks
-    # for nothing goes at once. Clients of gRPC connect again by themselves when they have something to send.
+    # gRPC makes no room for a newcomer by closing the longest idle connection. So who does not answer the settings of
+    # HTTP/2, as each client of gRPC does, is sent away soon. On the time until the first call gRPC has no limit.
     ("grpc.server_handshake_timeout_ms", 3_000),
-    ("grpc.max_connection_idle_ms", 1_000),
-    # Who watches the health is never idle.
-    ("grpc.max_connection_age_ms", 60_000),
+    ("grpc.http2.settings_timeout", 3_000),
+    # A client that watches the health is never idle. Other than for idleness, clients print nothing of this end.
+    ("grpc.max_connection_age_ms", 300_000),
     ("grpc.max_connection_age_grace_ms", 30_000),
     # Find out that a client is gone, of whose connection nobody hears anything any more.
     ("grpc.keepalive_time_ms", 60_000),
@@ -58,11 +58,21 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcLimits:
+    """How long a client may take."""
+
+    body_s: float = 30.0
+    """To send a message."""
+    idle_s: float = 75.0
+    """Between two calls. SDKs send metrics every 60 s; a stock client prints a line about each end for idleness."""
+
+
 class OtlpGrpc:
     """Receives OTLP over gRPC, and answers health checks.
 
-    Made in the event loop that serves it. The largest message is so many bytes after decompression, and a client may
-    take `body_s` seconds to send one. Without bearer tokens everybody may send.
+    Made in the event loop that serves it. The largest message is so many bytes after decompression. Without bearer
+    tokens everybody may send.
     """
 
     def __init__(
@@ -72,14 +82,19 @@ class OtlpGrpc:
         *,
         max_request_size: int,
         tokens: BearerTokens | None = None,
-        body_s: float = _BODY_S,
+        limits: GrpcLimits | None = None,
     ) -> None:
+        limits = limits or GrpcLimits()
         if max_request_size < 1:  # to gRPC a negative number means that there is no limit
             message = f"the largest request must have at least 1 byte, not {max_request_size!r}"
             raise ValueError(message)
-        self._services = _Services(intake, Door(_DOOR, intake, admission), tokens, max_request_size, body_s)
+        self._services = _Services(intake, Door(_DOOR, intake, admission), tokens, max_request_size, limits.body_s)
         self._health = health.aio.HealthServicer()
-        self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.max_receive_message_length", max_request_size)])
+        options = (
+            ("grpc.max_receive_message_length", max_request_size),
+            ("grpc.max_connection_idle_ms", round(limits.idle_s * 1000)),
+        )
+        self._server = grpc.aio.server(options=[*_OPTIONS, *options])
         self._server.add_generic_rpc_handlers((self._services, _health_checks(self._health)))
         self._listening: list[Address] = []
         self._is_ready = True
