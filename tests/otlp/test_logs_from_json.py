@@ -51,9 +51,9 @@ def test_what_is_no_request(document: Any, what: str) -> None:
     [
         ([], Refusal.MALFORMED, "a log record must be an object, not an array"),
         (None, Refusal.MALFORMED, "a log record must be an object, not null"),
-        ({"traceId": "xyz"}, Refusal.INVALID_TRACE_ID, "traceId must be absent or a string of 32 hex digits"),
-        ({"traceId": 5}, Refusal.INVALID_TRACE_ID, "traceId must be absent or a string of 32 hex digits"),
-        ({"spanId": []}, Refusal.INVALID_SPAN_ID, "spanId must be absent or a string of 16 hex digits"),
+        ({"traceId": "xyz"}, Refusal.INVALID_TRACE_ID, "trace_id 'xyz' is not 16 bytes (in JSON 32 hex digits)"),
+        ({"traceId": 5}, Refusal.INVALID_TRACE_ID, "trace_id '5' is not 16 bytes (in JSON 32 hex digits)"),
+        ({"spanId": []}, Refusal.INVALID_SPAN_ID, "span_id '[...]' is not 8 bytes (in JSON 16 hex digits)"),
         (
             {"timeUnixNano": "now"},
             Refusal.INVALID_TIME,

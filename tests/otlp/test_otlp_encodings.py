@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otlp.json_spans import SPAN, request
 from receivers.otlp_requests import CORPUS_NAMES, REQUESTS, corpus_lines, from_json, request_of, simple_span, to_json
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_json
@@ -93,3 +94,42 @@ def test_no_kind_of_a_span_makes_it_a_log_record(kind: int) -> None:
     request = request_of(simple_span(1, kind=kind))
     for decoded in (decode_protobuf(request.SerializeToString()), decode_json(to_json(request))):
         assert [(kind, False)] == [(span.kind, span.is_log) for span in decoded.spans]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"traceId": "0102"}, "trace_id '0102' is not 16 bytes (in JSON 32 hex digits)"),
+        ({"traceId": ""}, "trace_id '' is not 16 bytes (in JSON 32 hex digits)"),
+        ({"traceId": "00" * 16}, f"trace_id '{'00' * 16}' is all zeros"),
+        ({"traceId": "0b" * 5_000}, f"trace_id '{'0b' * 19}0…' is not 16 bytes (in JSON 32 hex digits)"),
+        ({"spanId": "0102"}, "span_id '0102' is not 8 bytes (in JSON 16 hex digits)"),
+        ({"spanId": "00" * 8}, f"span_id '{'00' * 8}' is all zeros"),
+        ({"parentSpanId": "0102"}, "parent_span_id '0102' is not 8 bytes (in JSON 16 hex digits)"),
+        ({"links": [{"traceId": "01"}]}, "trace_id of a link '01' is not 16 bytes (in JSON 32 hex digits)"),
+        ({"links": [{"spanId": "01"}]}, "span_id of a link '01' is not 8 bytes (in JSON 16 hex digits)"),
+    ],
+)
+def test_a_message_quotes_the_id_that_is_refused(fields: dict[str, Any], told: str) -> None:
+    """Whoever sends it finds it again by that; a long one is cut."""
+    body = request(SPAN | fields)
+    for decoded in (decode_json(body), decode_protobuf(from_json(body).SerializeToString())):
+        (refused,) = decoded.refused
+        assert f".spans[0]: {told}" in refused.example
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("no\nid\u202e", "no\ufffdid\ufffd"),
+        (7, "7"),
+        ("x" * 50_000, f"{'x' * 39}…"),
+        (json.loads("[" * 900 + "]" * 900), "[...]"),
+        ({"a": 1}, "{...}"),
+        (None, ""),
+    ],
+)
+def test_what_is_no_id_is_quoted_on_one_line(written: Any, shown: str) -> None:
+    """In JSON anything may be in place of an id."""
+    (refused,) = decode_json(request(SPAN | {"traceId": written})).refused
+    assert f": trace_id '{shown}' is not 16 bytes" in refused.example

@@ -258,7 +258,7 @@ def test_refused_spans_are_reported(tmp_path: Path) -> None:
     assert (2, 2, Refusal.INVALID_SPAN_ID) == (problem.line, problem.refused_spans, problem.refusal)
     assert {Refusal.INVALID_SPAN_ID: 2} == recording.refused_spans
     assert problem.what.startswith(
-        "2 spans refused (invalid_span_id): resourceSpans[0].scopeSpans[0].spans[0]: the span id"
+        "2 spans refused (invalid_span_id): resourceSpans[0].scopeSpans[0].spans[0]: span_id '' is not 8 bytes"
     )
 
 

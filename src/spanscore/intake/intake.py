@@ -44,7 +44,7 @@ _IN_THREAD: Final = 256 * 1024
 _USUAL_SPAN: Final = 256
 """Bytes. What a span takes about, as senders write it."""
 _MESSAGE_CHARS: Final = 2_000
-_EXAMPLE_CHARS: Final = 200
+_EXAMPLE_CHARS: Final = 300
 
 _log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from spanscore.model import Span
 from spanscore.otlp.kept_size import SPAN_SIZE, VALUE_SIZE
 from spanscore.reading.log_records import SESSIONS
 from spanscore.wording.plural import plural
+from spanscore.wording.printable import printable
 
 SPANS_PER_REQUEST: Final = 65_536
 """A span takes two bytes on the wire but hundreds in memory: a small request must not become gigabytes of spans."""
@@ -283,31 +284,65 @@ class Findings:
         return Decoded(spans=spans, sizes=sizes, refused=tuple(self.refused.values()), caveats=dict(self.caveats))
 
 
+_ID_SHOWN: Final = 40
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
 _ZERO_TRACE_ID: Final = bytes(_TRACE_ID_LENGTH)
 _ZERO_SPAN_ID: Final = bytes(_SPAN_ID_LENGTH)
 
 
-def check_ids(trace_id: bytes, span_id: bytes, parent_span_id: bytes, findings: Findings) -> bytes:
-    """Return the parent's id, empty for a root, or refuse the span."""
+def check_ids(
+    trace_id: bytes, span_id: bytes, parent_span_id: bytes, findings: Findings, written: Sequence[object] = ()
+) -> bytes:
+    """Return the parent's id, empty for a root, or refuse the span.
+
+    Args:
+        trace_id: of the span, like those behind it.
+        span_id: its own.
+        parent_span_id: its parent's, or empty.
+        findings: of the request.
+        written: the three ids as they came, where they came as something else than bytes.
+    """
+    ids = written or (trace_id, span_id, parent_span_id)
     if len(trace_id) != _TRACE_ID_LENGTH or trace_id == _ZERO_TRACE_ID:
-        raise SpanRefused(Refusal.INVALID_TRACE_ID, "the trace id must be 16 bytes (in JSON 32 hex digits), not all 0")
+        raise SpanRefused(Refusal.INVALID_TRACE_ID, told_of_id("trace_id", ids[0], _TRACE_ID_LENGTH))
     if len(span_id) != _SPAN_ID_LENGTH or span_id == _ZERO_SPAN_ID:
-        raise SpanRefused(Refusal.INVALID_SPAN_ID, "the span id must be 8 bytes (in JSON 16 hex digits), not all 0")
+        raise SpanRefused(Refusal.INVALID_SPAN_ID, told_of_id("span_id", ids[1], _SPAN_ID_LENGTH))
     if not parent_span_id:
         return b""
     if len(parent_span_id) != _SPAN_ID_LENGTH:
-        raise SpanRefused(
-            Refusal.INVALID_PARENT_SPAN_ID, "the parent span id must be empty or 8 bytes (in JSON 16 hex digits)"
-        )
+        raise SpanRefused(Refusal.INVALID_PARENT_SPAN_ID, told_of_id("parent_span_id", ids[2], _SPAN_ID_LENGTH))
     if parent_span_id == _ZERO_SPAN_ID:
         findings.caveats[Caveat.ZERO_PARENT_SPAN_ID] += 1
         return b""
     return parent_span_id
 
 
-def check_link_ids(trace_id: bytes, span_id: bytes) -> None:
-    """Refuse a span whose link leads to something that is no id; scoring reads no more of links."""
-    if len(trace_id) not in {0, _TRACE_ID_LENGTH} or len(span_id) not in {0, _SPAN_ID_LENGTH}:
-        raise SpanRefused(Refusal.INVALID_LINK, "a link's trace id must be 16 bytes and its span id 8 (in JSON hex)")
+def check_link_ids(trace_id: bytes, span_id: bytes, written: Sequence[object] = ()) -> None:
+    """Refuse a span whose link leads to something that is no id; scoring reads no more of links.
+
+    Args:
+        trace_id: of the link.
+        span_id: of the link.
+        written: both as they came, where they came as something else than bytes.
+    """
+    ids = written or (trace_id, span_id)
+    if len(trace_id) not in {0, _TRACE_ID_LENGTH}:
+        raise SpanRefused(Refusal.INVALID_LINK, told_of_id("trace_id of a link", ids[0], _TRACE_ID_LENGTH))
+    if len(span_id) not in {0, _SPAN_ID_LENGTH}:
+        raise SpanRefused(Refusal.INVALID_LINK, told_of_id("span_id of a link", ids[1], _SPAN_ID_LENGTH))
+
+
+def told_of_id(name: str, raw: object, length: int) -> str:
+    """Return what is wrong with an id of so many bytes, which came as bytes or as a value of JSON, in words."""
+    match raw:
+        case bytes():
+            text = raw[:_ID_SHOWN].hex()
+        case str() | int() | float():
+            text = str(raw)
+        case _:  # a list or an object may be large, and nest too deeply to be written
+            text = "" if raw is None else "[...]" if isinstance(raw, list) else "{...}"
+    shown = f"{name} '{printable(text, _ID_SHOWN)}'"
+    if len(text) == 2 * length and not text.strip("0"):
+        return f"{shown} is all zeros"
+    return f"{shown} is not {length} bytes (in JSON {2 * length} hex digits)"

@@ -83,12 +83,13 @@ def span(raw: Any, resource: Attributes, scope: str, wanted: WantedAttributes | 
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.MALFORMED, f"a span must be an object, not {kind_of_json(raw)}")
     get = raw.get
-    trace_id = identifier(get("traceId"))
-    span_id = identifier(get("spanId"))
-    parent_span_id = check_ids(trace_id, span_id, identifier(get("parentSpanId")), findings)
+    written = get("traceId"), get("spanId"), get("parentSpanId")
+    trace_id, span_id, parent_span_id = map(identifier, written)
+    parent_span_id = check_ids(trace_id, span_id, parent_span_id, findings, written)
     if links := get("links"):
         for link in _span_list(links, "links")[:LINKS_PER_SPAN]:
-            check_link_ids(identifier(link.get("traceId")), identifier(link.get("spanId")))
+            ids = link.get("traceId"), link.get("spanId")
+            check_link_ids(identifier(ids[0]), identifier(ids[1]), ids)
     flags = integer(get("flags"), UINT32, "flags")
     if not parent_span_id or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE:
         wanted = None  # the root of a trajectory: what a configuration matches on may be any attribute of it

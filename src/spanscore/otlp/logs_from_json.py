@@ -12,13 +12,16 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from spanscore.otlp import json_rules as rules
-from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, Refused, SpanRefused
+from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, Refused, SpanRefused, told_of_id
 from spanscore.otlp.forwardable import from_json
 from spanscore.otlp.json_values import UINT32, UINT64, any_value, attributes, integer, text
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
-_IDS: Final = (("traceId", Refusal.INVALID_TRACE_ID, 32), ("spanId", Refusal.INVALID_SPAN_ID, 16))
+_IDS: Final = (
+    ("traceId", Refusal.INVALID_TRACE_ID, "trace_id", 16),
+    ("spanId", Refusal.INVALID_SPAN_ID, "span_id", 8),
+)
 
 
 class Written(NamedTuple):
@@ -103,9 +106,9 @@ def _record(raw: Any, findings: Findings) -> LogRecord:
     if not isinstance(raw, dict):
         raise SpanRefused(Refusal.MALFORMED, f"a log record must be an object, not {rules.kind_of_json(raw)}")
     findings.begin_span()
-    for key, refusal, digits in _IDS:
+    for key, refusal, name, length in _IDS:
         if not rules.is_hexadecimal(raw.get(key)):
-            raise SpanRefused(refusal, f"{key} must be absent or a string of {digits} hex digits")
+            raise SpanRefused(refusal, told_of_id(name, raw.get(key), length))
     for key in ("timeUnixNano", "observedTimeUnixNano"):
         integer(raw.get(key), UINT64, key, Refusal.INVALID_TIME)
     rules.enum(raw.get("severityNumber"), "severityNumber")
