@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from conformance.doors import HTTP, INVALID_ARGUMENT, OK, Told, over_http_as_json
 from conformance.random_requests import random_resource_spans
+from fuzzing.otlp_json import snake_case_of
 from otlp.json_spans import DECODED, SPAN, SPAN_ID, TRACE_ID, request
 from otlp_capture import spans_of
 from receivers.otlp_requests import from_json, to_json
@@ -80,17 +81,21 @@ def test_069_ids_in_base64_are_refused(receiver: Receiver, name: str) -> None:
     assert refusal(receiver, **{name: base64.b64encode(bytes(range(length))).decode()}).startswith("invalid_")
 
 
-def test_070_enums_are_numbers(receiver: Receiver) -> None:
-    """Numbers are taken, names are refused."""
-    span = taken(receiver, kind=3, status={"code": 2})
-    assert (3, 2) == (span.kind, span.status_code)
-    for fields in ({"kind": "SPAN_KIND_CLIENT"}, {"status": {"code": "STATUS_CODE_ERROR"}}):
+def test_070_enums_are_numbers_or_names(receiver: Receiver) -> None:
+    """Numbers are taken, and names that the protobuf files have for them; other texts reject their span."""
+    for kind, code in ((3, 2), ("SPAN_KIND_CLIENT", "STATUS_CODE_ERROR")):
+        span = taken(receiver, kind=kind, status={"code": code})
+        assert (3, 2) == (span.kind, span.status_code)
+        (sent,) = spans_of(receiver.core.sent_on)
+        assert (3, 2) == (sent.kind, sent.status.code)
+        receiver.core.sent_on.clear()
+    for fields in ({"kind": "CLIENT"}, {"kind": "3"}, {"status": {"code": "STATUS_CODE_BAD"}}):
         assert "invalid_enum" == refusal(receiver, **fields)
 
 
 def test_071_unknown_names_are_ignored(receiver: Receiver) -> None:
     """On every level, whatever stands behind them."""
-    new = {"later": {"nested": [{"deep": None}]}, "other": 1}
+    new = {"later": {"nested": [{"deep": None}]}, "other": 1, "some_other": 2}
     span = SPAN | new | {"attributes": [{"key": "k", "value": {"stringValue": "v"} | new} | new]}
     scope_spans = {"scope": {"name": "s"} | new, "spans": [span]} | new
     body = {"resourceSpans": [{"resource": {"attributes": []} | new, "scopeSpans": [scope_spans]} | new]} | new
@@ -98,10 +103,17 @@ def test_071_unknown_names_are_ignored(receiver: Receiver) -> None:
     assert [DECODED._replace(attributes={"k": "v"}, scope="s")] == receiver.core.spans
 
 
-def test_072_names_with_underscores_are_unknown(receiver: Receiver) -> None:
-    """OTLP/JSON knows lowerCamelCase only."""
-    assert DECODED == taken(receiver, parent_span_id=SPAN_ID, status={"status_message": "x"})
-    assert Told(OK) == over_http_as_json(receiver, b'{"resource_spans": [{"scope_spans": 7}]}')
+def test_072_a_field_has_a_second_name(receiver: Receiver) -> None:
+    """The name in the protobuf files, with underscores, is read as well; of both names the last counts."""
+    written = snake_case_of(json.loads(EXAMPLE))
+    assert Told(OK) == over_http_as_json(receiver, EXAMPLE)
+    assert Told(OK) == over_http_as_json(receiver, json.dumps(written).encode())
+    first, second = receiver.core.spans
+    assert (first, receiver.core.sent_on[0]) == (second, receiver.core.sent_on[1])
+    receiver.core.spans.clear()
+    assert "b" == taken(receiver, traceState="a", trace_state="b", name="b").name
+    assert ["b"] == [span.trace_state for span in spans_of(receiver.core.sent_on[2:])]
+    assert malformed(receiver, b'{"resource_spans": [{"scope_spans": 7}]}')
 
 
 def test_073_large_numbers_may_be_text(receiver: Receiver) -> None:

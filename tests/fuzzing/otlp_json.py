@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_document, decode_json, decoding_in_parts
+from spanscore.otlp.json_names import parse_request, with_json_names
 from spanscore.otlp.slices import Steps
 from spanscore.otlp.slices import at_once as done
-from spanscore.otlp.strict_json import AT_ONCE, parse
+from spanscore.otlp.strict_json import AT_ONCE
 from spanscore.reading.wanted import WantedAttributes
 
 MAX_SPANS = 4
@@ -30,7 +32,7 @@ _HOW_ODD = (0.0, 0.01, 0.01, 0.03, 0.2)
 def answers(body: bytes, wanted: WantedAttributes | None) -> tuple[str, str]:
     """Return what a request is decoded to, and what it should be, in full: `1`, `1.0` and `True` are different."""
     actual = _answer(lambda: decode_json(body, max_spans=MAX_SPANS, wanted=wanted))
-    expected = _answer(lambda: decode_document(parse(body or b"{}"), max_spans=MAX_SPANS, wanted=wanted))
+    expected = _answer(lambda: decode_document(parse_request(body or b"{}"), max_spans=MAX_SPANS, wanted=wanted))
     return (actual, expected) if len(body) <= AT_ONCE else _but_for_what_may_differ(body, actual, expected)
 
 
@@ -52,7 +54,7 @@ def _but_for_what_may_differ(body: bytes, actual: str, expected: str) -> tuple[s
 
 
 def _in_parts(body: bytes, wanted: WantedAttributes | None, at_once: int) -> Steps[Decoded]:
-    return decoding_in_parts(body or b"{}", max_spans=MAX_SPANS, wanted=wanted, at_once=at_once)
+    return decoding_in_parts(with_json_names(body) or b"{}", max_spans=MAX_SPANS, wanted=wanted, at_once=at_once)
 
 
 def _repeats_a_key(body: bytes) -> bool:
@@ -79,6 +81,18 @@ def odd_request(rng: random.Random) -> bytes:
     if rng.random() < 0.1:
         body = _damaged(body, rng)
     return body
+
+
+def snake_case(name: str) -> str:
+    """Return the name that a field has in the protobuf files."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def snake_case_of(value: Any) -> Any:
+    """Return a document with all names as the protobuf files have them."""
+    if isinstance(value, dict):
+        return {snake_case(key): snake_case_of(inner) for key, inner in value.items()}
+    return [snake_case_of(each) for each in value] if isinstance(value, list) else value
 
 
 class _Object(list[tuple[str, Any]]):
@@ -131,6 +145,7 @@ class _Writer:
         self._odd = rng.choice(_HOW_ODD)
         self._spaced = rng.random() < 0.2
         self._escaped = rng.choice((0.0, 0.0, 0.3))
+        self._renamed = rng.choice((0.0, 0.0, 0.3))
 
     def request(self) -> str:
         return self._text_of(self._object({"resourceSpans": lambda: self._list(self._resource_spans)}))
@@ -284,11 +299,16 @@ class _Writer:
         if isinstance(value, _Raw):
             return value
         if isinstance(value, _Object):
-            members = [f"{space}{self._string(key)}{space}:{space}{self._text_of(inner)}" for key, inner in value]
+            members = [
+                f"{space}{self._string(self._name(key))}{space}:{space}{self._text_of(inner)}" for key, inner in value
+            ]
             return "{" + f"{space},".join(members) + space + "}"
         if isinstance(value, list):
             return "[" + f",{space}".join(map(self._text_of, value)) + space + "]"
         return self._string(value) if isinstance(value, str) else json.dumps(value)
+
+    def _name(self, key: str) -> str:
+        return snake_case(key) if self._rng.random() < self._renamed else key
 
     def _string(self, text: str) -> str:
         if self._rng.random() >= self._escaped:

@@ -140,7 +140,7 @@ def test_json_that_protobuf_cannot_hold_is_not_sent_on(member: str) -> None:
 
 
 LOGS = (
-    '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"%032X","body":{"stringValue":"x"},"trace_id":""}]}]}]}'
+    '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"%032X","body":{"stringValue":"x"},"trace_ids":""}]}]}]}'
 )
 METRICS = '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","gauge":{"dataPoints":[{"asInt":"5"}]}}]}]}]}'
 

@@ -61,9 +61,9 @@ def test_what_is_no_request(document: Any, what: str) -> None:
         ),
         ({"observedTimeUnixNano": -1}, Refusal.INVALID_TIME, "observedTimeUnixNano must be an integer from 0 to"),
         (
-            {"severityNumber": "SEVERITY_NUMBER_INFO"},
+            {"severityNumber": "INFO"},
             Refusal.INVALID_ENUM,
-            "severityNumber must be an integer; OTLP/JSON has no names for it",
+            "severityNumber must be an integer or SEVERITY_NUMBER_UNSPECIFIED to SEVERITY_NUMBER_FATAL4",
         ),
         ({"severityText": 9}, Refusal.INVALID_VALUE, "severityText must be a string"),
         ({"eventName": ["a"]}, Refusal.INVALID_VALUE, "eventName must be a string"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
+from fuzzing.otlp_json import snake_case_of
 from receivers.otlp_requests import (
     CORPUS,
     CORPUS_NAMES,
@@ -187,7 +189,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     ("document", "problem"),
     [
         ('{"resourceLogs": [{}, {"logRecords": []}]}', "resourceLogs[1] has no 'scopeLogs', but 'logRecords'"),
-        ('{"resourceLogs": [{"scope_logs": []}]}', "resourceLogs[0] has no 'scopeLogs', but 'scope_logs'"),
+        ('{"resourceLogs": [{"scope_log": []}]}', "resourceLogs[0] has no 'scopeLogs', but 'scope_log'"),
         (
             '{"resourceLogs": [{"scopeLogs": [{"scope": {}, "records": []}]}]}',
             "resourceLogs[0].scopeLogs[0] has no 'logRecords', but 'records'",
@@ -218,6 +220,18 @@ def test_what_leads_nowhere_is_a_problem(tmp_path: Path, document: str, problem:
 def test_what_is_empty_or_new_is_no_problem(tmp_path: Path, document: str) -> None:
     """A later OTLP may have more beside what is known."""
     assert ([], []) == read(write(tmp_path / "file", document.encode()))
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_both_names_of_fields_are_read(tmp_path: Path, indent: int | None) -> None:
+    """Each trace is read as if its fields had the names of OTLP/JSON, and ends where it would end then."""
+    lines = json_lines(REQUESTS).splitlines()
+    renamed = [json.dumps(snake_case_of(json.loads(line)), indent=indent).encode() for line in lines]
+    proper = [json.dumps(json.loads(line), indent=indent).encode() for line in lines]
+    written, other = (write(tmp_path / name, b"\n".join(each)) for name, each in (("a", proper), ("b", renamed)))
+
+    assert (SPANS, []) == read(other)
+    assert list(Recording([written]).read()) == list(Recording([other]).read())
 
 
 def test_a_broken_document_over_lines_costs_only_itself(tmp_path: Path) -> None:

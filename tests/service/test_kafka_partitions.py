@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from fuzzing.otlp_json import snake_case_of
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
@@ -252,6 +254,22 @@ def test_json() -> None:
         value = to_json(request_of(child(1), simple_span(1)))
 
         assert Taken(1) == await member.partitions.take([Record(0, 0, trace_id(1).hex().encode(), value)])
+        assert 2 == member.engine.counts().in_closed
+
+    in_loop(scenario)
+
+
+def test_json_by_second_names() -> None:
+    """Spans and logs in JSON are told apart and read by both names of their fields; what has none is poison."""
+
+    async def scenario() -> None:
+        member = Member(0, encoding=Encoding.JSON)
+        spans = snake_case_of(json.loads(to_json(request_of(child(1), simple_span(1)))))
+        logs = {"resource_logs": [{"scope_logs": [{"log_records": [{"body": {"string_value": "x"}}]}]}]}
+        values = [json.dumps(each).encode() for each in (spans, logs, {"resource": [], "spans": []})]
+        records = [Record(0, offset, trace_id(1).hex().encode(), value) for offset, value in enumerate(values)]
+
+        assert Taken(3, (PoisonRecord(records[2], "malformed"),)) == await member.partitions.take(records)
         assert 2 == member.engine.counts().in_closed
 
     in_loop(scenario)

@@ -16,14 +16,14 @@ from spanscore.intake.requests import Busy
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Refused, told_of_no_run
-from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, from_json
+from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, metrics_from_json
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs
 from spanscore.otlp.from_protobuf import decoding_protobuf
+from spanscore.otlp.json_names import parse_request
 from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps, in_slices, in_thread
-from spanscore.otlp.strict_json import parse
 from spanscore.reading.wanted import Wanted
 
 OtherSignal: TypeAlias = Literal["metrics", "logs"]
@@ -214,7 +214,7 @@ class Intake:
         async with self._large if len(body) > _LARGE else self._small:
             refused: Sequence[Refused] = ()
             if encoding is Encoding.JSON:
-                body, refused = await _written(lambda: logs_to_protobuf(parse(body) if body else {}), body)
+                body, refused = await _written(lambda: logs_to_protobuf(parse_request(body) if body else {}), body)
             else:
                 await in_slices(checking(body, ExportLogsServiceRequest))
             decoded = (await in_slices(self._decoding(body, Encoding.LOGS))).refusing(refused)
@@ -291,9 +291,7 @@ class Intake:
         async with self._large if len(body) > _LARGE else self._small:
             written = body
             if encoding is Encoding.JSON:
-                written = await _written(
-                    lambda: from_json(parse(body), ExportMetricsServiceRequest).SerializeToString(), body
-                )
+                written = await _written(lambda: metrics_from_json(parse_request(body)), body)
             else:
                 await in_slices(checking(body, ExportMetricsServiceRequest))
         if not written:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -26,14 +27,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
-from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.findings import MalformedRequest, SpanRefused
 from spanscore.otlp.from_logs import narrowed_logs
 from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
-from spanscore.otlp.json_rules import identifier, kind_of_json
+from spanscore.otlp.json_names import ENUMS, parse_request
+from spanscore.otlp.json_rules import enum, identifier, kind_of_json
 from spanscore.otlp.json_rules import is_readable as is_readable_json
+from spanscore.otlp.json_shape import METRICS, check_way
 from spanscore.otlp.json_to_protobuf import to_protobuf
 from spanscore.otlp.protobuf_check import has_too_many_fields
-from spanscore.otlp.strict_json import parse
 from spanscore.otlp.wire import Place, WireError, fields, is_utf8, joined_field, length_delimited
 
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
@@ -62,7 +64,7 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
     """
     if isinstance(request, bytes | str):
         whole = to_protobuf(request, len(spans))
-        return accepted_only_from_json(parse(request), spans) if whole is None else whole
+        return accepted_only_from_json(parse_request(request), spans) if whole is None else whole
     accepted = _accepted(spans)
     kept = ExportTraceServiceRequest()
     for outer in request.get("resourceSpans") or ():
@@ -90,7 +92,7 @@ def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> b
     if encoding is Encoding.LOGS:
         return narrowed_logs(body, trace_ids)
     if encoding is Encoding.JSON:
-        document = parse(body)
+        document = parse_request(body)
         kept = {trace_id.hex() for trace_id in trace_ids}
         for resource_spans in document.get("resourceSpans") or ():
             for scope_spans in resource_spans.get("scopeSpans") or ():
@@ -116,10 +118,25 @@ def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
     message = message_type()
     try:
         ParseDict(_as_protobuf_json(document), message, ignore_unknown_fields=True, max_recursion_depth=_MOST_NESTED)
+    except SpanRefused as refused:
+        what = f"not an {name} in JSON: {refused}"
+        raise MalformedRequest(what) from refused
     except (ParseError, RecursionError, AttributeError, TypeError, ValueError) as error:
         what = f"not an {name} in JSON"
         raise MalformedRequest(what) from error
     return message
+
+
+def metrics_from_json(document: Any) -> bytes:
+    """Return a request with metrics, as `parse_request` returned it, in protobuf.
+
+    Raises:
+        MalformedRequest: it is none, or has fields but none that leads to metrics.
+    """
+    request = from_json(document, ExportMetricsServiceRequest)
+    if not any(scope.metrics for outer in request.resource_metrics for scope in outer.scope_metrics):
+        check_way(document, METRICS)
+    return request.SerializeToString()
 
 
 def _accepted(spans: Iterable[Span]) -> _Accepted:
@@ -185,12 +202,16 @@ def _without(document: dict[str, Any], key: str, message_type: type[_AnyMessage]
 def _as_protobuf_json(value: Any) -> Any:
     """Return OTLP/JSON as protobuf's own JSON, in which ids are base64 and fields have a second name."""
     if isinstance(value, dict):
-        return {
-            key: _base64(inner) if key in _IDS and isinstance(inner, str) else _as_protobuf_json(inner)
-            for key, inner in value.items()
-            if "_" not in key
-        }
+        return {key: _inside(key, inner) for key, inner in value.items() if "_" not in key}
     return [_as_protobuf_json(item) for item in value] if isinstance(value, list) else value
+
+
+def _inside(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return _as_protobuf_json(value)
+    if key in _IDS:
+        return _base64(value)
+    return enum(value, key) if key in ENUMS else value
 
 
 def _base64(hexadecimal: str) -> str:

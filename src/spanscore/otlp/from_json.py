@@ -1,8 +1,8 @@
 """OTLP/JSON: one ExportTraceServiceRequest to spans.
 
-Not protobuf's own JSON mapping: OTLP writes ids in hex, forbids enum names and the original field names, and asks to
-ignore what is unknown. Where JSON leaves a choice: of two equal keys the last wins, null means absent, and a lone
-surrogate becomes U+FFFD.
+Not protobuf's own JSON mapping: OTLP writes ids in hex, and asks to ignore what is unknown. Where JSON leaves a choice:
+of two equal keys the last wins, null means absent, and a lone surrogate becomes U+FFFD. The names of enumerations and
+the original names of fields, which OTLP forbids, are read all the same: see `json_names`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from spanscore.otlp.findings import (
     SpanRefused,
     too_many_spans,
 )
+from spanscore.otlp.json_names import renaming
+from spanscore.otlp.json_shape import SPANS, check_way, checking_body
 from spanscore.otlp.json_typed import UNDECIDED, TypedDecoding, decoding_typed
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.strict_json import (
@@ -60,7 +62,8 @@ def decode_json(
             the keys are looked at: a value that would refuse its span does not.
 
     Raises:
-        MalformedRequest: it is no JSON, not an OTLP trace request, or has too many spans.
+        MalformedRequest: it is no JSON, not an OTLP trace request, has too many spans, or has fields but none that
+            leads to spans.
     """
     return at_once(decoding_json(body, max_spans=max_spans, wanted=wanted))
 
@@ -74,25 +77,43 @@ def decoding_json(
     if max_spans is not None and has_too_many_values(body):
         message = "the request has more than 2 million objects and lists, or 4 million values"
         raise MalformedRequest(message)
-    is_in_parts = isinstance(body, bytes) and len(body) > AT_ONCE
-    if len(body) <= _TYPED_AT_ONCE or not is_in_parts:
-        decoded = yield from decoding_typed(body, max_spans=max_spans, wanted=wanted)
-        if decoded is not None:
-            return decoded
-    if isinstance(body, bytes) and is_in_parts:
-        return (yield from decoding_in_parts(body, max_spans=max_spans, wanted=wanted))
-    return (yield from _decoding_parts(_parts(parse(body)), max_spans=max_spans, wanted=wanted))
+    decoded = yield from _typed(body, max_spans, wanted)
+    if decoded is None:
+        renamed = yield from renaming(body)
+        decoded = None if renamed is body else (yield from _typed(renamed, max_spans, wanted))
+        if decoded is None:
+            decoded = yield from _by_all_rules(renamed, max_spans, wanted)
+    return decoded
+
+
+def _typed(body: bytes | str, max_spans: int | None, wanted: WantedAttributes | None) -> Steps[Decoded | None]:
+    if isinstance(body, bytes) and len(body) > _TYPED_AT_ONCE:
+        return None
+    return (yield from decoding_typed(body, max_spans=max_spans, wanted=wanted))
+
+
+def _by_all_rules(body: bytes | str, max_spans: int | None, wanted: WantedAttributes | None) -> Steps[Decoded]:
+    if isinstance(body, str) or len(body) <= AT_ONCE:
+        return (yield from _decoding_document(parse(body), max_spans, wanted))
+    return (yield from decoding_in_parts(body, max_spans=max_spans, wanted=wanted))
+
+
+def _decoding_document(document: Any, max_spans: int | None, wanted: WantedAttributes | None) -> Steps[Decoded]:
+    decoded = yield from _decoding_parts(_parts(document), max_spans=max_spans, wanted=wanted)
+    if not decoded.spans and not decoded.refused:
+        check_way(document, SPANS)
+    return decoded
 
 
 def decode_document(
     document: Any, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
 ) -> Decoded:
-    """Decode one request that `parse` returned, as `decode_json` does; it takes four times as long.
+    """Decode one request that `parse_request` returned, as `decode_json` does; it takes four times as long.
 
     Raises:
         MalformedRequest: it is not an OTLP trace request, or has too many spans.
     """
-    return at_once(_decoding_parts(_parts(document), max_spans=max_spans, wanted=wanted))
+    return at_once(_decoding_document(document, max_spans, wanted))
 
 
 def decoding_in_parts(
@@ -100,6 +121,7 @@ def decoding_in_parts(
 ) -> Steps[Decoded]:
     """Decode one request as `decode_json` does, in steps that are short however large it is.
 
+    All fields must be under their own names.
     Two things differ, of which neither is in any honest request: what no rule reads is passed over, be it nested too
     deeply or a number of thousands of digits; and of two equal keys around the spans the first must be valid, too.
     Larger parts than `at_once` bytes are themselves taken apart.
@@ -109,7 +131,10 @@ def decoding_in_parts(
     """
     yield from checking_utf8(body)
     request = yield from _taken_apart(body)
-    return (yield from _decoding_parts(request, max_spans=max_spans, wanted=wanted, at_once=at_once))
+    decoded = yield from _decoding_parts(request, max_spans=max_spans, wanted=wanted, at_once=at_once)
+    if not decoded.spans and not decoded.refused:
+        yield from checking_body(body, SPANS)
+    return decoded
 
 
 def _decoding_parts(

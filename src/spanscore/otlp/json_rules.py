@@ -18,6 +18,7 @@ from spanscore.otlp.findings import (
     check_ids,
     check_link_ids,
 )
+from spanscore.otlp.json_names import ENUMS
 from spanscore.otlp.json_values import INT32, UINT32, UINT64, attributes, integer, text
 from spanscore.otlp.kept_size import EVENT_SIZE, names_size, text_size
 from spanscore.otlp.resources import shared
@@ -32,6 +33,7 @@ _KINDS: Final = {
     list: "an array",
     dict: "an object",
 }
+_NAMES_LISTED: Final = 6
 _NOT_AN_ID: Final = b"?"  # of no length that any id has, so that the checks of ids refuse it
 
 
@@ -136,11 +138,17 @@ def identifier(raw: Any) -> bytes:
         return _NOT_AN_ID
 
 
-def enum(raw: Any, name: str) -> int:
-    """Read the number of an enumeration; absent is 0."""
+def enum(raw: Any, field: str) -> int:
+    """Read the number of an enumeration, written as a number or by its name; absent is 0."""
     if isinstance(raw, str):
-        raise SpanRefused(Refusal.INVALID_ENUM, f"{name} must be an integer; OTLP/JSON has no names for it")
-    return integer(raw, INT32, name, Refusal.INVALID_ENUM)
+        number = ENUMS[field].get(raw)
+        if number is None:
+            first, *others = names = tuple(ENUMS[field])
+            known = f"one of {', '.join(names)}" if len(names) <= _NAMES_LISTED else f"{first} to {others[-1]}"
+            message = f"{field} must be an integer or {known}"
+            raise SpanRefused(Refusal.INVALID_ENUM, message)
+        return number
+    return integer(raw, INT32, field, Refusal.INVALID_ENUM)
 
 
 def _status(raw: Any) -> tuple[int, str]:

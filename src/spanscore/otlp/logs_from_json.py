@@ -14,6 +14,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from spanscore.otlp import json_rules as rules
 from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, Refused, SpanRefused, told_of_id
 from spanscore.otlp.forwardable import from_json
+from spanscore.otlp.json_shape import LOGS, check_way
 from spanscore.otlp.json_values import UINT32, UINT64, any_value, attributes, integer, text
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
@@ -34,14 +35,14 @@ class Written(NamedTuple):
 
 
 def logs_to_protobuf(document: Any) -> Written:
-    """Write a request with logs, as `parse` returned it, in protobuf; what is around no record is left out.
+    """Write a request with logs, as `parse_request` returned it, in protobuf; what is around no record is left out.
 
     Raises:
-        MalformedRequest: it is none.
+        MalformedRequest: it is none, or has fields but none that leads to records.
     """
     findings = Findings(is_bounded=False)
     written = ExportLogsServiceRequest()
-    for outer, where in _objects_in(rules.object_at(document, "the request"), "resourceLogs", ""):
+    for outer, where in _objects_in(rules.object_at(document, "the request"), LOGS, ""):
         scopes = [(inner, place, rules.list_at(inner, "logRecords", place)) for inner, place in _scopes(outer, where)]
         try:
             resource_logs = _resource_logs(outer, findings)
@@ -64,6 +65,8 @@ def logs_to_protobuf(document: Any) -> Written:
                 resource_logs.scope_logs.append(scope_logs)
         if resource_logs.scope_logs:
             written.resource_logs.append(resource_logs)
+    if not written.resource_logs and not findings.refused:
+        check_way(document, LOGS)
     return Written(written.SerializeToString(), tuple(findings.refused.values()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from spanscore.otlp.encoding import Logs
@@ -12,6 +12,8 @@ from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.otlp.json_names import with_json_names
+from spanscore.otlp.json_shape import LOGS, METRICS, SPANS, check_inside, shown
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.strict_json import parse
@@ -22,22 +24,21 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024
 
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
-_NEW_REQUEST: Final = re.compile(rb'\{.*"resource(?:Spans|Metrics|Logs|Profiles)"\s*:', re.DOTALL)
+_OTLP: Final = re.compile(rb'"resource(?:_spans|_metrics|_logs|_profiles|Spans|Metrics|Logs|Profiles)"\s*:')
+_NEW_REQUEST: Final = re.compile(rb"\{.*" + _OTLP.pattern, re.DOTALL)
 
-_SPANS: Final = "resourceSpans"
-_LOGS: Final = "resourceLogs"
-_LOGS_KEY: Final = f'"{_LOGS}"'.encode()
-_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", "resourceProfiles"})
-_OTLP_KEYS: Final = frozenset({_SPANS, _LOGS, *_OTHER_SIGNALS})
+_LOGS_KEY: Final = f'"{LOGS}"'.encode()
+_OTHER_SIGNALS: Final = frozenset({METRICS, "resourceProfiles", "resource_profiles"})
+_OTLP_KEYS: Final = frozenset({SPANS, LOGS, *_OTHER_SIGNALS})
 _BASE64_ID: Final = re.compile(rb'"trace_?[iI]d"\s*:\s*"[A-Za-z0-9+/]{22}=="')
 """A trace id as protobuf's own JSON has it."""
-_KEYS_SHOWN: Final = 5
-_KEY_SHOWN: Final = 40
 
 _KEY: Final = b'"traceId"'
+_OTHER_KEY: Final = b'"trace_id"'
+_KEY_AS_LONG: Final = _KEY.ljust(len(_OTHER_KEY))
 _MENTION: Final = re.compile(_KEY + rb'\s*:\s*"([\da-fA-F]{32})')
 _MENTION_CUT_OFF: Final = re.compile(_KEY + rb'\s*(?::\s*(?:"[\da-fA-F]*)?)?')
-_LONGEST_MENTION: Final = 6 * (len(_KEY) + 32) + 2
+_LONGEST_MENTION: Final = 6 * (len(_OTHER_KEY) + 32) + 2
 """With every character written as an escape, and without white space."""
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00([0-7][\da-fA-F])")
 
@@ -62,7 +63,7 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
     start = 0
     data = b""
     while chunk := _chunk(content):
-        data += chunk
+        data = (data + chunk).replace(_OTHER_KEY, _KEY_AS_LONG)
         has_escapes = b"\\u00" in data
         text = _ESCAPED_ASCII.sub(lambda escape: unhexlify(escape[1]), data) if has_escapes else data
         for mention in _MENTION.finditer(text):
@@ -154,6 +155,8 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
         decoded = decode_typed(text, max_spans=None, wanted=None)
         if decoded is not None:
             return Document(line, end, (decoded,), sources=(text.decode(),))
+    if _OTLP.search(text) and (renamed := with_json_names(text)) is not text:
+        return _document(renamed, line, end, log_names)
     try:
         parsed = parse(text)
     except MalformedRequest as error:
@@ -169,10 +172,10 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
         for decode in (_foreign,) if is_foreign else (_logs, _spans):
             try:
                 found += decode(request, log_names)
+                if isinstance(request, dict) and decode in _BEGINS:
+                    check_inside(request, _BEGINS[decode])
             except MalformedRequest as error:
                 problems.append(error)
-            else:
-                problems += _misplaced(request, *_LEVELS[decode]) if decode in _LEVELS else ()
     return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
 
 
@@ -185,14 +188,14 @@ def _requests(parsed: Any) -> Iterator[Any]:
 def _is_of_other_signals(request: Any) -> bool:
     return (
         isinstance(request, dict)
-        and _SPANS not in request
-        and _LOGS not in request
+        and SPANS not in request
+        and LOGS not in request
         and not _OTHER_SIGNALS.isdisjoint(request)
     )
 
 
 def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    if isinstance(request, dict) and _LOGS in request:
+    if isinstance(request, dict) and LOGS in request:
         body, refused = logs_to_protobuf(request)
         yield decode_logs(body, log_names, max_records=None).refusing(refused), Logs(body)
 
@@ -206,44 +209,16 @@ def _foreign(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, 
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    if isinstance(request, dict) and _LOGS in request and _SPANS not in request:
+    if isinstance(request, dict) and LOGS in request and SPANS not in request:
         return
-    if isinstance(request, dict) and request and _SPANS not in request:
+    if isinstance(request, dict) and request and SPANS not in request:
         # A receiver ignores what it does not know, but in a recording it is the wrong file.
-        message = f"not OTLP with spans or logs: it has neither {_SPANS!r} nor {_LOGS!r}, but {_shown(request)}"
+        message = f"not OTLP with spans or logs: it has neither {SPANS!r} nor {LOGS!r}, but {shown(request)}"
         raise MalformedRequest(message)
     yield decode_document(request, max_spans=None), request
 
 
-_LEVELS: Final = {
-    _spans: (_SPANS, ("scopeSpans", "resource", "schemaUrl"), ("spans", "scope", "schemaUrl")),
-    _logs: (_LOGS, ("scopeLogs", "resource", "schemaUrl"), ("logRecords", "scope", "schemaUrl")),
-}
-"""Where a request has what is read, and of each level inside of it the list that leads on, and what else may be."""
-
-
-def _misplaced(request: Any, key: str, *levels: tuple[str, ...]) -> Iterator[MalformedRequest]:
-    """Yield the first place of a decoded request where something stands in place of what leads to spans or logs."""
-    inside = [(each, f"{key}[{index}]") for index, each in enumerate(_members(request, key))]
-    for leads_on, *others in levels:
-        for each, where in inside:
-            unknown = [name for name in each if name not in others]
-            if leads_on not in each and unknown:
-                yield MalformedRequest(f"{where} has no {leads_on!r}, but {_shown(unknown)}")
-                return
-        inside = [
-            (member, f"{where}.{leads_on}[{index}]")
-            for each, where in inside
-            for index, member in enumerate(_members(each, leads_on))
-        ]
-
-
-def _members(parent: Any, key: str) -> Sequence[dict[str, Any]]:
-    return parent.get(key) or () if isinstance(parent, dict) else ()
-
-
-def _shown(keys: Iterable[str]) -> str:
-    return ", ".join(repr(key[:_KEY_SHOWN]) for key in list(keys)[:_KEYS_SHOWN])
+_BEGINS: Final = {_spans: SPANS, _logs: LOGS}
 
 
 def _too_large(max_size: int) -> MalformedRequest:

@@ -268,7 +268,6 @@ _FORMATS: Final[Iterable[tuple[Callable[[Mapping[str, Any]], bool], Callable[...
     (lambda document: _are_spans(document.get("batches")), _tempo),
     (lambda document: _has_spans(document.get("trace")), _inside("trace")),
     (lambda document: _has_spans(document.get("result")), _inside("result")),
-    (lambda document: "resource_spans" in document, _protobuf),
     (lambda document: isinstance(document.get("context"), dict) and "trace_id" in document["context"], _sdk),
     (lambda document: document.keys() >= {"traceId", "id"} and "resourceSpans" not in document, _zipkin),
     (lambda document: "resourceSpans" in document, _protobuf),

@@ -19,6 +19,8 @@ from spanscore.kafka.records import Commit, PoisonRecord, Record
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.json_names import names_of
+from spanscore.otlp.json_shape import LOGS, SPANS
 from spanscore.otlp.signals import apart
 from spanscore.receivers.kafka import Taken
 from spanscore.service.live_engine import LiveEngine
@@ -42,8 +44,6 @@ _WRONG_KEYS: Final[Mapping[str, str]] = {
     FOREIGN_KEY: "a record's key is not the trace id of its spans, in 32 hex digits",
 }
 
-_LOGS_IN_JSON: Final = b'"resourceLogs"'
-_SPANS_IN_JSON: Final = b'"resourceSpans"'
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ class KafkaPartitions:
     async def _decoded(self, value: bytes) -> Request:
         """Decode a record: logs may stand in the same topic, and nothing beside a record says what it holds."""
         if self._encoding is Encoding.JSON:
-            are_logs = _LOGS_IN_JSON in value and _SPANS_IN_JSON not in value
+            are_logs = _names(LOGS, value) and not _names(SPANS, value)
         else:
             are_logs = bool(value) and not apart(value).spans
         return await (self._intake.decode_logs if are_logs else self._intake.decode)(value, self._encoding)
@@ -193,6 +193,10 @@ class KafkaPartitions:
         self.wrong_keys[wrong] += 1
         if self.wrong_keys[wrong] == 1:
             _log.warning("kafka: %s: %s", _WRONG_KEYS[wrong], _REMEDY)
+
+
+def _names(field: str, value: bytes) -> bool:
+    return any(f'"{name}"'.encode() in value for name in names_of(field))
 
 
 @dataclass(slots=True)

@@ -1,0 +1,99 @@
+"""The names that OTLP/JSON is read by beside its own, as the Collector reads it.
+
+A field may have its name in the protobuf files, such as `trace_id` for `traceId`, and an enumeration the name of its
+number. Senders must not write either of them. Of the two names of one field the last counts, as of two equal ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from google.protobuf.descriptor import Descriptor
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from spanscore.otlp.slices import Steps
+from spanscore.otlp.strict_json import parse
+
+_Body = TypeVar("_Body", bound=bytes | str)
+
+ENUMS: Final[Mapping[str, Mapping[str, int]]] = {
+    "kind": dict(Span.SpanKind.items()),
+    "status.code": dict(Status.StatusCode.items()),
+    "severityNumber": dict(SeverityNumber.items()),
+    "aggregationTemporality": dict(AggregationTemporality.items()),
+}
+"""By the field that has them: the names of its numbers."""
+
+_RENAMED_AT_ONCE: Final = 2**20
+
+
+def _fields_of(message: Descriptor, seen: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the two names of each field of a message, and of the messages in it."""
+    seen.add(message.full_name)
+    for field in message.fields:
+        yield field.name, field.json_name
+        if field.message_type is not None and field.message_type.full_name not in seen:
+            yield from _fields_of(field.message_type, seen)
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    name: json_name
+    for request in (ExportTraceServiceRequest, ExportLogsServiceRequest, ExportMetricsServiceRequest)
+    for name, json_name in _fields_of(request.DESCRIPTOR, set())
+    if name != json_name
+}
+
+# White space in front of the colon keeps all that follows at its place, which messages and readers of files count on.
+# A quotation mark inside of a text has a backslash before it, and no text is followed by a colon but a name.
+_NAME: Final = r'"[a-z]+_[a-z_]+"(?=[ \t\r\n]*:)'
+_IN_TEXT: Final = re.compile(_NAME)
+_IN_BYTES: Final = re.compile(_NAME.encode())
+_WRITTEN: Final[Mapping[Any, Any]] = {
+    spell(f'"{name}"'): spell(f'"{json_name}"'.ljust(len(name) + 2))
+    for name, json_name in _NAMES.items()
+    for spell in (str, str.encode)
+}
+
+
+def names_of(field: str) -> tuple[str, ...]:
+    """Return both names of a field, that of OTLP/JSON first."""
+    return (field, *(name for name, json_name in _NAMES.items() if json_name == field))
+
+
+def with_json_names(body: _Body) -> _Body:
+    """Return OTLP/JSON of the same length with all fields under their own names; the same object if they are."""
+    pattern: re.Pattern[Any] = _IN_TEXT if isinstance(body, str) else _IN_BYTES
+    renamed: _Body = pattern.sub(lambda name: _WRITTEN.get(name[0], name[0]), body)
+    return body if renamed == body else renamed
+
+
+def renaming(body: _Body) -> Steps[_Body]:
+    """Do what `with_json_names` does in steps."""
+    if isinstance(body, str) or len(body) <= _RENAMED_AT_ONCE:
+        return with_json_names(body)
+    parts: list[Any] = []
+    start = 0
+    while start < len(body):
+        # A name and its colon have no comma between them.
+        end = (body.find(b",", start + _RENAMED_AT_ONCE) + 1) or len(body)
+        parts.append(with_json_names(body[start:end]))
+        start = end
+        yield
+    renamed: Any = b"".join(parts)
+    return body if renamed == body else renamed
+
+
+def parse_request(body: bytes | str) -> Any:
+    """Parse a request in OTLP/JSON as `parse` does, with all fields under their own names.
+
+    Raises:
+        MalformedRequest: as `parse`.
+    """
+    return parse(with_json_names(body))
