@@ -48,6 +48,33 @@ def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedPro
     return _warm().run(_COMMAND, ["spanscore", *map(str, arguments)], os.environ | environment)
 
 
+def spanscore_unread(
+    *arguments: object, unread: Sequence[int] = (), closed: Sequence[int] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, in a fork, with standard streams that nobody reads.
+
+    Args:
+        arguments: of the command.
+        unread: the descriptors that are pipes whose reader has left.
+        closed: the descriptors that are closed; Python begins with None for their streams.
+    """
+    program = f"""
+import os, sys
+reading, writing = os.pipe()
+os.close(reading)
+for each in {list(unread)}:
+    os.dup2(writing, each)
+os.close(writing)
+for each in {list(closed)}:
+    os.close(each)
+    name = ("stdin", "stdout", "stderr")[each]
+    setattr(sys, name, None)
+    setattr(sys, f"__{{name}}__", None)
+{_COMMAND}
+"""
+    return _warm().run(program, ["spanscore", *map(str, arguments)])
+
+
 def really_started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, in an interpreter of its own."""
     return python("-m", "spanscore", *arguments, **environment)

@@ -175,7 +175,7 @@ def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_standard_input_is_read_and_a_closed_pipe_is_no_error() -> None:
-    """`... | spanscore score - | head -1` works: no traceback, and the line is whole."""
+    """`... | spanscore score - | head -1` works: no traceback, the line is whole, and the status is its own."""
     command = [*SPANSCORE, "score", "-", "--format", "json"]
     with Path(RECORDING).open("rb") as recording:
         process = subprocess.Popen(command, stdin=recording, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -183,8 +183,8 @@ def test_standard_input_is_read_and_a_closed_pipe_is_no_error() -> None:
         assert process.stderr is not None
         line = process.stdout.readline()
         process.stdout.close()
-        process.wait(timeout=DEADLINE_S)
 
+        assert 1 == process.wait(timeout=DEADLINE_S)
         assert b"" == process.stderr.read()
         process.stderr.close()
     assert "trace_id" in json.load(io.BytesIO(line))

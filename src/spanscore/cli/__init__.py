@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from spanscore.cli._columns import width_of
 from spanscore.cli._overview import overview
 from spanscore.cli._parser import Parser
 from spanscore.cli._service_manager import hold_hangups
+from spanscore.cli._standard_streams import discard, outlive_readers
 from spanscore.errors import SpanscoreError
 
 OK: Final = 0
@@ -28,30 +28,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == [_SERVE]:
         hold_hangups()  # before all that takes time
+        outlive_readers("stderr")  # its emitter `console` counts the lines that standard output did not take
+    else:
+        outlive_readers("stdout", "stderr")
     if arguments[:1] == [_HELP]:
         arguments = [*arguments[1:2], "--help"]
     parsed = _parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
-        sys.stdout.flush()
+        _flush()
     except SpanscoreError as error:
         print(error, file=sys.stderr)
         return USAGE
-    except BrokenPipeError:
-        _abandon_output()  # the reader, such as `head`, has all it wants
-        return OK
     except (OSError, UnicodeEncodeError) as error:
         print(f"spanscore: {error}", file=sys.stderr)
-        _abandon_output()
+        discard(sys.stdout.fileno())  # Python would complain once more when it flushes at exit
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
     return status
 
 
-def _abandon_output() -> None:
-    """Let what is still to be written go nowhere: Python would complain once more when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _flush() -> None:
+    """Write what is left to standard output; if its reader has left, discard it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol, TextIO
@@ -89,8 +88,7 @@ def opened_outputs(arguments: argparse.Namespace, inputs: Mapping[str, str], sta
     files = [
         _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
     ]
-    shown = _written(arguments.format, sys.stdout, arguments)
-    return [_WhileRead(shown), *files] if files else [shown]
+    return [_written(arguments.format, sys.stdout, arguments), *files]
 
 
 def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> Output:
@@ -109,27 +107,3 @@ def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> Output:
             from spanscore.cli._table import Table  # noqa: PLC0415 - rich is slow to load
 
             return Table(out, arguments.key)
-
-
-class _WhileRead:
-    """Writes to standard output until its reader, such as `head`, has all it wants: the files are written whole."""
-
-    def __init__(self, output: Output) -> None:
-        self._output: Final = output
-        self._is_read = True
-
-    def add(self, report: Report) -> None:
-        self._try(lambda: self._output.add(report))
-
-    def finish(self, summary: Summary) -> None:
-        self._try(lambda: self._output.finish(summary))
-
-    def _try(self, write: Callable[[], None]) -> None:
-        if not self._is_read:
-            return
-        try:
-            write()
-            sys.stdout.flush()
-        except BrokenPipeError:
-            self._is_read = False
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -35,19 +35,12 @@ _NAMES: Final = ("evaluator", "type")
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
 
 
-class _Terminal(Console):
-    """A terminal whose reader, such as `head`, may leave: that is the caller's to handle, and not the program's end."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 class Table:
     """Prints each trajectory as it comes: a line for one that passed, the whole story for one that failed."""
 
     def __init__(self, out: TextIO, key: str | None = None) -> None:
         self._key: Final = key
-        self._console = _Terminal(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
+        self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
 
     def add(self, report: Report) -> None:

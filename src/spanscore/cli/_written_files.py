@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from spanscore.cli._standard_streams import output_to
 from spanscore.config import ByCase
 from spanscore.errors import ConfigError
 from spanscore.pipeline import EvaluatorEntry
@@ -66,7 +67,7 @@ def whole_file(option: str, path: Path) -> Iterator[TextIO]:
         if target.is_dir():
             raise IsADirectoryError(None, "it is a directory")
         # What no text may hold, such as half a surrogate pair, stands as an escape of JSON.
-        out = written.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        out = output_to(written, errors="backslashreplace")
     except OSError as error:
         message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
         raise ConfigError(message) from error

@@ -1,0 +1,66 @@
+"""Output whose reader, such as `head`, may leave before the command ends: the output ends, the command does not."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+
+class _Output(io.FileIO):
+    """A file, pipe or socket that is written to. Once its reader has left, what is written is discarded."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except (BrokenPipeError, ConnectionResetError):
+            discard(self.fileno())
+            return super().write(data)
+
+
+def discard(descriptor: int) -> None:
+    """Discard what is written to a descriptor from now on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def output_to(path: Path, *, errors: str) -> TextIO:
+    """Open a file for text in UTF-8, and empty it. A named pipe's reader may leave.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    return io.TextIOWrapper(io.BufferedWriter(_Output(path, "w")), encoding="utf-8", errors=errors, newline="\n")
+
+
+def outlive_readers(*names: str) -> None:
+    """Let readers of this process's standard streams leave; a stream that is closed becomes an empty one.
+
+    A stream that somebody has replaced, as pytest does, is left alone.
+
+    Args:
+        names: of the output streams whose readers may leave: `stdout`, `stderr`.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # In this order: the lowest free descriptor is the one that was closed.
+            empty = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(empty, "r" if name == "stdin" else "w", encoding="utf-8"))
+        elif name in names and stream is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _outliving(cast("io.TextIOWrapper", stream)))
+
+
+def _outliving(stream: io.TextIOWrapper) -> TextIO:
+    output = _Output(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        output if stream.write_through else io.BufferedWriter(output),  # unbuffered where Python was told so
+        encoding=stream.encoding,
+        errors=stream.errors,
+        newline="\n",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
