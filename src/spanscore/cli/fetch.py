@@ -14,8 +14,7 @@ from typing import Final
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
 from spanscore.errors import InputError
-from spanscore.otlp.findings import MalformedRequest
-from spanscore.recordings.foreign import from_foreign
+from spanscore.recordings.foreign import Converted, from_foreign, is_foreign
 from spanscore.recordings.writer import RecordingWriter
 from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
@@ -35,7 +34,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help=SUMMARIES["fetch"],
         description=(
             "Take traces out of Jaeger (API v3) or Tempo and write them to a recording, which every command reads. "
-            "Exit status: 0 all were found, 1 some were not, 2 usage."
+            "Exit status: 0 all were found, 1 some were not or spans of them were refused, 2 usage."
         ),
     )
     parser.add_argument(
@@ -52,21 +51,25 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(arguments: argparse.Namespace) -> int:
     """Fetch the traces and return the exit status."""
     missing = []
+    refused = []
     with RecordingWriter(arguments.output, append=arguments.append) as writer:
         for trace in arguments.traces:
             found = _fetched(arguments.url, trace)
             if found is None:
                 missing.append(trace)
             else:
-                writer.write("traces", found)
+                writer.write("traces", found.body)
+                refused += [f"{trace}: {each.told('span')}" for each in found.refused]
         if writer.written:
             print(f"{writer.path}: {plural(writer.written, 'trace')}")
     for trace in missing:
         print(f"{arguments.url} has no trace {trace}", file=sys.stderr)
-    return FAILED if missing else OK
+    for line in refused:
+        print(line, file=sys.stderr)
+    return FAILED if missing or refused else OK
 
 
-def _fetched(base: str, trace: str) -> bytes | None:
+def _fetched(base: str, trace: str) -> Converted | None:
     """Return a trace as a request, None where there is none.
 
     Raises:
@@ -78,13 +81,21 @@ def _fetched(base: str, trace: str) -> bytes | None:
         if answer is None:
             continue
         try:
-            request = from_foreign(json.loads(answer))
-        except (ValueError, MalformedRequest) as error:
-            message = f"{url}: answers what is no trace: {printable(str(error), 200)}"
-            raise InputError(message) from error
-        if request:
-            return request
+            document = json.loads(answer)
+        except ValueError as error:
+            raise _no_trace(url, str(error)) from error
+        found = from_foreign([document]) if is_foreign(document) else None
+        if found and found.body:
+            return found
+        if found and (
+            wrong := [*(each.what for each in found.problems), *(each.told("span") for each in found.refused)]
+        ):
+            raise _no_trace(url, wrong[0])
     return None
+
+
+def _no_trace(url: str, why: str) -> InputError:
+    return InputError(f"{url}: answers what is no trace: {printable(why, 200)}")
 
 
 def _answer(url: str) -> bytes | None:

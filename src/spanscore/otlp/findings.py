@@ -112,6 +112,10 @@ class Refused(NamedTuple):
     example: str
     """Which span, and what is wrong with it. Holds ids and keys, never the value of an attribute."""
 
+    def told(self, noun: str) -> str:
+        """Return how many were refused, and why, in words; the noun is that of one of them."""
+        return f"{plural(self.spans, noun)} refused ({self.reason}): {self.example}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:

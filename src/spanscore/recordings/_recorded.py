@@ -48,6 +48,8 @@ class Document(NamedTuple):
     """Requests with neither spans nor logs, but another signal."""
     sources: Sequence[Any] = ()
     """What each of the requests was decoded from: JSON as text or parsed, bytes of protobuf, or `Logs`."""
+    is_other: bool = False
+    """Whether it is whole JSON that holds no telemetry of any known form, such as `package.json`."""
 
 
 def open_file(path: Path) -> io.BufferedReader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.logs_from_json import logs_to_protobuf
 from spanscore.otlp.strict_json import parse
 from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
-from spanscore.recordings.foreign import from_foreign
+from spanscore.recordings.foreign import from_foreign, is_foreign
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024
@@ -32,6 +33,13 @@ _OTHER_SIGNALS: Final = frozenset({METRICS, "resourceProfiles", "resource_profil
 _OTLP_KEYS: Final = frozenset({SPANS, LOGS, *_OTHER_SIGNALS})
 _BASE64_ID: Final = re.compile(rb'"trace_?[iI]d"\s*:\s*"[A-Za-z0-9+/]{22}=="')
 """A trace id as protobuf's own JSON has it."""
+_TELEMETRY: Final = re.compile(
+    rb'"(?:resource_?(?:spans|logs|metrics|profiles)|(?:context\.)?trace_?id|span_?id|run_type|parentObservationId)"',
+    re.IGNORECASE,
+)
+"""A key of telemetry, of a known form or not."""
+_COMMENT: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+"""A string of JSON, or else a comment or a comma too many, which configuration files have."""
 
 _KEY: Final = b'"traceId"'
 _OTHER_KEY: Final = b'"trace_id"'
@@ -65,7 +73,7 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
     while chunk := _chunk(content):
         data = (data + chunk).replace(_OTHER_KEY, _KEY_AS_LONG)
         has_escapes = b"\\u00" in data
-        text = _ESCAPED_ASCII.sub(lambda escape: unhexlify(escape[1]), data) if has_escapes else data
+        text = _without_escapes(data)
         for mention in _MENTION.finditer(text):
             yield start + (len(data) - 1 if has_escapes else mention.start()), unhexlify(mention[1])
         keep_from = max(0, len(data) - _LONGEST_MENTION)
@@ -74,6 +82,11 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
             keep_from = key
         start += keep_from
         data = data[keep_from:]
+
+
+def _without_escapes(text: bytes) -> bytes:
+    """Return a text of JSON in which escaped ASCII is written as it is."""
+    return _ESCAPED_ASCII.sub(lambda escape: unhexlify(escape[1]), text) if b"\\u00" in text else text
 
 
 def _chunk(content: Content) -> bytes:
@@ -154,29 +167,71 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     if _LOGS_KEY not in text and not has_base64_ids:
         decoded = decode_typed(text, max_spans=None, wanted=None)
         if decoded is not None:
-            return Document(line, end, (decoded,), sources=(text.decode(),))
+            is_other = not decoded.spans and _is_other(text)
+            return Document(line, end, (decoded,), sources=(text.decode(),), is_other=is_other)
     if _OTLP.search(text) and (renamed := with_json_names(text)) is not text:
         return _document(renamed, line, end, log_names)
     try:
         parsed = parse(text)
     except MalformedRequest as error:
-        return Document(line, end, problems=(error,))
-    found: list[tuple[Decoded, Any]] = []
+        return Document(line, end, problems=(error,), is_other=_is_other(text))
+    requests = list(_requests(parsed))
+    own: list[Any] = []
+    foreign: list[Any] = []
+    for request in requests:
+        if not _is_of_other_signals(request):
+            (foreign if (has_base64_ids or not _is_otlp(request)) and is_foreign(request) else own).append(request)
     problems: list[MalformedRequest] = []
-    skipped = 0
-    for request in _requests(parsed):
-        if _is_of_other_signals(request):
-            skipped += 1
-            continue
-        is_foreign = isinstance(request, dict) and (has_base64_ids or not _OTLP_KEYS.intersection(request))
-        for decode in (_foreign,) if is_foreign else (_logs, _spans):
-            try:
-                found += decode(request, log_names)
-                if isinstance(request, dict) and decode in _BEGINS:
-                    check_inside(request, _BEGINS[decode])
-            except MalformedRequest as error:
-                problems.append(error)
-    return Document(line, end, [each for each, _ in found], problems, skipped, [source for _, source in found])
+    found = [each for request in own for each in _decoded(request, log_names, problems)]
+    if foreign:
+        body, refused, more = from_foreign(foreign)
+        found.append((decode_protobuf(body, max_spans=None).refusing(refused), body))
+        problems += more
+    return Document(
+        line,
+        end,
+        [decoded for decoded, _ in found],
+        _each_once(problems),
+        skipped=len(requests) - len(own) - len(foreign),
+        sources=[source for _, source in found],
+        is_other=len(requests) == len(own) and _is_other(text),
+    )
+
+
+def _decoded(request: Any, log_names: Sequence[str], problems: list[MalformedRequest]) -> Iterator[tuple[Decoded, Any]]:
+    """Yield what a request of OTLP/JSON holds, and note what is wrong with it."""
+    for decode in (_logs, _spans):
+        try:
+            yield from decode(request, log_names)
+            if isinstance(request, dict):
+                check_inside(request, _BEGINS[decode])
+        except MalformedRequest as error:
+            problems.append(error)
+
+
+def _is_otlp(request: Any) -> bool:
+    return isinstance(request, dict) and not _OTLP_KEYS.isdisjoint(request)
+
+
+def _is_other(text: bytes) -> bool:
+    """Return whether a text without spans is whole JSON and has no key of telemetry; comments are no matter."""
+    if _TELEMETRY.search(_without_escapes(text)):
+        return False
+    plain = _COMMENT.sub(lambda found: found[1] or b"", text)
+    try:
+        parse(plain)
+    except MalformedRequest:
+        return not plain.strip()
+    return True
+
+
+def _each_once(problems: Sequence[MalformedRequest]) -> Sequence[MalformedRequest]:
+    """Return the problems of a document; one that many of its members have is one, with their number."""
+    counts = Counter((each.what, each.line) for each in problems)
+    return [
+        MalformedRequest(what if count == 1 else f"{what} ({count} times)", line=line)
+        for (what, line), count in counts.items()
+    ]
 
 
 def _requests(parsed: Any) -> Iterator[Any]:
@@ -198,14 +253,6 @@ def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any
     if isinstance(request, dict) and LOGS in request:
         body, refused = logs_to_protobuf(request)
         yield decode_logs(body, log_names, max_records=None).refusing(refused), Logs(body)
-
-
-def _foreign(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
-    body = from_foreign(request)
-    if body is None:
-        yield from _spans(request, log_names)
-    else:
-        yield decode_protobuf(body, max_spans=None), body
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:

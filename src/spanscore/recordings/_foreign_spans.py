@@ -1,0 +1,138 @@
+"""Spans of other programs' formats as messages of OTLP: ids, times, attributes and status."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
+
+from spanscore.otlp.findings import Refusal, SpanRefused
+
+SERVICE: Final = "service.name"
+KIND: Final = "span.kind"
+
+_SCOPE: Final = ("otel.scope.name", "otel.library.name")
+_STATUS: Final = "otel.status_code"
+_DESCRIPTION: Final = "otel.status_description"
+_ERROR: Final = "error"
+_HEX: Final = re.compile("(?:0x)?([0-9a-fA-F]+)")
+_ID_SHOWN: Final = 40
+_OWN: Final = frozenset({*_SCOPE, _STATUS, _DESCRIPTION, KIND})
+"""Tags that are fields of a span in OTLP."""
+
+
+def trace_id(text: Any) -> bytes:
+    """Return a trace id of 16 bytes.
+
+    Raises:
+        SpanRefused: the text is no id of at most 32 hexadecimal digits.
+    """
+    return _id(text, 16, Refusal.INVALID_TRACE_ID)
+
+
+def span_id(text: Any) -> bytes:
+    """Return a span id of 8 bytes.
+
+    Raises:
+        SpanRefused: the text is no id of at most 16 hexadecimal digits.
+    """
+    return _id(text, 8, Refusal.INVALID_SPAN_ID)
+
+
+def tagged_span(ids: tuple[Any, Any, Any], name: str, times: tuple[int, int], tags: Mapping[str, Any]) -> Span:
+    """Return a span with the kind and the status that its tags give.
+
+    Args:
+        ids: of the trace, the span and its parent; the parent's is empty or None for a root.
+        name: of the span.
+        times: start and end in nanoseconds since the Unix epoch.
+        tags: attributes, and among them the fields that the format writes as attributes.
+
+    Raises:
+        SpanRefused: an id is invalid.
+    """
+    of_trace, of_span, parent = ids
+    code = str(tags.get(_STATUS, "")).upper()
+    has_failed = code == "ERROR" or (not code and tags.get(_ERROR) not in {None, False, "false", ""})
+    made = Span(
+        trace_id=trace_id(of_trace),
+        span_id=span_id(of_span),
+        parent_span_id=_id(parent, 8, Refusal.INVALID_PARENT_SPAN_ID) if parent else b"",
+        name=name,
+        start_time_unix_nano=times[0],
+        end_time_unix_nano=times[1],
+        attributes=attributes({key: value for key, value in tags.items() if key not in _OWN}),
+    )
+    kind = f"SPAN_KIND_{str(tags.get(KIND, 'internal')).upper()}"
+    made.kind = Span.SpanKind.Value(kind) if kind in Span.SpanKind.keys() else Span.SPAN_KIND_INTERNAL  # noqa: SIM118
+    if has_failed:
+        text = tags.get(_DESCRIPTION) or (tags[_ERROR] if isinstance(tags.get(_ERROR), str) else "")
+        made.status.code = Status.STATUS_CODE_ERROR
+        made.status.message = "" if text == "true" else str(text)
+    elif code == "OK":
+        made.status.code = Status.STATUS_CODE_OK
+    return made
+
+
+def held(span: Span, resource: Mapping[str, Any], scope: str) -> ResourceSpans:
+    """Return a span inside of its resource and scope."""
+    made = ResourceSpans()
+    made.resource.attributes.extend(attributes({key: value for key, value in resource.items() if value is not None}))
+    scope_spans = made.scope_spans.add()
+    scope_spans.scope.name = scope
+    scope_spans.spans.append(span)
+    return made
+
+
+def scope_of(tags: Mapping[str, Any]) -> str:
+    """Return the name of the instrumentation scope, empty if no tag has it."""
+    return next((str(tags[key]) for key in _SCOPE if tags.get(key)), "")
+
+
+def attributes(values: Mapping[str, Any]) -> list[KeyValue]:
+    """Return values of JSON as attributes."""
+    return [KeyValue(key=str(key), value=_any(value)) for key, value in values.items()]
+
+
+def nanoseconds(time: str | None) -> int:
+    """Return a time in ISO 8601 as nanoseconds since the Unix epoch; in UTC if it names no zone; 0 for none."""
+    if not time:
+        return 0
+    moment = datetime.fromisoformat(time)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
+
+
+def hex_digits(text: Any, size: int) -> str | None:
+    """Return an id's digits in lower case, padded with zeros to its size in bytes; None for what is no id."""
+    found = _HEX.fullmatch(text) if isinstance(text, str) else None
+    return found[1].lower().zfill(2 * size) if found and len(found[1]) <= 2 * size else None
+
+
+def _id(text: Any, size: int, refusal: Refusal) -> bytes:
+    digits = hex_digits(text, size)
+    if digits is None:
+        message = f"an id must have at most {2 * size} hexadecimal digits, not {text!r:.{_ID_SHOWN}}"
+        raise SpanRefused(refusal, message)
+    return bytes.fromhex(digits)
+
+
+def _any(value: Any) -> AnyValue:
+    made = AnyValue()
+    if isinstance(value, bool):
+        made.bool_value = value
+    elif isinstance(value, int) and -(2**63) <= value < 2**63:
+        made.int_value = value
+    elif isinstance(value, float):
+        made.double_value = value
+    elif isinstance(value, list):
+        made.array_value.values.extend(map(_any, value))
+    elif isinstance(value, dict):
+        made.kvlist_value.values.extend(attributes(value))
+    elif value is not None:
+        made.string_value = str(value)
+    return made
