@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from spanscore.recordings.writer import RecordingWriter, Request
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _PROBLEMS_TOLD: Final = 20
+_log = logging.getLogger(__name__)
 
 
 class Runs:
@@ -104,7 +106,8 @@ def read(paths: Paths) -> tuple[Trajectory, ...]:
     """Return the trajectories of recordings, in their order, with model calls, texts and turns.
 
     Args:
-        paths: files, and directories of files, as `spanscore score` takes them.
+        paths: files, and directories of files, as `spanscore score` takes them; files of a directory that hold no
+            telemetry are left out, with a warning in the log.
 
     Raises:
         InputError: something cannot be read; the message has a line for each place.
@@ -153,4 +156,6 @@ def _read(runs: Runs | Paths, config: Config) -> Sequence[Report]:
     problems = [*map(str, recorded.problems), *(f"{file}: holds no span" for file in recorded.empty_files())]
     if problems:
         raise InputError("\n".join(problems[:_PROBLEMS_TOLD]))
+    for line in recorded.left_out_files():
+        _log.warning("%s", line)
     return reports

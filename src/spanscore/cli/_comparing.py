@@ -16,7 +16,7 @@ from spanscore.cli._diff_markdown import as_markdown
 from spanscore.cli._diff_page import as_page
 from spanscore.cli._diff_table import print_table
 from spanscore.cli._diff_text import Comparison
-from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._recordings import passed_over, problems_of, progress
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, expecting, whole_file
 from spanscore.cli.diff import FORMATS
@@ -125,7 +125,7 @@ def _scored(path: str, config: Config) -> _Side:
     if not reports and not problems:
         problems.append(f"{path}: holds no run of an agent")
     unchecked = [printable(f"{name} checked nothing: {why}", _LINE_WIDTH) for name, why in summary.unscored()]
-    return _Side(path, reports, problems, unchecked, summary.remarks())
+    return _Side(path, reports, problems, unchecked, [*summary.remarks(), *passed_over(recording)])
 
 
 def _same_runs(base: list[Report], new: list[Report]) -> str | None:

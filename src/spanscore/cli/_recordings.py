@@ -23,10 +23,10 @@ def other_signals(recording: Recording) -> list[str]:
     return [f"{plural(count, 'request')} with other signals than spans and logs left out"] if count else []
 
 
-def unread_records(recording: Recording) -> list[str]:
-    """Return a line for each reason why log records of a recording were passed over."""
+def passed_over(recording: Recording) -> list[str]:
+    """Return a line for each reason why files or log records of a recording were passed over."""
     other, lost = (recording.unread[reason] for reason in (Unread.OTHER_EVENT, Unread.NO_RUN))
-    lines = []
+    lines = recording.left_out_files()
     if other:
         lines.append(f"{plural(other, 'log record')} not read: no dialect knows events of their names")
     return [*lines, told_of_no_run(lost)] if lost else lines

@@ -13,7 +13,7 @@ from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import problems_of, progress
+from spanscore.cli._recordings import passed_over, problems_of, progress
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.compare.differences import json_text
 from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trace, Trajectory
@@ -78,8 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\n... and {plural(shown - _TRACES_SHOWN, 'more trace')}; --trace, --agent and --case pick some")
     problems = [*problems_of(recording), *selection.problems()]
     problems += [f"{file}: holds no span" for file in recording.empty_files()]
-    for problem in problems or ([] if shown else ["nothing to explain: no trace was found"]):
-        print(problem, file=sys.stderr)
+    told = problems or ([] if shown else ["nothing to explain: no trace was found"])
+    for line in (*told, *passed_over(recording)):
+        print(line, file=sys.stderr)
     return FAILED if problems or not shown else OK
 
 

@@ -14,7 +14,7 @@ from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import left_out, named, problems_of, progress
+from spanscore.cli._recordings import left_out, named, passed_over, problems_of, progress
 from spanscore.cli._written_files import check_apart
 from spanscore.errors import InputError
 from spanscore.model import NOT_RECORDED, Trajectory
@@ -92,8 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  {remark}")
     else:
         problems.append(f"nothing was written to {arguments.output}: there is no run of a known case")
-    for problem in problems:
-        print(problem, file=sys.stderr)
+    for line in (*problems, *passed_over(recording)):
+        print(line, file=sys.stderr)
     return FAILED if problems else OK
 
 

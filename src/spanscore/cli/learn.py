@@ -16,7 +16,7 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._learned_yaml import document
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import left_out, named, other_signals, problems_of, progress, unread_records
+from spanscore.cli._recordings import left_out, named, other_signals, passed_over, problems_of, progress
 from spanscore.errors import InputError
 from spanscore.learn import FalseAlarms, false_alarms, learned
 from spanscore.model import Trajectory
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(arguments.output, groups)
     else:
         problems.append(f"nothing was written to {arguments.output}: there is no run to learn from")
-    for line in [*other_signals(recording), *unread_records(recording)]:
+    for line in [*other_signals(recording), *passed_over(recording)]:
         print(line, file=sys.stderr)
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -12,7 +12,7 @@ from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._outputs import add_outputs, opened_outputs
 from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import other_signals, problems_of, progress, unread_records
+from spanscore.cli._recordings import other_signals, passed_over, problems_of, progress
 from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
             summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
         for output in outputs:
             output.finish(summary)
-    for line in (*summary.problems, *unread_records(recording)):
+    for line in (*summary.problems, *passed_over(recording)):
         print(line, file=sys.stderr)
     return _status(arguments, summary)
 

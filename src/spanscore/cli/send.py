@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         shift_ns = _shift_ns(recording, pace) if arguments.shift_time else 0
         id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
         replay.send(replayed(recording, pace, id_key, shift_ns))
-    for line in (*problems_of(recording), *other_signals(recording)):
+    for line in (*problems_of(recording), *recording.left_out_files(), *other_signals(recording)):
         print(line, file=sys.stderr)
     if not (replay.sent or replay.refused or recording.problem_count):
         print("nothing to send: no span and no log record was found", file=sys.stderr)

@@ -6,13 +6,11 @@ import os
 import shutil
 import sys
 import tempfile
-from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -20,10 +18,12 @@ from spanscore.errors import InputError
 from spanscore.model import Span
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
+from spanscore.recordings._passes import Meter, TraceEnds
 from spanscore.recordings._recorded import Document, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
 from spanscore.wording.plural import plural
+from spanscore.wording.printable import printable
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".binpb", ".otlp")
@@ -37,8 +37,10 @@ KEPT_OF_EACH: Final = 3
 """Of every file, whatever was kept of those before it."""
 
 _WHOLE_FILE: Final = 0
-_TRACE_ID_LENGTH: Final = 16
-_PROGRESS_STEP: Final = 1024 * 1024
+_NAMES_SHOWN: Final = 3
+_NAME_WIDTH: Final = 200
+_MAY_BE_OTHER: Final = (".json", ".json.gz")
+"""The files of a directory that may hold something else than telemetry."""
 
 
 class Batch(NamedTuple):
@@ -73,6 +75,9 @@ class Recording:
     trace ids alone, some 3 % of the time that scoring takes, then to decode. So a trace is scored and forgotten as soon
     as its last span was read; once through, either all spans or a copy of the recording would have to be kept.
 
+    A `.json` file of a directory that holds no telemetry of any known form is left out. A file that is named itself is
+    a problem then, and so is a directory of which every file is left out.
+
     Args:
         paths: files, directories (read recursively, in the order of their names) and `-` for standard input.
         stdin: what `-` stands for.
@@ -105,20 +110,28 @@ class Recording:
 
     def empty_files(self) -> list[str]:
         """Return the files that held no span, no log record, nor anything else to tell of, once all were read."""
-        return [source.name for source in self._sources if source.name not in self._used]
+        return [each.name for each in self._sources if each.name not in self._used and each not in self.left_out]
+
+    def left_out_files(self) -> list[str]:
+        """Return a line that counts the files that were left out, once all were read; none if there are none."""
+        if not self.left_out:
+            return []
+        names = ", ".join(printable(each.name, _NAME_WIDTH) for each in self.left_out[:_NAMES_SHOWN])
+        more = ", ..." if len(self.left_out) > _NAMES_SHOWN else ""
+        return [f"{plural(len(self.left_out), 'file')} left out, without telemetry of any known form: {names}{more}"]
 
     def read(self) -> Iterator[Batch]:
         """Yield the spans, document by document, and with them which traces are finished."""
         self._forget()
         with ExitStack() as stack:
             sources = [self._spooled(source, stack) for source in self._sources]
-            meter = _Meter(self._progress, [source.path.stat().st_size for source in sources] * 2)
+            meter = Meter(self._progress, [source.path.stat().st_size for source in sources] * 2)
             last_mentions: dict[bytes, int] = {}
             starts = [0]
             for source in sources:
                 starts.append(self._read_mentions(source, starts[-1], last_mentions, meter))
                 meter.finish_file()
-            ends = _TraceEnds(last_mentions)
+            ends = TraceEnds(last_mentions)
             del last_mentions
             for source, (start, end) in zip(sources, pairwise(starts), strict=True):
                 for document in self._documents(source, meter):
@@ -128,15 +141,17 @@ class Recording:
                         yield Batch(spans, finished)
                 if finished := ends.before(end):
                     yield Batch([], finished)
+        self._report_directories()
 
     def documents(self) -> Iterator[Document]:
         """Yield what the files hold, document by document, in a single pass."""
         self._forget()
         with ExitStack() as stack:
             sources = [self._spooled(source, stack) for source in self._sources]
-            meter = _Meter(self._progress, [source.path.stat().st_size for source in sources])
+            meter = Meter(self._progress, [source.path.stat().st_size for source in sources])
             for source in sources:
                 yield from self._documents(source, meter)
+        self._report_directories()
 
     def _forget(self) -> None:
         """Forget what an earlier reading found."""
@@ -149,6 +164,8 @@ class Recording:
         """Log records that were passed over."""
         self.other_signals = 0
         """Requests with metrics or profiles; they were passed over."""
+        self.left_out: list[Source] = []
+        """The `.json` files of directories that hold no telemetry of any known form."""
         self._used: set[str] = set()
 
     @property
@@ -156,7 +173,7 @@ class Recording:
         """How many problems there were, kept or not."""
         return self.problems_by_file.total()
 
-    def _spooled(self, source: _Source, stack: ExitStack) -> _Source:
+    def _spooled(self, source: Source, stack: ExitStack) -> Source:
         """Copy what can be read only once, such as standard input and pipes, to a temporary file."""
         if source.name != STDIN and source.path.is_file():
             return source
@@ -167,9 +184,9 @@ class Recording:
             with open_file(source.path) as pipe:
                 shutil.copyfileobj(pipe, spool)
         spool.flush()
-        return _Source(source.name, Path(spool.name))
+        return source._replace(path=Path(spool.name))
 
-    def _read_mentions(self, source: _Source, start: int, last_mentions: dict[bytes, int], meter: _Meter) -> int:
+    def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: Meter) -> int:
         """Note the place of the last mention of each trace, and return the place behind the whole source."""
         try:
             mentions = json_mentions if is_json(source.path, self._max_request_size) else protobuf_mentions
@@ -181,7 +198,7 @@ class Recording:
                 meter.reach(file.tell())
             return start + content.tell()
 
-    def _documents(self, source: _Source, meter: _Meter) -> Iterator[Document]:
+    def _documents(self, source: Source, meter: Meter) -> Iterator[Document]:
         """Yield the documents of a file, and note what of them cannot be used."""
         with opened(source.path) as (file, content):
             try:
@@ -189,11 +206,27 @@ class Recording:
                 documents = decode(content, self._max_request_size, self._log_names)
             except MalformedRequest as error:
                 documents = iter([Document(_WHOLE_FILE, 0, problems=(error,))])
+            problems = len(self.problems), self.problems_by_file[source.name]
+            others = total = 0
             for document in documents:
                 self._note(source.name, document)
                 yield document
                 meter.reach(file.tell())
+                others += document.is_other
+                total += 1
+        if others == total > 0 and source.may_be_other:
+            self.left_out.append(source)
+            del self.problems[problems[0] :]
+            self.problems_by_file[source.name] = problems[1]
         meter.finish_file()
+
+    def _report_directories(self) -> None:
+        """Report the directories of which every file was left out."""
+        read = Counter(each.directory for each in self._sources)
+        for directory, count in Counter(each.directory for each in self.left_out).items():
+            if count == read[directory]:
+                what = f"nothing to read: no telemetry of any known form in {plural(count, 'file')}"
+                self._report(InputProblem(file=directory, line=_WHOLE_FILE, what=what))
 
     def _note(self, file: str, document: Document) -> None:
         for problem in document.problems:
@@ -203,11 +236,16 @@ class Recording:
             noun = "log record" if isinstance(source, Logs) else "span"
             self.caveats.update(request.caveats)
             self.unread.update(request.unread_records)
-            for reason, spans, example in request.refused:
-                self.refused_spans[reason] += spans
-                what = f"{plural(spans, noun)} refused ({reason}): {example}"
+            for refused in request.refused:
+                self.refused_spans[refused.reason] += refused.spans
                 self._report(
-                    InputProblem(file=file, line=document.line, what=what, refused_spans=spans, refusal=reason)
+                    InputProblem(
+                        file=file,
+                        line=document.line,
+                        what=refused.told(noun),
+                        refused_spans=refused.spans,
+                        refusal=refused.reason,
+                    )
                 )
         self.other_signals += document.skipped
         if document.problems or document.skipped or any(map(_holds_something, document.requests)):
@@ -219,10 +257,19 @@ class Recording:
             self.problems.append(problem)
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
+    """A file of a recording."""
+
     name: str
     """As the user wrote it."""
     path: Path
+    directory: str = ""
+    """The directory by which the user named it; empty for a file that was named itself."""
+
+    @property
+    def may_be_other(self) -> bool:
+        """Whether it is left out where it holds no telemetry: nobody has said that it does."""
+        return bool(self.directory) and self.name.lower().endswith(_MAY_BE_OTHER)
 
 
 def is_recording(name: str) -> bool:
@@ -230,18 +277,19 @@ def is_recording(name: str) -> bool:
     return name.lower().removesuffix(".gz").endswith(SUFFIXES)
 
 
-def _sources(path: str) -> list[_Source]:
+def _sources(path: str) -> list[Source]:
     if path == STDIN:
-        return [_Source(STDIN, Path(STDIN))]
+        return [Source(STDIN, Path(STDIN))]
     if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
         if not os.access(path, os.R_OK):
             message = f"cannot read {path!r}: {'permission denied' if os.path.exists(path) else 'no such file'}"  # noqa: PTH110 - as above
             raise InputError(message)
-        return [_Source(path, Path(path))]
-    found: list[_Source] = []
+        return [Source(path, Path(path))]
+    found: list[Source] = []
     for folder, folders, names in os.walk(path):
         folders.sort()
-        found += [_Source(str(file), file) for file in map(Path(folder).joinpath, filter(is_recording, sorted(names)))]
+        files = map(Path(folder).joinpath, filter(is_recording, sorted(names)))
+        found += [Source(str(file), file, path) for file in files]
     if not found:
         message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
         raise InputError(message)
@@ -250,46 +298,3 @@ def _sources(path: str) -> list[_Source]:
 
 def _holds_something(request: Decoded) -> bool:
     return bool(request.spans or request.refused or request.caveats or request.unread)
-
-
-class _TraceEnds:
-    """Where in the recording each trace ends; 24 bytes a trace."""
-
-    def __init__(self, last_mentions: dict[bytes, int]) -> None:
-        in_order = sorted(last_mentions, key=last_mentions.__getitem__)
-        self._trace_ids = b"".join(in_order)
-        self._places = array("Q", map(last_mentions.__getitem__, in_order))
-        self._next = 0
-
-    def before(self, place: int) -> list[bytes]:
-        """Return the traces whose last mention is before that place, and was not before the place asked for last."""
-        first = self._next
-        self._next = bisect_left(self._places, place, first)
-        return [
-            self._trace_ids[index * _TRACE_ID_LENGTH : (index + 1) * _TRACE_ID_LENGTH]
-            for index in range(first, self._next)
-        ]
-
-
-class _Meter:
-    """Says how much of some files is read."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None, sizes: list[int]) -> None:
-        self._progress = progress
-        self._total = sum(sizes)
-        self._ends = accumulate(sizes)
-        self._start = 0
-        self._shown = 0
-
-    def reach(self, position: int) -> None:
-        """Note how far the current file is read."""
-        done = self._start + position
-        if self._progress and done - self._shown >= _PROGRESS_STEP:
-            self._shown = done
-            self._progress(done, self._total)
-
-    def finish_file(self) -> None:
-        """Go on to the next file."""
-        self._start = self._shown = next(self._ends)
-        if self._progress:
-            self._progress(self._start, self._total)
