@@ -263,12 +263,14 @@ def test_every_command_reads_them(tmp_path: Path) -> None:
         (RUN, "not OTLP, but a LangSmith export: .*LANGSMITH_OTEL_ENABLED=true"),
         ([RUN, RUN], r"a LangSmith export: .* \(2 times\)"),
         ({"runs": [RUN], "rule_id": "r"}, "a LangSmith export"),
-        ({"name": "agent", "run_type": "chain", "inputs": {}, "child_runs": [RUN]}, "a LangSmith export"),
+        ({"name": "agent", "run_type": "chain", "child_runs": [RUN]}, "a LangSmith export"),
+        ({"id": "r", "name": "pay", "run_type": "tool", "inputs": {}}, "a LangSmith export"),
         ({"id": "t", "observations": [], "projectId": "p"}, "not OTLP, but a Langfuse export: .*spanscore record"),
         ({"trace": {"id": TRACE, "projectId": "p"}, "observations": [OBSERVATION]}, "a Langfuse export"),
         ({"data": [OBSERVATION], "meta": {"cursor": None}}, "a Langfuse export"),
         ([OBSERVATION, OBSERVATION], r"a Langfuse export: .* \(2 times\)"),
         ({"id": "s", "projectId": "p", "traces": []}, "a Langfuse export"),
+        ([{"id": "t", "timestamp": "2026", "name": "n", "bookmarked": False, "public": False}], "a Langfuse export"),
         ({"context.trace_id": "t", "span_kind": "LLM"}, "not OTLP, but a Phoenix export"),
         ([V1], "not OTLP, but Zipkin's version 1: .*/api/v2/trace/ID.*OTLP"),
         ([[V1], [V1]], r"Zipkin's version 1: .* \(2 times\)"),
@@ -276,7 +278,10 @@ def test_every_command_reads_them(tmp_path: Path) -> None:
         ({"data": [{"spans": None}]}, "jaeger JSON that cannot be read: TypeError"),
         ({"data": [{"spans": [{"traceID": "zz"}]}]}, r"1 span refused \(malformed\): jaeger: there is no 'startTime'"),
         ({"traceId": "12", "id": "no id"}, "an id must have at most 16 hexadecimal digits, not 'no id'"),
-        ({"context": {"trace_id": "0x1"}}, r"1 span refused \(malformed\): python sdk: there is no 'span_id'"),
+        (
+            {"context": {"trace_id": "0x1"}},
+            r"1 span refused \(malformed\): python sdk: a span of trace 0{31}1: there is no 'span_id'",
+        ),
         ({"hello": 1}, "not OTLP with spans or logs"),
     ],
 )
@@ -301,10 +306,11 @@ def test_a_span_that_cannot_be_read_costs_itself(tmp_path: Path) -> None:
     recording = Recording([path])
 
     assert 2 == sum(len(batch.spans) for batch in recording.read())
+    must_have, digits = "must have at most", "hexadecimal digits"
     assert [
-        "2 spans refused (malformed): jaeger: there is no 'spanID'",
-        "1 span refused (invalid_span_id): jaeger: an id must have at most 16 hexadecimal digits, not None",
-        "1 span refused (invalid_trace_id): jaeger: an id must have at most 32 hexadecimal digits, not 'not an id'",
+        f"2 spans refused (malformed): jaeger: a span of trace {TRACE}: there is no 'spanID'",
+        f"1 span refused (invalid_span_id): jaeger: a span of trace {TRACE}: an id {must_have} 16 {digits}, not None",
+        f"1 span refused (invalid_trace_id): jaeger: an id {must_have} 32 {digits}, not 'not an id'",
     ] == [problem.what for problem in recording.problems]
     ended = command("score", path)
     assert (1, 3) == (ended.returncode, ended.stderr.count(" refused ("))

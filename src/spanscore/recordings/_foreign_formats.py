@@ -1,7 +1,7 @@
 """How each known format of another program becomes spans of OTLP.
 
-Each format is a function that takes the documents of one file and yields a function for each span, which returns the
-span inside of its resource or raises what is wrong with it: one bad span costs only itself.
+Each format is a function that takes the documents of one file and yields, for each span, the id of its trace and a
+function that returns it inside of its resource, or raises what is wrong with it: one bad span costs only itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spanscore.recordings._foreign_spans import (
 )
 
 Document: TypeAlias = Mapping[str, Any]
-Spans: TypeAlias = Iterator[Callable[[], ResourceSpans]]
+Spans: TypeAlias = Iterator[tuple[Any, Callable[[], ResourceSpans]]]
 
 _MICRO: Final = 1_000
 _OPENINFERENCE_KIND: Final = "openinference.span.kind"
@@ -45,7 +45,7 @@ def jaeger(documents: Sequence[Document]) -> Spans:
     spans = [(span, trace.get("processes") or {}) for trace in traces for span in trace["spans"]]
     whole = _whole_ids(span.get("traceID") for span, _ in spans)
     for span, processes in spans:
-        yield partial(_jaeger_span, span, processes, whole)
+        yield whole(span.get("traceID")), partial(_jaeger_span, span, processes, whole)
 
 
 def _jaeger_span(span: Document, processes: Document, whole: Callable[[Any], Any]) -> ResourceSpans:
@@ -79,7 +79,7 @@ def zipkin(documents: Sequence[Document]) -> Spans:
     """Spans of Zipkin's version 2."""
     whole = _whole_ids(document.get("traceId") for document in documents)
     for document in documents:
-        yield partial(_zipkin_span, document, whole)
+        yield whole(document["traceId"]), partial(_zipkin_span, document, whole)
 
 
 def _zipkin_span(document: Document, whole: Callable[[Any], Any]) -> ResourceSpans:
@@ -123,7 +123,7 @@ def _whole_ids(ids: Iterable[Any]) -> Callable[[Any], Any]:
 def python_sdk(documents: Sequence[Document]) -> Spans:
     """What the Python SDK prints."""
     for document in documents:
-        yield partial(_sdk_span, document)
+        yield document["context"]["trace_id"], partial(_sdk_span, document)
 
 
 def _sdk_span(document: Document) -> ResourceSpans:
@@ -154,14 +154,14 @@ def phoenix(documents: Sequence[Document]) -> Spans:
     """Spans of Phoenix's REST API and its command line: alone, in pages, or in traces."""
     for document in documents:
         for span in document.get("data") or document.get("spans") or [document]:
-            yield partial(_phoenix_span, span)
+            yield span["context"]["trace_id"], partial(_phoenix_span, span)
 
 
 def _phoenix_span(span: Document) -> ResourceSpans:
     """Return a span as the SDK would print it, with OpenInference's kind among the attributes again."""
-    kind = span["span_kind"]
+    kind = str(span["span_kind"] or _NO_KIND).upper()
     of_kind = {} if kind == _NO_KIND else {_OPENINFERENCE_KIND: kind}
-    status = {"status_code": span["status_code"], "description": span.get("status_message")}
+    status = {"status_code": str(span["status_code"] or "UNSET").upper(), "description": span.get("status_message")}
     return _sdk_span({**span, "attributes": of_kind | (span.get("attributes") or {}), "status": status})
 
 
@@ -188,7 +188,7 @@ def _protobuf(document: Document) -> Spans:
     """Read protobuf's JSON: ids are base64, or hexadecimal as in OTLP; enumerations are names or numbers."""
     with_ids = _with_base64_ids(document)
     for each in ParseDict(with_ids, ExportTraceServiceRequest(), ignore_unknown_fields=True).resource_spans:
-        yield partial(ResourceSpans.FromString, each.SerializeToString())
+        yield None, partial(ResourceSpans.FromString, each.SerializeToString())
 
 
 _TRACE_IDS: Final = frozenset({"traceId", "trace_id"})

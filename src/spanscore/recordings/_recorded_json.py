@@ -38,7 +38,7 @@ _TELEMETRY: Final = re.compile(
     re.IGNORECASE,
 )
 """A key of telemetry, of a known form or not."""
-_COMMENT: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+_COMMENT: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]])', re.DOTALL)
 """A string of JSON, or else a comment or a comma too many, which configuration files have."""
 
 _KEY: Final = b'"traceId"'
@@ -215,7 +215,7 @@ def _is_otlp(request: Any) -> bool:
 
 def _is_other(text: bytes) -> bool:
     """Return whether a text without spans is whole JSON and has no key of telemetry; comments are no matter."""
-    if _TELEMETRY.search(_without_escapes(text)):
+    if _TELEMETRY.search(text) or _TELEMETRY.search(_without_escapes(text)):
         return False
     plain = _COMMENT.sub(lambda found: found[1] or b"", text)
     try:

@@ -14,9 +14,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, Refused, SpanRefused
 from spanscore.recordings import _foreign_formats as formats
+from spanscore.recordings._foreign_spans import hex_digits
 
 _ERRORS: Final = (KeyError, TypeError, ValueError, AttributeError, ParseError)
 _WHAT_SHOWN: Final = 200
+_TRACE_ID_SIZE: Final = 16
 
 _NOT_READ: Final[Mapping[str, Sequence[frozenset[str]]]] = {
     "a LangSmith export: have LangSmith's SDK make OpenTelemetry spans (LANGSMITH_OTEL_ENABLED=true), and record the "
@@ -25,6 +27,7 @@ _NOT_READ: Final[Mapping[str, Sequence[frozenset[str]]]] = {
         frozenset({"run_type", "trace_id"}),
         frozenset({"run_type", "parent_run_id"}),
         frozenset({"run_type", "child_runs"}),
+        frozenset({"run_type", "inputs"}),
     ),
     "a Langfuse export: add an OTLP exporter to the tracer provider of Langfuse's SDK, and record the application "
     "(spanscore record; in Python also spanscore.recording())": (
@@ -32,6 +35,7 @@ _NOT_READ: Final[Mapping[str, Sequence[frozenset[str]]]] = {
         frozenset({"observations", "trace"}),
         frozenset({"traces", "projectId"}),
         frozenset({"traceId", "parentObservationId"}),
+        frozenset({"timestamp", "bookmarked", "public"}),
     ),
     "a Phoenix export of a data frame: take the spans of its REST API (/v1/projects/NAME/spans), or record what the "
     "application sends (spanscore record)": (frozenset({"context.trace_id", "span_kind"}),),
@@ -74,20 +78,21 @@ def from_foreign(documents: Iterable[Any]) -> Converted:
             continue
         name = read.__name__.replace("_", " ")
         try:
-            for made in read(list(its)):
-                _add(request, made, name, findings)
+            for trace, made in read(list(its)):
+                digits = hex_digits(trace, _TRACE_ID_SIZE)
+                _add(request, made, f"{name}: a span of trace {digits}" if digits else name, findings)
         except _ERRORS as error:
             problems.append(MalformedRequest(f"{name} JSON that cannot be read: {_told(error)}"))
     return Converted(request.SerializeToString(), tuple(findings.refused.values()), problems)
 
 
-def _add(request: ExportTraceServiceRequest, made: Callable[[], Any], name: str, findings: Findings) -> None:
+def _add(request: ExportTraceServiceRequest, made: Callable[[], Any], what: str, findings: Findings) -> None:
     try:
         request.resource_spans.append(made())
     except SpanRefused as refused:
-        findings.refuse(refused.reason, f"{name}: {refused}")
+        findings.refuse(refused.reason, f"{what}: {refused}")
     except _ERRORS as error:
-        findings.refuse(Refusal.MALFORMED, f"{name}: {_told(error)}")
+        findings.refuse(Refusal.MALFORMED, f"{what}: {_told(error)}")
 
 
 def _told(error: Exception) -> str:
