@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from dialects.spans import call, calls, exception, read, span
 from spanscore.model import Span, StatusCode
 
@@ -83,3 +85,49 @@ def test_later_versions_follow_the_convention() -> None:
 
     assert trajectory.calls == (call(1, "book", result="BK-1", call_id="c1", agent="planner"),)
     assert trajectory.conversation_id == "s-1"
+
+
+def answer(number: int, *names: str, parameters: str | None = None, told: str | None = None) -> Span:
+    """A request to a model that asks for tools, as its finish reason says too."""
+    parts = [{"type": "tool_call", "id": f"c{number}", "name": name, "arguments": {"n": 1}} for name in names]
+    past = [{"role": "user", "parts": [{"type": "tool_call_response", "id": told, "result": "again"}]}] if told else []
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(past),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts, "finish_reason": "tool_call"}]),
+        "gen_ai.response.finish_reasons": ("tool_call",),
+    }
+    if parameters is not None:
+        attributes["model_request_parameters"] = parameters
+    return span(number, "chat gpt-4o", attributes, parent=1, scope=SCOPE)
+
+
+OUTPUT = json.dumps({"function_tools": [{"name": "book"}], "output_mode": "tool", "output_tools": [{"name": "answer"}]})
+NO_OUTPUT = json.dumps({"function_tools": [{"name": "final_result"}], "output_mode": "text", "output_tools": []})
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("answer", OUTPUT), ("final_result", None), ("final_result", '{"function_tools": [{"na'), ("final_result", "[]")],
+)
+def test_structured_output_is_no_call(name: str, parameters: str | None) -> None:
+    """The run needed no tool, also where the model was told to hand its output in again."""
+    (once,) = read(RUN, answer(2, name, parameters=parameters))
+    (again,) = read(RUN, answer(2, name, parameters=parameters), answer(4, name, parameters=parameters, told="c2"))
+
+    assert [((), None), ((), None)] == [(each.calls, each.unread) for each in (once, again)]
+
+
+def test_a_tool_beside_structured_output_is_a_call() -> None:
+    """Whatever its name, where the model's span lists the output tools."""
+    assert ["book"] == [made.name for made in calls(RUN, answer(2, "book", "answer", parameters=OUTPUT))]
+    assert ["final_result"] == [made.name for made in calls(RUN, answer(2, "final_result", parameters=NO_OUTPUT))]
+
+
+def test_structured_output_in_events() -> None:
+    """Versions 1 and 2 hold the model's answer in one attribute."""
+    request = {"id": "c1", "type": "function", "function": {"name": "final_result", "arguments": "{}"}}
+    events = [{"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "tool_calls": [request]}}]
+    (trajectory,) = read(RUN, span(2, "chat", {"events": json.dumps(events)}, parent=1, scope=SCOPE))
+
+    assert ((), None) == (trajectory.calls, trajectory.unread)

@@ -130,6 +130,9 @@ class ModelReading:
     asks: bool = False
     """The answer asks for tools, as its finish reason says, or may, as its text is cut off: where there are no
     `requests`, nobody knows for which."""
+    output_tools: Mapping[str, JSON] = field(default_factory=dict)
+    """The tools by which the model hands in its structured output, by name: nothing runs them, and `requests` for them
+    are left out. May be found when it is first looked at."""
     answers: Mapping[str, JSON] = field(default_factory=dict)
     """Results handed back to the model, by call id. May be found when it is first looked at."""
     refused: Mapping[str, JSON] = field(default_factory=dict)

@@ -11,12 +11,13 @@ from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects import gen_ai
-from spanscore.model import Later, Recorded, Span
+from spanscore.model import JSON, AttributeValue, Later, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"
 _EVENTS: Final = "events"
 _FINAL: Final = "final_result"
 _DEFERRED: Final = ("calls", "approvals")
+_PARAMETERS: Final = "model_request_parameters"
 
 
 class PydanticAi:
@@ -24,12 +25,21 @@ class PydanticAi:
 
     Versions 1 and 2 call a tool span `running tool` and write `tool_arguments` and `tool_response`; the model's
     messages then stand in one attribute as a list of events. Later versions follow the GenAI semantic conventions. A
-    run that ends with calls for somebody else to approve or to make has them as its result.
+    run that ends with calls for somebody else to approve or to make has them as its result. A request for an output
+    tool, such as `final_result`, is the run's structured output and no call.
     """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
-    reads = gen_ai.READS | {_EVENTS, _FINAL, control_flow.DEFERRAL, "agent_name", "tool_arguments", "tool_response"}
+    reads = gen_ai.READS | {
+        _EVENTS,
+        _FINAL,
+        _PARAMETERS,
+        control_flow.DEFERRAL,
+        "agent_name",
+        "tool_arguments",
+        "tool_response",
+    }
     reads_for_model_calls = model_calls.READS
 
     def read(self, span: Span) -> Reading | None:
@@ -48,6 +58,7 @@ class PydanticAi:
         events = content.decoded(span.attributes.get(_EVENTS))
         return ModelReading(
             requests=messages.requests(_named(events, "gen_ai.choice")),
+            output_tools=Later(lambda: _output_tools(span.attributes.get(_PARAMETERS))),
             answers=Later(lambda: messages.answers(_named(events, "gen_ai.tool.message"))),
         )
 
@@ -81,6 +92,14 @@ def _deferred(span: Span) -> Iterator[CallRequest]:
             match part:
                 case {"part_kind": "tool-call", "tool_name": str(name), "tool_call_id": str(call_id), "args": given}:
                     yield CallRequest(name=name, arguments=content.arguments(given), call_id=call_id)
+
+
+def _output_tools(parameters: AttributeValue) -> dict[str, JSON]:
+    """Return the tools that hand in the output; where nothing lists them, the one that has its usual name."""
+    listed = content.field(content.decoded(parameters), "output_tools")
+    if not isinstance(listed, list):
+        return {_FINAL: None}
+    return {name: tool for tool in listed if isinstance(tool, dict) and (name := content.text(tool.get("name")))}
 
 
 def _named(events: Recorded, name: str) -> list[Any]:

@@ -90,16 +90,21 @@ class DialectReader:
         """Return what the dialects say the model asked for and was told."""
         span, offered = self._offered(span)
         if len(offered) == 1:
-            return self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING
+            return _for_tools(self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING)
         readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
         if len(readings) == 1:
-            return readings[0]
-        return ModelReading(
-            requests=next(filter(None, (reading.requests for reading in readings)), ()),
-            asks=any(reading.asks for reading in readings),
-            answers=Later(lambda: next(filter(None, (reading.answers for reading in readings)), {})),
-            refused=Later(lambda: {key: told for reading in readings for key, told in reading.refused.items()}),
-            tool_definitions=Later(lambda: next(filter(None, (reading.tool_definitions for reading in readings)), {})),
+            return _for_tools(readings[0])
+        return _for_tools(
+            ModelReading(
+                requests=next(filter(None, (reading.requests for reading in readings)), ()),
+                asks=any(reading.asks for reading in readings),
+                output_tools=Later(lambda: next(filter(None, (reading.output_tools for reading in readings)), {})),
+                answers=Later(lambda: next(filter(None, (reading.answers for reading in readings)), {})),
+                refused=Later(lambda: {key: told for reading in readings for key, told in reading.refused.items()}),
+                tool_definitions=Later(
+                    lambda: next(filter(None, (reading.tool_definitions for reading in readings)), {})
+                ),
+            )
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -177,6 +182,14 @@ def _name(dialect: Dialect) -> str:
     """Return what a dialect is called: one of the configuration has a name, others that of their class."""
     name = getattr(dialect, "name", None)
     return name if isinstance(name, str) else type(dialect).__name__
+
+
+def _for_tools(reading: ModelReading) -> ModelReading:
+    """Return the reading without requests by which the model hands in its structured output."""
+    kept = tuple([request for request in reading.requests if request.name not in reading.output_tools])
+    if len(kept) == len(reading.requests):
+        return reading
+    return replace(reading, requests=kept, asks=bool(kept))
 
 
 def joined_calls(calls: Sequence[CallReading]) -> CallReading:
