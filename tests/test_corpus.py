@@ -14,7 +14,7 @@ import pytest
 
 from corpora import CORPUS, NAMES, recorded
 from dialects.spans import as_received, built_in_reader
-from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace
+from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace, Trajectory, Unit
 from spanscore.reading.trajectory import trajectories
 
 ROOT = Path(__file__).parents[1]
@@ -116,6 +116,19 @@ def calls_of(spans: list[Span]) -> list[ToolCall]:
     return list(trajectory.calls)
 
 
+def without_tools(name: str) -> Iterator[Trajectory]:
+    """Yield the runs of the traces in which no tool was called, whole and by agents."""
+    truth = json.loads((CORPUS / f"{name}.truth.json").read_text("utf-8"))["traces"]
+    used = {trace_id for trace in truth if trace["tool_calls"] for trace_id in (trace["trace_id"], *trace["trace_ids"])}
+    for trace in truth:
+        spans = recorded(name).get(trace["trace_id"], []) if trace["trace_id"] not in used else []
+        if spans:
+            kept = tuple(map(as_received, spans))
+            closed = Trace(trace_id=spans[0].trace_id, spans=kept, close_reason=CloseReason.ROOT_ENDED)
+            for unit in Unit:
+                yield from trajectories(closed, built_in_reader(), unit)
+
+
 def at(seen: dict[str, Any], calls: list[ToolCall], spans: list[Span]) -> list[ToolCall]:
     """Return the calls read from the observed span, or from a span above it: a client's, or an instrumentation's."""
     ids = seen["span_id"] if isinstance(seen["span_id"], list) else [seen["span_id"]]
@@ -139,6 +152,14 @@ def recordings() -> dict[str, Corpus]:
 def observed(recordings: dict[str, Corpus]) -> list[Observed]:
     """What was read of the calls of all recordings."""
     return [each for recording in recordings.values() for each in recording.observed]
+
+
+def test_a_run_that_needed_no_tool_is_scored() -> None:
+    """It has no calls, and is not taken for one whose spans do not say what tools did."""
+    runs = [(name, run) for name in NAMES for run in without_tools(name)]
+
+    assert runs
+    assert [] == [(name, run.agent, run.unread) for name, run in runs if run.unread or run.calls]
 
 
 def test_every_call_is_read_once_by_its_name(observed: list[Observed]) -> None:
@@ -287,7 +308,8 @@ def without_a_span(name: str, calls: dict[str, list[ToolCall]]) -> tuple[int, in
 def test_calls_without_a_span_are_read_as_the_documentation_says(recordings: dict[str, Corpus]) -> None:
     """The table says of every recording how many are read, and gives a reason where some are not."""
     lines = (ROOT / "docs" / "requested-calls.md").read_text("utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    rows = [row for row in rows if len(row) == 4][2:]
 
     assert {name: (int(count), int(read)) for name, count, read, _ in rows} == {
         name: counts for name, recording in recordings.items() if (counts := without_a_span(name, recording.calls))[0]

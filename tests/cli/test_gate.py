@@ -108,6 +108,46 @@ def test_traces_of_others_beside_an_agents(tmp_path: Path, capsys: pytest.Captur
     assert "some skipped 2: no span of a known instrumentation" in capsys.readouterr().out
 
 
+def silent_run(path: Path) -> str:
+    """Record a run whose model asked for a tool, and of which no span tells what the tool did; return the file."""
+    names = ("invoke_agent refund", "chat m")
+    values = ({"gen_ai.operation.name": "invoke_agent"}, {"gen_ai.operation.name": "chat"})
+    reasons = {
+        "key": "gen_ai.response.finish_reasons",
+        "value": {"arrayValue": {"values": [{"stringValue": "tool_calls"}]}},
+    }
+    spans = [
+        {
+            "traceId": f"{1:032x}",
+            "spanId": f"{number:016x}",
+            "parentSpanId": f"{1:016x}" if number > 1 else "",
+            "name": name,
+            "attributes": [
+                *({"key": key, "value": {"stringValue": value}} for key, value in held.items()),
+                *([reasons] if number > 1 else []),
+            ],
+        }
+        for number, (name, held) in enumerate(zip(names, values, strict=True), 1)
+    ]
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    return str(path)
+
+
+def test_runs_that_do_not_say_what_tools_did_are_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each form gives the reason, and a gate over such runs alone fails."""
+    recording = silent_run(tmp_path / "silent.jsonl")
+    told = {}
+    for form in ("table", "json", "junit"):
+        assert 1 == main(["score", recording, "--format", form])
+        told[form] = " ".join(capsys.readouterr().out.split())
+    why = "no span or log of it says what tools did, though its model asked for some"
+
+    assert "health checked nothing: skipped all 1" in told["table"]
+    assert [True] * 3 == [why in each for each in told.values()]
+    report = json.loads(told["json"])
+    assert ("none", "skipped") == (report["verdict"], report["outcomes"]["health"]["outcome"])
+
+
 def test_a_dialect_that_raises_fails_the_gate(tmp_path: Path) -> None:
     """A plug-in with a bug: what it touched is skipped, the error is named, and the status is not that of success."""
     package = tmp_path / "broken_dialect"

@@ -261,3 +261,21 @@ def test_a_log_event_is_known_by_its_body() -> None:
     reading = ClaudeCode().read(span(1, "claude_code.tool_result", {"tool_name": "Bash", "tool_use_id": "toolu_1"}))
 
     assert reading == Reading(call=CallReading(name="Bash", call_id="toolu_1"))
+
+
+def test_a_run_whose_model_asked_for_tools_that_no_span_shows_is_not_read() -> None:
+    """The request to the model says why the model stopped."""
+    asking, stopped = (
+        span(
+            2,
+            "claude_code.llm_request",
+            {"span.type": "llm_request", "stop_reason": reason},
+            parent=1,
+            scope=SCOPE,
+        )
+        for reason in ("tool_use", "end_turn")
+    )
+
+    assert [True, False] == [
+        trajectory.unread is not None for each in (asking, stopped) for trajectory in read(interaction(), each)
+    ]

@@ -117,3 +117,23 @@ def test_the_same_call_seen_by_the_sdk_below_is_counted_once() -> None:
     assert calls(work(1, "travel_agent", "travel_agent"), tool(2, "book_hotel"), below) == [
         call(2, "book_hotel", {"hotel": "Ritz"}, call_id="call_2", agent="travel_agent")
     ]
+
+
+def test_a_run_whose_model_asked_for_tools_that_no_span_shows_is_not_read() -> None:
+    """The span of the model says why the model stopped."""
+    asking, stopped = (
+        work(
+            2,
+            "llm:generateText",
+            "travel_agent",
+            parent=1,
+            attributes={"span.type": "llm", "llm.finish_reason": reason},
+        )
+        for reason in ("tool-calls", "stop")
+    )
+
+    assert [True, False] == [
+        trajectory.unread is not None
+        for each in (asking, stopped)
+        for trajectory in read(work(1, "a", "travel_agent"), each)
+    ]

@@ -321,12 +321,14 @@ class TestHandedBack:
         assert [made.result for made in calls(*spans)] == [NOT_RECORDED, NOT_RECORDED]
 
 
-class TestAskedWithoutContent:
-    """Calls of which nobody knows: they are neither counted as none nor made up."""
+class TestSilent:
+    """Runs whose models asked for tools, and whose spans do not say what tools did: they are not runs without calls."""
 
     ASKING: ClassVar = {"gen_ai.response.finish_reasons": ["tool_calls"]}
     STOPPED: ClassVar = {"gen_ai.response.finish_reasons": ["stop"]}
-    WHY = "a model asked for tools, and its spans do not say for which"
+    WHY = "no span or log of it says what tools did, though its model asked for some"
+    UNLISTED = "a model asked for tools, and its spans do not say for which"
+    STEP = "no span or log of it says what tools did"
 
     def why(self, *spans: Span) -> str | None:
         """Return why evaluators cannot say anything of the run."""
@@ -373,7 +375,8 @@ class TestAskedWithoutContent:
         """Its spans say what was asked for, and other traces what was executed: with an answer it was."""
         step = model(1, asked("book", PARIS, "c1"))
 
-        assert "one step of a run, in which a model asked for tools" == self.why(step)
+        assert self.STEP == self.why(step)
+        assert self.STEP == self.why(self.silent(1, 0))
         assert self.why(step, model(3, told={"c1": "booked"})) is None
         assert self.why(model(1)) is None
 
@@ -386,7 +389,7 @@ class TestAskedWithoutContent:
         listing = having(model(2, asked("book", PARIS, "c1"), parent=1), self.ASKING)
 
         assert self.why(agent(1), listing) is None
-        assert self.why(agent(1), listing, self.silent(4, 1)) == self.WHY
+        assert self.why(agent(1), listing, self.silent(4, 1)) == self.UNLISTED
 
     def test_two_spans_of_one_answer(self) -> None:
         """The client's own span, below a framework's or in its time, lists what the framework's does not."""
@@ -405,6 +408,54 @@ class TestAskedWithoutContent:
             "planner": False,
             "writer": True,
         }
+
+    def test_run_by_run(self) -> None:
+        """Where one agent's calls have spans, another's may have none."""
+        spans = [
+            agent(1),
+            tool(2, "book", PARIS, parent=1),
+            agent(3, "writer", parent=1),
+            model(4, asked("publish", {}, "c1"), parent=3),
+            agent(5, "reader", parent=1),
+            having(model(6, parent=5), self.STOPPED),
+        ]
+
+        assert [("planner", None), ("writer", self.WHY), ("reader", None)] == [
+            (each.agent, each.unread and each.unread.partition(":")[0]) for each in read(*spans, unit=Unit.AGENT)
+        ]
+        assert self.why(*spans) is None
+
+    def test_a_part_of_a_call_is_none(self) -> None:
+        """A client's span of a call whose own span did not come says too little to be one."""
+        execution = {"span.type": "tool.execution", "tool_use_id": "t1", "success": True}
+        part = span(3, "claude_code.tool.execution", execution, parent=1, scope="com.anthropic.claude_code.tracing")
+
+        assert self.why(agent(1), self.silent(2, 1), part) == self.WHY
+
+    def test_not_where_a_span_shows_that_it_was_no_call(self) -> None:
+        """An agent that hands over has asked for that, as for a tool."""
+        hand_over = span(3, "handoff", {"gen_ai.operation.name": "handoff"}, parent=1)
+
+        assert self.why(agent(1), self.silent(2, 1), hand_over) is None
+
+    def test_declared_tools_are_no_sign(self) -> None:
+        """Most runs that need no tool have some."""
+        declared = {"gen_ai.tool.definitions": '[{"type": "function", "name": "book"}]'}
+
+        assert self.why(agent(1), self.silent(2, 1, declared | self.STOPPED)) is None
+        assert self.why(agent(1), self.silent(2, 1, declared)) is None
+
+    def test_a_result_that_a_model_was_told(self) -> None:
+        """It was asked for in an answer that the spans do not hold."""
+        assert self.why(agent(1), model(2, parent=1), model(4, told={"c1": "booked"}, parent=1)) == self.WHY
+
+    def test_not_the_results_of_turns_before(self) -> None:
+        """The first request of a run has the history of the conversation, and so has that of each agent."""
+        history = {"c1": "booked"}
+        other = [agent(6, "writer", parent=1), model(7, told={"c2": "published"}, parent=6)]
+
+        assert self.why(agent(1), model(2, told=history, parent=1), model(4, told=history, parent=1)) is None
+        assert self.why(agent(1), model(2, told=history, parent=1), *other) is None
 
 
 class TestAnsweredThoughNothingRan:

@@ -7,6 +7,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
 from spanscore.model import NOT_RECORDED, Attributes, Recorded, Span
 
@@ -24,6 +25,7 @@ _STOP_REASON: Final = "stop_reason"
 _ERROR_TYPE: Final = "error_type"
 _INPUT: Final = "tool_input"
 _PARAMETERS: Final = "tool_parameters"
+_FINISH_REASONS: Final = (_STOP_REASON, *finish_reasons.READS)
 
 _ANY_MCP_TOOL: Final = "mcp_tool"
 """What log events call every tool of an MCP server."""
@@ -56,7 +58,7 @@ class ClaudeCode:
         _ERROR_TYPE,
         _INPUT,
         _PARAMETERS,
-        _STOP_REASON,
+        *_FINISH_REASONS,
         "error",
         "success",
         "decision",
@@ -74,15 +76,15 @@ class ClaudeCode:
             return Reading(call=failed, part_of_call=True)
         if kind == "tool.blocked_on_user" and _is_refused(attributes):
             return Reading(call=CallReading(state="refused"), part_of_call=True)
-        if kind == "llm_request" and attributes.get(_STOP_REASON) == "tool_use":
-            return Reading(ends_asking=True)
+        if kind == "llm_request":
+            return Reading(is_model=True, ends_asking=attributes.get(_STOP_REASON) == "tool_use")
         event = _event(span)
         if event == "tool_result" or (event == "tool_decision" and _is_refused(attributes)):
             return Reading(call=_logged(attributes), conversation_id=content.text(attributes.get(_SESSION)))
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return None
+        return ModelReading(asks=finish_reasons.asks(span.attributes, _FINISH_REASONS))
 
 
 def _event(span: Span) -> str | None:

@@ -6,11 +6,13 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
 from spanscore.model import Span
 
 _ENTITY: Final = "entity.type"
 _RUN: Final = "operation.id"
+_FINISH_REASON: Final = "llm.finish_reason"
 _AGENT: Final = "entity.name"
 _SUBAGENT: Final = "subagent.name"
 _TOOL_NAME: Final = ("tool.name", gen_ai.TOOL_NAME)
@@ -31,6 +33,7 @@ class Voltagent:
             _RUN,
             _AGENT,
             _SUBAGENT,
+            _FINISH_REASON,
             "span.type",
             *_TOOL_NAME,
             "conversation.id",
@@ -55,7 +58,7 @@ class Voltagent:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return None
+        return ModelReading(asks=finish_reasons.asks(span.attributes, (_FINISH_REASON,)))
 
 
 def _call(span: Span) -> CallReading:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -25,6 +26,24 @@ class Requested:
         self._readings: Final = {index: tree.reader.read_model(tree.spans[index]) for index in tree.models}
         kept = _each_once(tree, self._readings)
         self._requests: Final = [(index, request) for index in tree.models for request in kept[index]]
+
+    def asking(self, run_of: Sequence[int]) -> set[int]:
+        """Return the runs in which a model asked for tools: its answer says so, or a later request holds the result.
+
+        Results that the first request of an agent was sent are of turns before the run. Structured output that a model
+        is told to hand in again is no result.
+        """
+        runs: set[int] = set()
+        earlier: dict[tuple[int, str | None], AbstractSet[str]] = {}
+        for index, reading in self._readings.items():
+            run = run_of[index]
+            if reading.asks or reading.requests:
+                runs.add(run)
+            elif run not in runs and not reading.output_tools and not self._tree.spans[index].is_log:
+                told = reading.answers.keys()
+                if not told <= earlier.setdefault((run, self._tree.agent_of(index)), told):
+                    runs.add(run)
+        return runs
 
     def unrecorded(self) -> list[int]:
         """Return the positions of the model spans that asked for calls of which nobody knows.

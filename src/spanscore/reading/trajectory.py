@@ -39,12 +39,18 @@ UNNAMED: Final = "unknown"
 _LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
 
 
+_SILENT: Final = "no span or log of it says what tools did"
+_ASKED: Final = (
+    f"{_SILENT}, though its model asked for some: send the spans or logs of its tools, or record the content of"
+    " messages"
+)
+_STEP: Final = (
+    f"{_SILENT}: it is one step of a run, and other traces tell whether what its model asked for was executed"
+)
 _UNLISTED: Final = (
     "a model asked for tools, and its spans do not say for which: record the content of messages, or send the logs that"
     " hold it"
 )
-
-_STEP: Final = "one step of a run, in which a model asked for tools: whether they were executed, other traces tell"
 _TALK: Final = "log records of what models said, outside of all spans, and of no call: no run of an agent"
 
 
@@ -67,14 +73,18 @@ def trajectories(
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
     counts = dict.fromkeys(invoked, 0)
     asked_by: dict[int, int] = {}
-    executed = _executed(tree, asked_by)
-    listed_calls, untold = (executed, {}) if executed else _requested(tree)
-    unlisted = {run_of[index]: why for index, why in untold.items()}
+    requested = Requested(tree)
+    merged = merged_calls(tree)
+    withheld = Withheld(tree, merged, requested)
+    executed = _executed(tree, merged, requested, withheld, asked_by)
+    listed_calls = executed or _requested(tree, requested, withheld)
+    unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
     models = ModelCalls(tree) if model_calls else None
     for index, call in listed_calls if models is None else models.with_turns(listed_calls, asked_by, run_of):
         calls.setdefault(run_of[index], []).append(call)
         if invoked_of[index] in counts:
             counts[invoked_of[index]] += 1
+    silent = {} if all(calls.values()) else _silent(tree, requested, withheld, run_of)
     responses = {
         run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
     }
@@ -94,7 +104,7 @@ def trajectories(
                 invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
                 # What a dialect has a marker on may be an agent's: else nobody would hear that it could not be read.
                 recognised=is_run or bool(failures),
-                unread=unread or unlisted.get(run),
+                unread=unread or (silent.get(run) if not found else _UNLISTED if run in unlisted else None),
                 **_about(tree, run),
                 **({} if models is None else _of_models(models, run, run_of)),
             )
@@ -180,21 +190,24 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
     )
 
 
-def _executed(tree: SpanTree, asked_by: dict[int, int]) -> list[tuple[int, ToolCall]]:
+def _executed(
+    tree: SpanTree,
+    merged: Mapping[int, CallReading],
+    requested: Requested,
+    withheld: Withheld,
+    asked_by: dict[int, int],
+) -> list[tuple[int, ToolCall]]:
     """Return the calls that have a span, in order, each with the index of its span.
 
     The model's span that lists a call is added to `asked_by`, where there is one.
     """
-    calls = merged_calls(tree)
-    requested = Requested(tree) if tree.models and calls else None
-    withheld = Withheld(tree, calls, requested)
-    calls = {index: call for index, call in calls.items() if index not in withheld.superseded}
+    calls = {index: call for index, call in merged.items() if index not in withheld.superseded}
     ranks: dict[int, int | None] = dict.fromkeys(calls)
     are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
     asked: list[tuple[int, ToolCall, int | None]] = []
     # What the spans leave out, the model's requests tell: ids, arguments, the order of what is tied, and calls that a
     # framework has answered without running anything.
-    if requested is not None:
+    if calls and tree.models:
         joined = requested.join(list(calls.values()))
         ranks = {index: rank for index, (rank, _) in zip(calls, joined, strict=True)}
         calls = {index: reading for index, (_, reading) in zip(calls, joined, strict=True)}
@@ -246,28 +259,43 @@ def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
     return found + sorted((index for tied in below.values() for index in tied), key=order)
 
 
-def _requested(tree: SpanTree) -> tuple[list[tuple[int, ToolCall]], dict[int, str]]:
+def _requested(tree: SpanTree, requested: Requested, withheld: Withheld) -> list[tuple[int, ToolCall]]:
     """Return the calls that models asked for, for a trace that records no execution of a tool at all.
 
-    Also returned are the positions of the models' spans of whose calls too little is known, and why.
-
-    A trace of nothing but model spans, and of what the model's client does below them, is one step of a run whose other
-    steps are traces of their own: only of what a model was told the result it says that it was executed.
+    Of one step of a run, only those are calls of which a model was told the result: it does not say what was executed.
     """
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
-        return [], {}
-    models = set(tree.models)
-    above = tree.nearest(models)
-    is_step = not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
-    requested = Requested(tree)
-    withheld = Withheld(tree, {}, requested)
-    calls = [
+        return []
+    is_step = _is_step(tree)
+    return [
         (index, _asked(tree, index, request, answer))
         for index, request, answer in requested.calls()
         if (answer is not NOT_RECORDED or not is_step) and withheld.state_of(request) is None
     ]
-    steps = {index: _STEP for index, _, _ in requested.calls()} if is_step and not calls else {}
-    return calls, {**steps, **dict.fromkeys(requested.unrecorded(), _UNLISTED)}
+
+
+def _is_step(tree: SpanTree) -> bool:
+    """Tell whether a trace is one step of a run whose other steps are traces of their own.
+
+    It is nothing but model spans, and what the model's client does below them.
+    """
+    models = set(tree.models)
+    return not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(tree.nearest(models)))
+
+
+def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Sequence[int]) -> dict[int, str]:
+    """Return the runs whose models asked for tools, and in which no span shows that a tool was not called, and why.
+
+    Without a call, such a run does not show what its tools did: it is not one that needed none.
+    """
+    asking = requested.asking(run_of)
+    shown = {
+        run_of[index]
+        for index, reading in enumerate(tree.readings)
+        if reading.not_a_call or reading.waits or reading.refused or index in withheld.spans
+    }
+    shown.update(run_of[index] for index, request, _ in requested.calls() if withheld.state_of(request) is not None)
+    return dict.fromkeys(asking - shown, _STEP if asking and _is_step(tree) else _ASKED)
 
 
 def _asked(tree: SpanTree, index: int, request: CallRequest, result: Recorded) -> ToolCall:
