@@ -84,6 +84,14 @@ def test_tokens_of_a_cache_that_input_tokens_leave_out_are_added() -> None:
     assert score(run, cost=1, prices=prices).details["measured"]["cost"] == pytest.approx(110e-6)
 
 
+@pytest.mark.parametrize("name", ["cache_write", "cache_creation"])
+def test_what_is_written_to_a_cache_has_its_price_by_either_name(name: str) -> None:
+    """The conventions have renamed it; both names are of one price."""
+    run = replace(RUN, model_calls=(ModelCall(model="m", input_tokens=10, output_tokens=0, cache_creation_tokens=4),))
+    prices = {"m": {"input": 1.0, "output": 1.0, name: 10.0}}
+    assert score(run, cost=1, prices=prices).details["measured"]["cost"] == pytest.approx(46e-6)
+
+
 def test_the_explanation_names_what_was_exceeded_with_both_numbers() -> None:
     """And how many limits were kept."""
     found = score(steps=3, total_tokens=1800, duration_s=2.5)
@@ -142,6 +150,10 @@ def test_what_was_recorded_alone_may_exceed_a_limit() -> None:
         ({"steps": -1}, "steps"),
         ({"cost": 1, "prices": {"m": {"input": 1, "output": 1, "cached": 1}}}, "cached"),
         ({"duration_s": float("inf")}, "duration_s"),
+        (
+            {"cost": 1, "prices": {"m": {"input": 1, "output": 1, "cache_write": 0, "cache_creation": 0}}},
+            "cache_write and cache_creation are two names of one price",
+        ),
     ],
 )
 def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) -> None:

@@ -46,8 +46,15 @@ class Price:
     """Of output tokens."""
     cache_read: Amount | None = None
     """Of input tokens that are read from the cache; without it, they cost as others do."""
-    cache_creation: Amount | None = None
+    cache_write: Amount | None = None
     """Of input tokens that are written to the cache; without it, they cost as others do."""
+    cache_creation: Amount | None = None
+    """The older name of `cache_write`."""
+
+    def __post_init__(self) -> None:
+        if self.cache_write is not None and self.cache_creation is not None:
+            message = "cache_write and cache_creation are two names of one price: give cache_write alone"
+            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,10 +216,11 @@ def _cost_of(call: ModelCall, price: Price) -> float:
     """Return the cost of a request. Input tokens include those of the cache, unless there are more of those."""
     sent, read, written = call.input_tokens or 0, call.cache_read_tokens or 0, call.cache_creation_tokens or 0
     plain = sent - read - written if read + written <= sent else sent
+    writing = price.cache_creation if price.cache_write is None else price.cache_write
     rates = (
         (plain, price.input),
         (read, price.input if price.cache_read is None else price.cache_read),
-        (written, price.input if price.cache_creation is None else price.cache_creation),
+        (written, price.input if writing is None else writing),
         (call.output_tokens or 0, price.output),
     )
     return math.fsum(tokens * rate / _PER for tokens, rate in rates)
