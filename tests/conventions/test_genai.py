@@ -1,4 +1,4 @@
-"""What goes out is what the GenAI semantic conventions say, as `genai.yaml` has them of one commit."""
+"""What goes out and what is read is what the GenAI semantic conventions say, as `genai.yaml` has them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 import yaml
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
+import spanscore
+from dialects.spans import read, span
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, call, report, trajectory
 from spanscore.emitters.otlp._encoded_metrics import EncodedMetrics
 from spanscore.instruments.instrument import SCORE, SCORE_INSTRUMENTS, SERVICE, SWITCHABLE, Instrument
@@ -25,6 +27,9 @@ REGISTERED: Final[dict[str, str]] = CONVENTIONS["attributes"]
 PROPOSED: Final[dict[str, str]] = CONVENTIONS["proposed"]
 EVENT: Final[dict[str, str]] = CONVENTIONS["events"][NAME]["attributes"]
 REFERENCE: Final = Path(__file__).parents[2] / "docs" / "reference"
+EXECUTE_TOOL: Final[dict[str, str]] = CONVENTIONS["spans"]["gen_ai.execute_tool.internal"]["attributes"]
+RENAMED: Final[dict[str, str]] = CONVENTIONS["renamed"]
+SOURCES: Final = Path(spanscore.__file__).parent
 TYPES: Final[dict[str, type]] = {"string": str, "double": float, "int": int, "boolean": bool}
 
 EVERYTHING: Final = report(
@@ -117,3 +122,49 @@ def test_the_page_says_whose_each_attribute_is() -> None:
 def test_the_pages_name_the_commits() -> None:
     """Whoever compares knows with what."""
     assert CONVENTIONS["metrics"]["commit"] in (REFERENCE / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_an_execution_of_a_tool_is_read_in_full() -> None:
+    """Its span needs no other beside it to tell the agent and the conversation."""
+    told = {
+        "error.type": "TimeoutError",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "book",
+        "gen_ai.agent.name": "planner",
+        "gen_ai.conversation.id": "c-1",
+        "gen_ai.tool.call.id": "call_1",
+        "gen_ai.tool.description": "Books a hotel.",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.arguments": '{"nights": 2}',
+        "gen_ai.tool.call.result": '{"id": "BK-1"}',
+    }
+    (trajectory,) = read(span(1, "execute_tool book", told))
+    (made,) = trajectory.calls
+
+    assert set(EXECUTE_TOOL) == set(told)
+    assert ("planner", "c-1") == (trajectory.agent, trajectory.conversation_id)
+    assert ("book", "planner", "call_1", "function") == (made.name, made.agent, made.call_id, made.tool_type)
+    assert ({"nights": 2}, {"id": "BK-1"}, "TimeoutError") == (made.arguments, made.result, made.error_type)
+
+
+@pytest.mark.parametrize("old", sorted(key for key in RENAMED if key.startswith("gen_ai.usage.")))
+def test_both_names_of_what_was_renamed_are_read(old: str) -> None:
+    """Instrumentations move one by one; where both are there, the new name counts."""
+
+    def written(tokens: dict[str, int]) -> int | None:
+        (trajectory,) = read(span(1, "chat", {"gen_ai.operation.name": "chat", **tokens}), model_calls=True)
+        return trajectory.model_calls[0].cache_creation_tokens
+
+    assert [4, 4, 5] == [written({old: 4}), written({RENAMED[old]: 4}), written({old: 4, RENAMED[old]: 5})]
+
+
+def test_no_code_but_that_which_reads_has_an_old_name() -> None:
+    """All that is emitted has the names of today: of the conventions, proposed to them, or our own."""
+    now = REGISTERED.keys() | PROPOSED.keys() | CONVENTIONS["metrics"].keys() | {NAME, SCORE.name}
+    files = [
+        path for path in SOURCES.rglob("*.py") if not {"dialects", "reading"} & set(path.relative_to(SOURCES).parts)
+    ]
+    found = {name for path in files for name in re.findall(r"\"(gen_ai\.[a-z_.]+[a-z])\"", path.read_text("utf-8"))}
+
+    assert {"gen_ai.agent.name", NAME} <= found <= now
+    assert not now & (RENAMED.keys() | set(CONVENTIONS["removed"]))

@@ -15,8 +15,13 @@ MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model")
 INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 CACHE_READ: Final = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens")
-CACHE_CREATION: Final = ("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens")
-READS: Final = frozenset((*MODEL, *INPUT_TOKENS, *OUTPUT_TOKENS, *CACHE_READ, *CACHE_CREATION))
+CACHE_WRITE: Final = (
+    "gen_ai.usage.cache_write.input_tokens",
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write_input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+)
+READS: Final = frozenset((*MODEL, *INPUT_TOKENS, *OUTPUT_TOKENS, *CACHE_READ, *CACHE_WRITE))
 """What the semantic conventions have of a request, and had: many instrumentations write it besides their own."""
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
@@ -36,7 +41,7 @@ def reading(  # noqa: PLR0913 - what a request has
     sent: Iterable[str] = INPUT_TOKENS,
     said: Iterable[str] = OUTPUT_TOKENS,
     cache_read: Iterable[str] = CACHE_READ,
-    cache_creation: Iterable[str] = CACHE_CREATION,
+    cache_write: Iterable[str] = CACHE_WRITE,
 ) -> ModelCallReading:
     """Return what attributes say of a request; of each kind the first key that says it counts."""
     return ModelCallReading(
@@ -44,7 +49,7 @@ def reading(  # noqa: PLR0913 - what a request has
         input_tokens=_first_count(attributes, sent),
         output_tokens=_first_count(attributes, said),
         cache_read_tokens=_first_count(attributes, cache_read),
-        cache_creation_tokens=_first_count(attributes, cache_creation),
+        cache_creation_tokens=_first_count(attributes, cache_write),
         user_text=texts[0],
         system_text=texts[1],
     )

@@ -40,7 +40,7 @@ _TOKENS: Final = {
     "sent": ("llm.token_count.prompt",),
     "said": ("llm.token_count.completion",),
     "cache_read": ("llm.token_count.prompt_details.cache_read",),
-    "cache_creation": ("llm.token_count.prompt_details.cache_write",),
+    "cache_write": ("llm.token_count.prompt_details.cache_write",),
 }
 READS_FOR_MODEL_CALLS: Final = frozenset({*_MODEL, f"{_INPUT_MESSAGES}*", *chain.from_iterable(_TOKENS.values())})
 """Those that tell what a request to a model took and what the model was sent."""

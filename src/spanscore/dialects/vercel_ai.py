@@ -30,7 +30,7 @@ _TOKENS: Final = {
     "sent": ("ai.usage.inputTokens", "ai.usage.promptTokens", *model_calls.INPUT_TOKENS),
     "said": ("ai.usage.outputTokens", "ai.usage.completionTokens", *model_calls.OUTPUT_TOKENS),
     "cache_read": ("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-    "cache_creation": ("ai.usage.inputTokenDetails.cacheWriteTokens",),
+    "cache_write": ("ai.usage.inputTokenDetails.cacheWriteTokens",),
 }
 _CONVERSATION: Final = tuple(
     prefix + key
