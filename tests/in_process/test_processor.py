@@ -68,6 +68,24 @@ def expected_reports(name: str, scores: Path) -> dict[str, dict[str, Any]]:
     return {each["trace_id"]: each for each in map(json.loads, lines)}
 
 
+@pytest.mark.parametrize(("reason", "verdict"), [("tool_calls", "none"), ("stop", "pass")])
+def test_a_run_that_does_not_say_what_tools_did_is_no_pass(reason: str, verdict: str, scores: Path) -> None:
+    """Its model asked for some, and no span tells of a call; one whose model asked for none passes."""
+    health = "evaluators: {health: {type: tool_call_trajectory}}"
+    exporters = f"exporters: {{jsonl: {{path: {json.dumps(str(scores))}}}}}"
+    processor = ScoringSpanProcessor(config.loads(f"{health}\n{exporters}", "test", scores.parent))
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("an agent")
+    with tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        asked = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": [reason]}
+        tracer.start_span("chat", attributes=asked).end()
+    processor.shutdown()
+    (report,) = written(scores).values()
+
+    assert verdict == report["verdict"]
+
+
 @pytest.mark.parametrize("share", range(SHARES))
 def test_a_recording_gives_the_same_reports_in_process(share: int, scores: Path) -> None:
     """Rebuilt as SDK spans, handed over with its roots last, a recording is scored as offline."""
