@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -34,14 +33,14 @@ class Requested:
         is told to hand in again is no result.
         """
         runs: set[int] = set()
-        earlier: dict[tuple[int, str | None], AbstractSet[str]] = {}
+        firsts: dict[tuple[int, str | None], ModelReading] = {}
         for index, reading in self._readings.items():
             run = run_of[index]
             if reading.asks or reading.requests:
                 runs.add(run)
             elif run not in runs and not reading.output_tools and not self._tree.spans[index].is_log:
-                told = reading.answers.keys()
-                if not told <= earlier.setdefault((run, self._tree.agent_of(index)), told):
+                first = firsts.setdefault((run, self._tree.agent_of(index)), reading)
+                if first is not reading and not reading.answers.keys() <= first.answers.keys():
                     runs.add(run)
         return runs
 
