@@ -93,6 +93,16 @@ def test_javascript_tells_an_interrupt_in_the_message_alone(carry: Carrier) -> N
 
 
 @CARRIED
+@pytest.mark.parametrize(
+    ("told", "state"), [("GraphInterrupt((Interrupt(value='ok?'),))", "waits"), ("Ended(1)", "made")]
+)
+def test_python_tells_an_interrupt_as_it_is_printed(carry: Carrier, told: str, state: str) -> None:
+    """LangSmith has the text of an exception alone."""
+    call = read(carry(1, None, events=(exception("Exception", f"{told}Traceback"),), status_code=StatusCode.ERROR))
+    assert (call.state, call.error is None) == (state, state == "waits")
+
+
+@CARRIED
 @pytest.mark.parametrize("told", ANSWERS)
 def test_a_constant_for_a_result_is_no_call(carry: Carrier, told: str) -> None:
     """A framework gives it in place of the tool: a call that waits, or one that was refused."""

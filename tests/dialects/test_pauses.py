@@ -287,6 +287,22 @@ class TestGenkit:
         return span(number, "shop", {"genkit:metadata:subtype": subtype, "genkit:name": "shop", **held}, parent=parent)
 
 
+class TestLangfuse:
+    """LangGraph's interrupts are no errors to its handler for LangChain, which keeps what they were raised with."""
+
+    def observed(self, number: int, kind: str, level: str = "DEFAULT") -> Span:
+        """An observation that ended with an interrupt."""
+        told = {"level": level, "type": kind, "status_message": "(Interrupt(value='ok?', id='1'),)"}
+        held = {f"langfuse.observation.{key}": value for key, value in told.items()}
+        return span(number, "refund", held, parent=number - 1)
+
+    def test_an_interrupt_is_a_pause(self) -> None:
+        """Of a tool, and of a step of the graph."""
+        assert calls(self.observed(1, "span"), self.observed(2, "tool")) == []
+        assert told_to_wait(self.observed(1, "span")) == ("",)
+        assert names(self.observed(1, "tool", level="ERROR")) == ["refund"]
+
+
 def test_a_flow_of_crewai_waits_for_feedback() -> None:
     """Its step ends with an exception, and names no tool."""
     raised: SpanEvent = exception("crewai.flow.async_feedback.types.HumanFeedbackPending", "review")

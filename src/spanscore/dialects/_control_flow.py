@@ -41,6 +41,12 @@ _STACKS: Final[dict[str, CallState]] = {
     "\n\nParentCommand: ": "made",
 }
 """What LangChain.js puts between the message of an exception and its stack."""
+_PRINTED: Final[dict[str, CallState]] = {
+    "GraphInterrupt(": "waits",
+    "NodeInterrupt(": "waits",
+    "ParentCommand(": "made",
+}
+"""What the text of such an exception begins with where Python has printed it."""
 
 _NOT_MADE: Final = frozenset({"waits", "refused"})
 _ASKS: Final = "This tool call requires confirmation, please approve or reject."
@@ -122,7 +128,9 @@ def _exceptions(span: Span) -> Iterator[Attributes]:
 def _state_of_exception(raised: Attributes) -> CallState | None:
     kind, message = (content.text(raised.get(f"exception.{key}")) for key in ("type", "message"))
     if kind is None or kind in _UNTYPED:
-        return next((state for stack, state in _STACKS.items() if stack in (message or "")), None)
+        told = message or ""
+        printed = (state for begin, state in _PRINTED.items() if told.startswith(begin))
+        return next(printed, None) or next((state for stack, state in _STACKS.items() if stack in told), None)
     return "waits" if _is_of_a_tool(raised) else _RAISED.get(kind)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
@@ -19,13 +19,17 @@ _MODEL: Final = "langfuse.observation.model.name"
 _USAGE: Final = "langfuse.observation.usage_details"
 _IS_LANGCHAIN: Final = "langfuse.observation.metadata.is_langchain_root"
 _AGENT: Final = "lc_agent_name"
+_LEVEL: Final = "langfuse.observation.level"
+_MESSAGE: Final = "langfuse.observation.status_message"
+_INTERRUPTS: Final = ("(Interrupt(", "[Interrupt(")
 _CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
 
 
 class Langfuse:
     """Langfuse, Python and JavaScript: `@observe`, the manual API, and the LangChain callback handler.
 
-    The tool's name is the span's. A failure may show in the observation's level alone.
+    The tool's name is the span's. A failure may show in the observation's level alone. An interrupt of LangGraph has no
+    level of its own: what it was raised with is the message.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -41,7 +45,12 @@ class Langfuse:
         run = graph(
             span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=kind == "agent" or is_root
         )
-        return Reading(is_model=kind == "generation", is_agent=run.is_agent, agent=run.agent)
+        return Reading(
+            is_model=kind == "generation",
+            is_agent=run.is_agent,
+            agent=run.agent,
+            waits=(CallRequest(name=""),) if _is_interrupted(span) else (),
+        )
 
     def read_model(self, span: Span) -> ModelReading | None:
         return messages.reading(span.attributes.get(_OUTPUT), span.attributes.get(_INPUT))
@@ -74,6 +83,7 @@ def _call(span: Span) -> CallReading:
         error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(_CALL_ID)) or message.call_id,
         agent=_metadata(span, _AGENT),
+        state="waits" if _is_interrupted(span) else "made",
     )
 
 
@@ -97,6 +107,11 @@ def _message(span: Span) -> ToolMessage:
 
 
 def _level(span: Span) -> str | None:
-    if span.attributes.get("langfuse.observation.level") != "ERROR":
+    if span.attributes.get(_LEVEL) != "ERROR":
         return None
-    return content.short(content.text(span.attributes.get("langfuse.observation.status_message")) or "error")
+    return content.short(content.text(span.attributes.get(_MESSAGE)) or "error")
+
+
+def _is_interrupted(span: Span) -> bool:
+    told = content.text(span.attributes.get(_MESSAGE)) or ""
+    return span.attributes.get(_LEVEL) != "ERROR" and told.startswith(_INTERRUPTS)
