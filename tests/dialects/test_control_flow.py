@@ -103,6 +103,28 @@ def test_python_tells_an_interrupt_as_it_is_printed(carry: Carrier, told: str, s
 
 
 @CARRIED
+@pytest.mark.parametrize(
+    ("told", "state", "failed"),
+    [
+        ("(Interrupt(value='ok?', id='1'),)", "waits", False),
+        ("[Interrupt(value='ok?')]", "waits", False),
+        ("no", "made", True),
+    ],
+)
+def test_an_interrupt_without_its_module_is_known_by_its_text(
+    carry: Carrier,
+    told: str,
+    state: str,
+    failed: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """As MLflow writes it in an event, and the conventions in `error.type` and the status."""
+    event = carry(1, None, events=(exception("GraphInterrupt", told),), status_code=StatusCode.ERROR)
+    status = carry(1, None, status_code=StatusCode.ERROR, status_message=told)
+    status = status._replace(attributes={**status.attributes, "error.type": "GraphInterrupt"})
+    assert [(each.state, each.error is not None) for each in map(read, (event, status))] == [(state, failed)] * 2
+
+
+@CARRIED
 @pytest.mark.parametrize("told", ANSWERS)
 def test_a_constant_for_a_result_is_no_call(carry: Carrier, told: str) -> None:
     """A framework gives it in place of the tool: a call that waits, or one that was refused."""

@@ -49,6 +49,15 @@ _PRINTED: Final[dict[str, CallState]] = {
 """What the text of such an exception begins with where Python has printed it."""
 
 _NOT_MADE: Final = frozenset({"waits", "refused"})
+INTERRUPTS: Final = ("(Interrupt(", "[Interrupt(")
+"""What the text of an interrupt of LangGraph begins with in Python."""
+_WITHOUT_MODULE: Final[dict[str, tuple[tuple[str, ...], CallState]]] = {
+    "GraphInterrupt": (INTERRUPTS, "waits"),
+    "NodeInterrupt": (INTERRUPTS, "waits"),
+    "ParentCommand": (("Command(",), "made"),
+}
+"""Types that instrumentations write without the module, which a user's own may be called too: the text tells."""
+
 _ASKS: Final = "This tool call requires confirmation, please approve or reject."
 _REFUSALS: Final = frozenset(
     {
@@ -122,13 +131,16 @@ def _exceptions(span: Span) -> Iterator[Attributes]:
     raised = [event.attributes for event in span.events if event.name == "exception"]
     yield from raised
     if not raised and span.status_code == StatusCode.ERROR:
-        yield {"exception.message": span.status_message}
+        yield {"exception.type": span.attributes.get("error.type"), "exception.message": span.status_message}
 
 
 def _state_of_exception(raised: Attributes) -> CallState | None:
-    kind, message = (content.text(raised.get(f"exception.{key}")) for key in ("type", "message"))
+    kind = content.text(raised.get("exception.type"))
+    told = content.text(raised.get("exception.message")) or ""
+    begins, state = _WITHOUT_MODULE.get(kind or "", ((), None))
+    if told.startswith(begins):
+        return state
     if kind is None or kind in _UNTYPED:
-        told = message or ""
         printed = (state for begin, state in _PRINTED.items() if told.startswith(begin))
         return next(printed, None) or next((state for stack, state in _STACKS.items() if stack in told), None)
     return "waits" if _is_of_a_tool(raised) else _RAISED.get(kind)

@@ -6,6 +6,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import _model_calls as model_calls
 from spanscore.dialects._langgraph import graph
@@ -21,7 +22,6 @@ _IS_LANGCHAIN: Final = "langfuse.observation.metadata.is_langchain_root"
 _AGENT: Final = "lc_agent_name"
 _LEVEL: Final = "langfuse.observation.level"
 _MESSAGE: Final = "langfuse.observation.status_message"
-_INTERRUPTS: Final = ("(Interrupt(", "[Interrupt(")
 _CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
 
 
@@ -114,4 +114,4 @@ def _level(span: Span) -> str | None:
 
 def _is_interrupted(span: Span) -> bool:
     told = content.text(span.attributes.get(_MESSAGE)) or ""
-    return span.attributes.get(_LEVEL) != "ERROR" and told.startswith(_INTERRUPTS)
+    return span.attributes.get(_LEVEL) != "ERROR" and told.startswith(control_flow.INTERRUPTS)
