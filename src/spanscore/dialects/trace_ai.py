@@ -1,0 +1,68 @@
+"""traceAI, the instrumentors of FutureAGI."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._tool_message import output_message
+from spanscore.model import Later, Span
+
+_KIND: Final = "gen_ai.span.kind"
+_AGENT: Final = "lc_agent_name"
+
+
+class TraceAi:
+    """FutureAGI's traceAI, and others with a `gen_ai.span.kind`: inputs and outputs are as OpenInference has them."""
+
+    precedence = Precedence.CONVENTION
+    markers = Markers(attributes=frozenset({_KIND}))
+    reads = content.READS | {
+        gen_ai.TOOL_NAME,
+        gen_ai.CALL_ID,
+        gen_ai.AGENT,
+        _AGENT,
+        openinference.INPUT,
+        openinference.OUTPUT,
+    }
+    reads_for_model_calls = model_calls.READS
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get(_KIND)
+        is_agent = kind == "AGENT"
+        return Reading(
+            call=_call(span) if kind == "TOOL" else None,
+            is_model=kind == "LLM",
+            is_agent=True if is_agent else None,
+            agent=content.first_text(attributes, (gen_ai.AGENT, _AGENT)) if is_agent else None,
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        said, sent = (span.attributes.get(key) for key in (openinference.OUTPUT, openinference.INPUT))
+        return ModelReading(
+            requests=messages.requests(content.decoded(said)),
+            answers=Later(lambda: messages.answers(content.decoded(sent))),
+        )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        return model_calls.reading(span.attributes) if span.attributes.get(_KIND) == "LLM" else None
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    given = attributes.get(openinference.INPUT)
+    message = output_message(content.decoded(attributes.get(openinference.OUTPUT)))
+    return CallReading(
+        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name,
+        arguments=content.arguments(given),
+        sole_argument=content.sole_argument(given),
+        result=message.content,
+        error=content.error(span) or message.error,
+        error_type=content.error_type(span),
+        call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
+    )

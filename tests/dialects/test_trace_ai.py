@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from typing import Any
+
+from dialects.spans import call, exception, read, span
+from spanscore.model import Span, StatusCode
+
+
+def node(number: int, name: str, kind: str, parent: int = 0, **attributes: Any) -> Span:
+    """A span of an instrumentor."""
+    held = {key.replace("__", "."): value for key, value in attributes.items()}
+    return span(number, name, {"gen_ai.span.kind": kind, **held}, parent=parent, scope="traceai_langchain")
+
+
+def test_kinds_are_attributes_of_its_own() -> None:
+    """The message of a tool is printed; the model's answer is LangChain's."""
+    asked = (
+        '{"message": {"kwargs": {"tool_calls": [{"name": "book", "args": {"n": 1}, "id": "c1", "type": "tool_call"}]}}}'
+    )
+    printed = "{\"output\": \"content='BK-1' name='book' tool_call_id='c1'\"}"
+    failed = node(4, "pay", "TOOL", 1, gen_ai__tool__name="pay", input__value="{}")
+
+    (trajectory,) = read(
+        node(1, "planner", "AGENT", lc_agent_name="planner"),
+        node(2, "ChatOpenAI", "LLM", 1, output__value=asked, gen_ai__request__model="m", gen_ai__usage__input_tokens=3),
+        node(3, "book", "TOOL", 1, gen_ai__tool__name="book", input__value='{"n": 1}', output__value=printed),
+        failed._replace(status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),)),
+        node(5, "tools", "CHAIN", 1),
+        model_calls=True,
+    )
+
+    assert trajectory.calls == (
+        call(3, "book", {"n": 1}, result="BK-1", call_id="c1", agent="planner", turn=0),
+        call(4, "pay", {}, error="ValueError: full", error_type="ValueError", agent="planner"),
+    )
+    assert [(each.model, each.input_tokens) for each in trajectory.model_calls] == [("m", 3)]
