@@ -75,7 +75,7 @@ def take_report() -> None:
         address = _report(Path(directory)).as_uri()
         _take(browser, address, "report-light", "light")
         _take(browser, address, "report-dark", "dark")
-        _take(browser, address, "report-run", "light", run="conversation-2 #1")
+        _take(browser, address, "report-run", "light", run="refund-2 #1")
         with _live() as address:
             _take(browser, address, "report-live", "dark")
         browser.close()

@@ -20,6 +20,7 @@ import pytest
 import test_comparing
 import test_golden_recipe
 import test_say_what
+from cli.recorded_runs import recorded
 from deadline import DEADLINE_S
 from integration import test_install
 
@@ -182,6 +183,14 @@ def _scores(script: str, directory: Path) -> None:
     assert "failing" in told.splitlines()[-1]
 
 
+def _scores_cases(script: str, directory: Path) -> None:
+    """The reader's own recording has a test case that the text names."""
+    recorded(directory / "runs.jsonl", ("refund-1", "lookup_order"), ("refund-2", "lookup_order"))
+    status, told, complained = finished(script, directory)
+    assert (0, "") == (status, complained)
+    assert "refund-2" in told
+
+
 def _runs_an_agent(script: str, directory: Path) -> None:
     quiet = "export OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=console\n"
     # The receiver that `otlp` sends to is the reader's own: here spans are printed in its place.
@@ -228,6 +237,7 @@ RUNS = (
     ("export OTEL_TRACES_EXPORTER", _runs_an_agent),
     ("OTEL_RESOURCE_ATTRIBUTES", _runs_an_agent),
     (".venv/bin/spanscore score", _scores),
+    ("spanscore score runs.jsonl", _scores_cases),
     ("spanscore score", _scores),
 )
 """How blocks that begin so are run, and what is seen of them."""
@@ -236,7 +246,7 @@ RUNS = (
 @pytest.mark.parametrize("script", BLOCKS)
 def test_every_command_does_what_the_text_says(script: str, checkout: Path) -> None:
     """Each block is run as it stands, in a directory that looks like a checkout; a new kind has to be added here."""
-    (run,) = [run for beginning, run in RUNS if script.startswith(beginning)]
+    run = next(run for beginning, run in RUNS if script.startswith(beginning))
     run(script, checkout)
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 
-def recorded(path: Path, *runs: tuple[str, ...]) -> str:
-    """Record runs, each the id of its test case and the tools that it called; return the file."""
+def recorded(
+    path: Path, *runs: tuple[str, ...], key: str = "test.case.id", others: Mapping[str, str] | None = None
+) -> str:
+    """Record runs, each the id of its test case and the tools that it called; return the file.
+
+    The attribute `key` of the root span holds the id, and `others` are attributes of every root span.
+    """
     with path.open("w", encoding="utf-8") as file:
         for number, (case, *tools) in enumerate(runs, 1):
             trace = f"{number:032x}"
-            root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "refund", "test.case.id": case}
-            spans = [_span(trace, 1, "invoke_agent refund", root)]
+            root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "refund", key: case}
+            spans = [_span(trace, 1, "invoke_agent refund", root | dict(others or {}))]
             for place, tool in enumerate(tools, 2):
                 call = {
                     "gen_ai.operation.name": "execute_tool",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from spanscore.difference import Change, Compared, Measure, Pairing, Settings, Verdict, overall
+from spanscore.reports.cases import told_of_turns
 from spanscore.wording.plural import plural
 
 MARKS: Final = {
@@ -54,6 +55,7 @@ class Comparison:
                 "common": len(self.paired.common),
                 "only_base": list(self.paired.only_base),
                 "only_new": list(self.paired.only_new),
+                "conversations_with_several_turns": self.paired.several_turns,
             },
             "evaluators": [_measure_as_json(each) for each in self.measures],
             "changes": [
@@ -100,8 +102,12 @@ class Comparison:
             counts = [(self.base_runs, paired.base_left_out), (self.new_runs, paired.new_left_out)]
             shared = " and ".join(f"{count - left_out} of {count}" for count, left_out in counts)
             yield f"{runs}, compared all together: only {shared} are of a case of both"
+        elif paired.several_turns:
+            yield f"{runs}, compared all together, without cases"
         else:
             yield f"{runs}, compared all together: no case is of both"
+        if paired.several_turns:
+            yield told_of_turns(paired.several_turns)
         percent = 100 * (1 - 2 * self.settings.alpha)
         yield (
             f"margin {self.settings.margin:g}, alpha {self.settings.alpha:g} for each direction over all evaluators "

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from spanscore.compare.names import short
 from spanscore.model import Report
-from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.reports.cases import Cases
 from spanscore.reports.repeats import Repeats
 from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
@@ -33,12 +33,12 @@ class RepeatedCases:
     """Counts runs by case.
 
     Args:
-        key: the attribute that names cases, in place of the usual ones.
+        named: names the cases.
         min_pass_rate: what the lower end of each case's interval has to reach; None where that decides nothing.
     """
 
-    def __init__(self, key: str | None, min_pass_rate: float | None = None) -> None:
-        self._key: Final = key
+    def __init__(self, named: Cases, min_pass_rate: float | None = None) -> None:
+        self._named: Final = named
         self._bound: Final = min_pass_rate
         self.cases: Final[dict[str, Repeats]] = {}
         """In the order of their first runs."""
@@ -49,7 +49,7 @@ class RepeatedCases:
 
     def add(self, report: Report) -> None:
         """Count a run in."""
-        case = case_of(report.trajectory, self._key)
+        case = self._named.of(report.trajectory)
         if case is None:
             self.unnamed += 1
         elif case in self.cases or len(self.cases) < MOST_CASES:
@@ -112,7 +112,7 @@ class RepeatedCases:
             return
         for case, repeats in self.cases.items():
             yield CaseGate(case, self._bound, repeats.why_below(self._bound))
-        keys = " or ".join(CASE_KEYS if self._key is None else (self._key,))
+        keys = " or ".join(self._named.keys)
         if self.unnamed:
             yield CaseGate("(no case)", self._bound, f"{plural(self.unnamed, 'run')} without {keys}: in no case's rate")
         if self.beyond:

@@ -9,7 +9,7 @@ from typing import Final
 
 from spanscore.compare.globs import glob_matcher
 from spanscore.model import Trajectory
-from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.wording.nearest import nearest, suggestion
 from spanscore.wording.printable import printable
 
@@ -52,9 +52,10 @@ class Selection:
     Args:
         arguments: the command's, with the key that names cases.
         asked_key: that key, where it was asked for by name: then some run has to have it.
+        cases: is given every run of the input, and asked for the case of each one that is picked by its case.
     """
 
-    def __init__(self, arguments: argparse.Namespace, asked_key: str | None = None) -> None:
+    def __init__(self, arguments: argparse.Namespace, asked_key: str | None = None, cases: Cases | None = None) -> None:
         key: str | None = arguments.key
         # A filter for cases says itself where no run has the attribute.
         self._key: Final = None if arguments.case else asked_key
@@ -68,6 +69,8 @@ class Selection:
             _Filter("--case", arguments.case, key or "a case", lambda run: case_of(run, key), lambda case: case.__eq__),
         ]
         self._filters: Final = [each for each in filters if each.is_set]
+        self._cases: Final = cases
+        self._is_by_case: Final = bool(arguments.case)
         self.is_set: Final = bool(self._filters)
         """Whether any filter was asked for."""
         self._seen = False
@@ -76,7 +79,7 @@ class Selection:
     @property
     def wanted(self) -> Callable[[Trajectory], bool] | None:
         """What says whether a run is to be scored; None where all are."""
-        return self._takes if self._filters or self._key is not None else None
+        return self._takes if self._filters or self._key is not None or self._cases is not None else None
 
     def _takes(self, trajectory: Trajectory) -> bool:
         self._seen = True
@@ -86,6 +89,10 @@ class Selection:
                 self._attributes.update(dict.fromkeys(trajectory.attributes))
         takes = [each.takes(trajectory) for each in self._filters]  # all look at every run, to say what there was
         self._found |= all(takes)
+        if self._cases is not None:
+            self._cases.add(trajectory)
+            if self._is_by_case and all(takes):
+                self._cases.of(trajectory)
         return all(takes)
 
     def problems(self) -> Iterator[str]:

@@ -72,7 +72,8 @@ class Summary:
         repeated: RepeatedCases | None = None,
         custom: Sequence[Custom] = (),
     ) -> None:
-        self.repeated: Final = repeated
+        self.repeated = repeated
+        """None, too, where it turns out that no case can be told."""
         self._custom: Final = custom
         self._unnamed = 0
         self._is_part: Final = is_part
@@ -84,6 +85,8 @@ class Summary:
         self.tool_calls = 0
         self.problems: list[str] = []
         """What could not be read, or was asked for and not found: set when all reports are in."""
+        self.notes: list[str] = []
+        """Remarks on the input as a whole: set when all reports are in."""
         self._recognised = 0
         self._asked_about_none: Final[Counter[str]] = Counter()
         """By agent: the runs that no evaluator was asked about."""
@@ -209,7 +212,7 @@ class Summary:
         if not self.tool_calls:
             what = "no span of an agent was found" if not self._recognised else "no tool call was found"
             return [f"{what}: if agents called tools, no dialect knows how their spans or logs tell it; {_DIALECTS}"]
-        lines = [*self._told_of_unnamed(), *self._told_of_unmatched()]
+        lines = [*self.notes, *self._told_of_unnamed(), *self._told_of_unmatched()]
         lines += [
             f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
             for name, sought in self._sought.items()

@@ -19,7 +19,7 @@ from spanscore.cli._written_files import check_apart
 from spanscore.errors import InputError
 from spanscore.model import NOT_RECORDED, Trajectory
 from spanscore.recordings.files import Recording
-from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.reports.golden import Row, golden_rows, updated
 from spanscore.wording.plural import plural
 
@@ -77,7 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     usable = [(case, run) for run in runs if run.unread is None and (case := case_of(run, key))] if key else []
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     problems += _left_out(runs, key)
-    if usable and key is not None:
+    if (untold := _untold(arguments.key, runs, [run for _, run in usable])) is not None:
+        problems.append(untold)
+    elif usable and key is not None:
         if other := next((number for number, row in enumerate(known, 1) if key not in row), None):
             message = f"{arguments.output}: row {other} has no {key!r}: it is no dataset by that key, and not updated"
             raise InputError(message)
@@ -95,6 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
     for line in (*problems, *passed_over(recording)):
         print(line, file=sys.stderr)
     return FAILED if problems else OK
+
+
+def _untold(key: str | None, runs: Iterable[Trajectory], usable: Iterable[Trajectory]) -> str | None:
+    """Return why the cases of the usable runs cannot be told."""
+    cases = Cases(key)
+    for run in runs:
+        cases.add(run)
+    for run in usable:
+        cases.of(run)
+    return cases.problem()
 
 
 def _left_out(runs: Iterable[Trajectory], key: str | None) -> Iterator[str]:

@@ -21,7 +21,7 @@ from spanscore.errors import InputError
 from spanscore.learn import FalseAlarms, false_alarms, learned
 from spanscore.model import Trajectory
 from spanscore.recordings.files import Recording
-from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.reports.repeats import wilson_interval
 from spanscore.wording.plural import plural
 from spanscore.wording.printable import printable
@@ -81,12 +81,17 @@ def run(arguments: argparse.Namespace) -> int:
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     usable = [each for each in runs if each.recognised and each.unread is None and not each.completeness.truncated]
     problems += _left_out(runs)
-    groups = _by_case(usable, arguments.key) if arguments.by == "case" else _by_agent(usable)
-    if missing := len(usable) - sum(len(each.runs) for each in groups):
+    cases = Cases(arguments.key)
+    for each in runs:
+        cases.add(each)
+    groups = _by_case(usable, cases) if arguments.by == "case" else _by_agent(usable)
+    if (untold := cases.problem()) is not None:
+        problems.append(untold)
+    elif missing := len(usable) - sum(len(each.runs) for each in groups):
         problems.append(f"{plural(missing, 'run')} of no case left out: --key names another attribute")
-    if groups:
+    if groups and untold is None:
         _write(arguments.output, groups)
-    else:
+    elif untold is None:
         problems.append(f"nothing was written to {arguments.output}: there is no run to learn from")
     for line in [*other_signals(recording), *passed_over(recording)]:
         print(line, file=sys.stderr)
@@ -115,11 +120,10 @@ def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
     return left_out(lines, "left out", sum(not each.recognised for each in runs))
 
 
-def _by_case(runs: Sequence[Trajectory], key: str | None) -> list[_Group]:
-    keys = CASE_KEYS if key is None else (key,)
+def _by_case(runs: Sequence[Trajectory], cases: Cases) -> list[_Group]:
     by_key: dict[str, list[Trajectory]] = {}
     for each in runs:
-        if named := next((one for one in keys if case_of(each, one) is not None), None):
+        if named := cases.key_of(each):
             by_key.setdefault(named, []).append(each)
     return [
         group

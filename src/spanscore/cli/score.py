@@ -17,8 +17,10 @@ from spanscore.cli._repeats import RepeatedCases
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import expecting
+from spanscore.compare.names import short
 from spanscore.dialects.custom import Custom
 from spanscore.recordings.files import Recording
+from spanscore.reports.cases import CONVERSATION, Cases, told_of_turns
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -78,13 +80,19 @@ def run(arguments: argparse.Namespace) -> int:
     asked_key = arguments.key
     datasets = [entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase)]
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
-    selection = Selection(arguments, asked_key)
     by_case = asked_key is not None or arguments.cases is not None or arguments.min_pass_rate is not None
+    by_conversation = [
+        entry.name
+        for entry in pipeline.entries
+        if isinstance(entry.resolve, configuration.ByCase) and entry.resolve.key == CONVERSATION
+    ]
+    cases = Cases(arguments.key)
+    selection = Selection(arguments, asked_key, cases if by_case or arguments.case or by_conversation else None)
     summary = Summary(
         pipeline.entries,
         is_part=selection.is_set,
         fail_under=arguments.fail_under,
-        repeated=RepeatedCases(arguments.key, arguments.min_pass_rate) if by_case else None,
+        repeated=RepeatedCases(cases, arguments.min_pass_rate) if by_case else None,
         custom=[each for each in config.dialects if isinstance(each, Custom)],
     )
     with progress("reading") as shown, ExitStack() as stack:
@@ -102,6 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
             for (dialect, error), count in pipeline.reader.failures.items()
         ]
         summary.problems = [*problems_of(recording), *failures, *selection.problems()]
+        if (untold := cases.problem()) is not None:
+            summary.problems.append(untold)
+            summary.repeated = None
+        if by_conversation and cases.several:
+            summary.notes.append(f"{', '.join(map(short, by_conversation))}: {told_of_turns(len(cases.several))}")
         if summary.trajectories:
             summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
         elif not any(selection.problems()):

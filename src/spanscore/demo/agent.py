@@ -73,21 +73,22 @@ def main() -> None:
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=100))
     tracer = provider.get_tracer("spanscore.demo")
     for number, calls in enumerate(RUNS, 1):
-        _converse(tracer, calls, f"conversation-{number}")
+        _converse(tracer, calls, number)
         time.sleep(_BETWEEN_RUNS_S)
     provider.shutdown()
 
 
-def _converse(tracer: trace.Tracer, calls: Sequence[_Call], conversation_id: str) -> None:
+def _converse(tracer: trace.Tracer, calls: Sequence[_Call], number: int) -> None:
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": AGENT,
-        "gen_ai.conversation.id": conversation_id,
+        "gen_ai.conversation.id": f"conversation-{number}",
+        "test.case.id": f"refund-{number}",
     }
     with tracer.start_as_current_span(f"invoke_agent {AGENT}", kind=SpanKind.INTERNAL, attributes=attributes):
-        for number, (name, arguments) in enumerate(calls):
+        for index, (name, arguments) in enumerate(calls):
             _think(tracer)
-            _call(tracer, name, arguments, f"call_{number}")
+            _call(tracer, name, arguments, f"call_{index}")
 
 
 def _think(tracer: trace.Tracer) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.model import Report, Score
-from spanscore.reports.cases import CASE_KEYS, case_of
+from spanscore.reports.cases import CASE_KEYS, CONVERSATION, Cases, case_of
 
 _ENOUGH_PAIRED: Final = 0.5
 """Versions are compared by case where at least this share of the cases of each is one of the other's, and of its runs
@@ -37,16 +37,24 @@ class Pairing(NamedTuple):
     """The cases of both, also where they are too few to go by."""
     only_base: Sequence[str]
     only_new: Sequence[str]
+    several_turns: int = 0
+    """How many conversations have several turns in one of the versions: then none names a case."""
     base_left_out: int = 0
     """How many runs are of no case, or of one that the other version has not run."""
     new_left_out: int = 0
 
 
 def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = None) -> Pairing:
-    """Return the cases that both versions have run, by the attribute `key`, else by the first that both have."""
+    """Return the cases that both versions have run, by the attribute `key`, else by the first that both have.
+
+    Without `key`, conversations are no cases where one has several turns.
+    """
     base, new = list(base), list(new)
     found: Pairing | None = None
+    together = Pairing(None, [], [], [])
     for each in CASE_KEYS if key is None else (key,):
+        if key is None and each == CONVERSATION and (several := _several_turns(base) | _several_turns(new)):
+            return (found or together)._replace(several_turns=len(several))
         cases, others = (Counter(case_of(report.trajectory, each) for report in side) for side in (base, new))
         common = [case for case in cases if case is not None and case in others]
         paired = Pairing(
@@ -54,14 +62,14 @@ def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = Non
             common,
             [case for case in cases if case is not None and case not in others],
             [case for case in others if case is not None and case not in cases],
-            len(base) - sum(cases[case] for case in common),
-            len(new) - sum(others[case] for case in common),
+            base_left_out=len(base) - sum(cases[case] for case in common),
+            new_left_out=len(new) - sum(others[case] for case in common),
         )
         if common and _are_enough(paired, len(base), len(new)):
             return paired
         if common:
             found = found or paired._replace(key=None)
-    return found or Pairing(None, [], [], [])
+    return found or together
 
 
 def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired: Pairing) -> list[Stratum]:
@@ -72,6 +80,14 @@ def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired
         for case in (paired.common if paired.key else [""])
         if (before := sides[0].get(case, [])) and (after := sides[1].get(case, []))
     ]
+
+
+def _several_turns(reports: Iterable[Report]) -> set[str]:
+    """Return the conversations of a version that have several turns."""
+    cases = Cases()
+    for report in reports:
+        cases.add(report.trajectory)
+    return cases.several
 
 
 def _are_enough(paired: Pairing, base: int, new: int) -> bool:

@@ -6,9 +6,15 @@ from collections import Counter
 from typing import Final
 
 from spanscore.model import Trajectory
+from spanscore.wording.plural import plural
 
-CASE_KEYS: Final = ("test.case.id", "test.case.name", "gen_ai.conversation.id")
-"""The attributes that name the case, the first that is there; of the root span or the resource."""
+CONVERSATION: Final = "gen_ai.conversation.id"
+
+CASE_KEYS: Final = ("test.case.id", "test.case.name", CONVERSATION)
+"""The attributes that name the case, the first that is there; of the root span or the resource.
+
+A conversation names a case only where no two traces of the input are of one: `Cases` knows.
+"""
 
 TEST_KEYS: Final = ("test.case.name", "test.suite.name")
 """The attributes of the semantic conventions that say of which test a run is: reports pass them on as they are."""
@@ -29,6 +35,57 @@ def test_names(trajectory: Trajectory) -> dict[str, str]:
     """Return those of `TEST_KEYS` that the root span or the resource has."""
     named = {key: trajectory.attributes.get(key) for key in TEST_KEYS}
     return {key: value for key, value in named.items() if isinstance(value, str) and value}
+
+
+class Cases:
+    """The cases of an input's runs.
+
+    Where the conversation of a run names its case, several traces of one conversation are turns. A turn is no other way
+    to do the same, so that its case cannot be told: `problem` says so when all runs were added.
+
+    Args:
+        key: the attribute that names cases, in place of `CASE_KEYS`; its values are taken as they are.
+    """
+
+    def __init__(self, key: str | None = None) -> None:
+        self.keys: Final = CASE_KEYS if key is None else (key,)
+        self.several: Final[set[str]] = set()
+        """The conversations with several turns."""
+        self._is_asked_for: Final = key is not None
+        self._first_turns: Final[dict[str, bytes]] = {}
+        self._is_by_conversation = False
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Count a run of the input as a turn of its conversation; the same one again changes nothing."""
+        conversation = case_of(trajectory, CONVERSATION) if trajectory.recognised else None
+        if conversation is not None and self._first_turns.setdefault(conversation, trajectory.trace_id) != (
+            trajectory.trace_id
+        ):
+            self.several.add(conversation)
+
+    def key_of(self, trajectory: Trajectory) -> str | None:
+        """Return the attribute that names the case of a run; None where nothing does."""
+        self.add(trajectory)
+        key = next((each for each in self.keys if case_of(trajectory, each) is not None), None)
+        self._is_by_conversation |= key == CONVERSATION
+        return key
+
+    def of(self, trajectory: Trajectory) -> str | None:
+        """Return the case of a run; None where nothing names it."""
+        key = self.key_of(trajectory)
+        return None if key is None else case_of(trajectory, key)
+
+    def problem(self) -> str | None:
+        """Return why cases that were asked for cannot be told; None where they can."""
+        if self._is_asked_for or not self._is_by_conversation or not self.several:
+            return None
+        return told_of_turns(len(self.several))
+
+
+def told_of_turns(conversations: int) -> str:
+    """Return why so many conversations name no case, and what does."""
+    has = plural(conversations, "conversation has", "conversations have")
+    return f"{has} several turns, which are no alternatives of one case: set test.case.id"
 
 
 class CaseNames:
