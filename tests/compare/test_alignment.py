@@ -163,7 +163,7 @@ class TestFolded:
         listed[4] = entry("a", None, "missing")
         listed[9] = entry(None, "b", "ignored", 9)
 
-        assert [{"status": "folded", "calls": 2}, *listed[2:7], {"status": "folded", "calls": 3}] == (
+        assert [{"status": "folded", "calls": 2}, *listed[2:7], {"status": "folded", "calls": 3, "ignored": 1}] == (
             alignment.folded(listed)
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO, assert_never
 
 from rich.console import Console
@@ -12,11 +12,11 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from spanscore.cli._columns import width_of
+from spanscore.cli._marked import details_of, marked_calls
 from spanscore.cli._repeats import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
-from spanscore.plugins import is_built_in
 from spanscore.reports.aligned import aligned_lines
 from spanscore.reports.cases import case_of
 from spanscore.reports.evaluation_event import failure_text
@@ -113,9 +113,10 @@ class Table:
             case Score(value) as score:
                 told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
                 self._print_indented(Text(told))
-                if aligned := _details(evaluation).get("alignment"):
+                if aligned := details_of(evaluation).get("alignment"):
                     deviations = score.details.get("deviations", ()) if report.tool_content else ()
-                    self._console.print(Padding(_alignment(aligned, deviations), (0, 0, 0, 4), expand=False))
+                    grid = _alignment(aligned, deviations, marked_calls(report, evaluation.name))
+                    self._console.print(Padding(grid, (0, 0, 0, 4), expand=False))
             case Failed() as failed:
                 told = printable(f"{evaluation.name}  {failure_text(report, failed)}", _SENTENCE_WIDTH)
                 self._print_indented(Text(told, style="red"))
@@ -138,26 +139,10 @@ def _headline(report: Report, case: str | None) -> Text:
     return text.append("  ".join(printable(word) for word in known if word))
 
 
-def _deviating(report: Report) -> set[int]:
-    """Return the indexes of the calls that an evaluation found to deviate, and of those that failed."""
-    found = {index for index, call in enumerate(report.trajectory.calls) if call.error is not None}
-    for evaluation in report.evaluations:
-        deviations = _details(evaluation).get("deviations", ())
-        found.update(row["call"] for row in deviations if row.get("call") is not None)
-    return found
-
-
-def _details(evaluation: Evaluation) -> Mapping[str, Any]:
-    """Return what an evaluator of ours tells of a run that did not pass; a plug-in's details may hold anything."""
-    if isinstance(outcome := evaluation.outcome, Score) and evaluation.label == "fail":
-        return outcome.details if is_built_in("evaluators", evaluation.type) else {}
-    return {}
-
-
 def _calls(report: Report) -> Text:
     """Return what was called; of many calls those that deviate, with some before and after them."""
     calls = report.trajectory.calls
-    near = {other for index in _deviating(report) for other in range(index - CONTEXT, index + CONTEXT + 1)}
+    near = {other for index in marked_calls(report) for other in range(index - CONTEXT, index + CONTEXT + 1)}
     shown = range(len(calls)) if len(calls) <= _CALLS_SHOWN else sorted(near.intersection(range(len(calls))))
     parts: list[Text] = []
     following = 0
@@ -179,10 +164,10 @@ def _call(call: ToolCall, *, content: bool) -> Text:
     return text if error is None else text.append(f" ✗ {printable(error)}", style="red")
 
 
-def _alignment(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]]) -> Grid:
+def _alignment(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]], marked: Mapping[int, str]) -> Grid:
     columns = (Column(name, overflow="fold") for name in ("expected", "actual", ""))
     grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for line in aligned_lines(entries, deviations):
+    for line in aligned_lines(entries, deviations, marked):
         style = "dim" if line.is_left_out else "yellow" if line.mark else ""
         grid.add_row(printable(line.expected), printable(line.actual), printable(line.mark, _MARK_WIDTH), style=style)
     return grid

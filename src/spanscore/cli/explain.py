@@ -12,6 +12,7 @@ from typing import Final
 from spanscore import config as configuration
 from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
+from spanscore.cli._marked import marked_calls
 from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._recordings import passed_over, problems_of, progress
 from spanscore.cli._selection import Selection, add_filters
@@ -106,10 +107,18 @@ def _spans(trace: Trace, report: Report, reader: DialectReader) -> Iterator[str]
     explanation = explained(trace, [report.trajectory], reader)
     calls = dict(enumerate(report.trajectory.calls, 1))
     yield f"trace {trace.trace_id.hex()}  {plural(len(explanation.spans), 'span')}, {trace.close_reason}"
-    for each in explanation.spans[:_SPANS_SHOWN]:
+    marked = {index + 1 for index in marked_calls(report)}
+    left_out = 0
+    for number, each in enumerate(explanation.spans):
+        if number >= _SPANS_SHOWN and each.call not in marked:
+            left_out += 1
+            continue
+        if left_out:
+            yield f"  ... {plural(left_out, 'span')} ..."
+            left_out = 0
         yield _span(each, calls.get(each.call or 0), content=report.tool_content)
-    if len(explanation.spans) > _SPANS_SHOWN:
-        yield f"  ... and {plural(len(explanation.spans) - _SPANS_SHOWN, 'more span')}"
+    if left_out:
+        yield f"  ... and {plural(left_out, 'more span')}"
     for number, call in calls.items():
         if call.span_id is None:
             yield f"  call {number} has no span of its own: {_call(call, content=report.tool_content)}"

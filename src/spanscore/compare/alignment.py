@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.compare.matching import Pairs, common_subsequence, positions
 
@@ -21,10 +21,36 @@ without a counterpart, `extra` a call without one, `order` an expected call that
 
 Entry: TypeAlias = dict[str, Any]
 """A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index or null}`. In place
-of those left out stands `{"status": "folded", "calls": 41}`, or `"cut"` at the end of a list that is too long."""
+of those left out stands `{"status": "folded", "calls": 41}`, with `"ignored"` where the evaluator does not mind some of
+them, or `"cut"` at the end of a list that is too long."""
+
+_T = TypeVar("_T")
 
 _NONE: Final[Iterator[int]] = iter(())
-_AS_EXPECTED: Final = frozenset({"ok", "ignored", "folded"})
+AS_EXPECTED: Final = frozenset({"ok", "ignored", "folded"})
+"""The statuses of entries in which nothing deviates."""
+
+
+class Shortened(list[_T], Generic[_T]):
+    """The list of an evaluator's details where it would be too long; `whole` has all of it.
+
+    Args:
+        listed: what stands in the details.
+        whole: returns what it stands for; called when somebody shows it.
+    """
+
+    def __init__(self, listed: Iterable[_T], whole: Callable[[], Sequence[_T]]) -> None:
+        super().__init__(listed)
+        self.whole: Final = whole
+
+    def __reduce__(self) -> tuple[type[list[_T]], tuple[list[_T]]]:
+        """Go into another process as what is listed."""
+        return list, (list(self),)
+
+
+def whole(listed: Sequence[_T]) -> Sequence[_T]:
+    """Return a list of an evaluator's details with what is left out of it, where that is known."""
+    return listed.whole() if isinstance(listed, Shortened) else listed
 
 
 class Aligned(NamedTuple):
@@ -87,29 +113,46 @@ def minding(aligned: Sequence[Aligned], *, missing: bool = True, extra: bool = T
 
 
 def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str]) -> list[Entry]:
-    """Return an alignment as JSON; where it is too long, folded, and then cut."""
-    if len(aligned) <= LIMIT:
+    """Return an alignment as JSON; where it is too long, folded, and then cut: `whole` returns all of it."""
+
+    def listed_whole() -> list[Entry]:
         return [_entry(pair, expected, actual) for pair in aligned]
-    runs = list(islice(_runs([pair.status not in _AS_EXPECTED for pair in aligned]), LIMIT))
+
+    if len(aligned) <= LIMIT:
+        return listed_whole()
+    runs = list(islice(_runs([pair.status not in AS_EXPECTED for pair in aligned]), LIMIT))
     listed = [
-        {"status": "folded", "calls": len(run)} if isinstance(run, range) else _entry(aligned[run], expected, actual)
+        _fold(len(run), sum(aligned[place].status == "ignored" for place in run))
+        if isinstance(run, range)
+        else _entry(aligned[run], expected, actual)
         for run in runs
     ]
     end = runs[-1].stop if isinstance(runs[-1], range) else runs[-1] + 1
     if end < len(aligned):
         listed[-1] = {"status": "cut", "calls": len(aligned) - end + 1}
-    return listed
+    return Shortened(listed, listed_whole)
 
 
-def folded(listed: Sequence[Entry]) -> list[Entry]:
-    """Return what deviates with two calls around it, and of the others how many there are."""
+def folded(listed: Sequence[Entry], marked: Container[int] = ()) -> list[Entry]:
+    """Return what deviates with two calls around it, and of the others how many there are.
+
+    Args:
+        listed: an alignment.
+        marked: the indexes of calls that are shown whatever the alignment says of them.
+    """
     found: list[Entry] = []
-    for run in _runs([entry["status"] not in _AS_EXPECTED for entry in listed]):
+    for run in _runs([entry["status"] not in AS_EXPECTED or entry.get("call") in marked for entry in listed]):
         if isinstance(run, range):
-            found.append({"status": "folded", "calls": sum(listed[index].get("calls", 1) for index in run)})
+            rows = listed[run.start : run.stop]
+            ignored = sum(row.get("ignored", int(row["status"] == "ignored")) for row in rows)
+            found.append(_fold(sum(row.get("calls", 1) for row in rows), ignored))
         else:
             found.append(listed[run])
     return found
+
+
+def _fold(calls: int, ignored: int) -> Entry:
+    return {"status": "folded", "calls": calls} | ({"ignored": ignored} if ignored else {})
 
 
 def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from spanscore.compare.alignment import LIMIT, Aligned
+from spanscore.compare.alignment import LIMIT, Aligned, Shortened
 from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
 from spanscore.compare.names import short
 from spanscore.model import Score, ToolCall
@@ -173,10 +173,13 @@ def scored(
 
 
 def _told(account: Account) -> Told:
-    listed = [*account.deviations[:LIMIT], *account.told[:LIMIT]][:LIMIT]
+    found = [*account.deviations, *account.told]
     details = account.details
-    if listed:
-        details = {**details, "deviations": [deviation.as_json() for deviation in listed]}
+    if found:
+        listed = [deviation.as_json() for deviation in found[:LIMIT]]
+        if len(found) > LIMIT:
+            listed = Shortened(listed, lambda: [deviation.as_json() for deviation in found])
+        details = {**details, "deviations": listed}
     if not account.deviations:
         return Told(account.summary, details)
     full, plain = (_sentence(account.summary, account.deviations, content=content) for content in (True, False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from spanscore.compare.alignment import whole
 from spanscore.compare.differences import json_text
 from spanscore.model import NOT_RECORDED, Evaluation, Recorded, Report, Score, ToolCall
 from spanscore.reports.aligned import marks, paths
@@ -77,10 +78,12 @@ class _Details:
         details, calls = evaluation.outcome.details, len(report.trajectory.calls)
         entries = details.get("alignment")
         if isinstance(entries, list) and all(_is_entry(entry, calls) for entry in entries):
-            self.alignment = entries
+            self.alignment = whole(entries)
         rows = details.get("deviations")
         if evaluation.label == "fail" and isinstance(rows, list) and all(_is_deviation(row, calls) for row in rows):
-            known = [{key: value for key, value in row.items() if value is not None or key != "path"} for row in rows]
+            known = [
+                {key: value for key, value in row.items() if value is not None or key != "path"} for row in whole(rows)
+            ]
             self.deviations = known if report.tool_content else [_without_content(row) for row in known]
 
 

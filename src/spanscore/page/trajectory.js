@@ -81,6 +81,7 @@ function alone(run) {
 }
 
 const deviates = (row) => row.marks.length > 0 || Boolean(row.call && row.call.error);
+const isKept = (row) => deviates(row) || Boolean(row.call && row.call.marks.length); // a call that is marked in another row, too
 
 function callsTable(run, way) {
   const aligned = way.name !== null;
@@ -97,7 +98,7 @@ function* parts(rows) {
   if (rows.length <= LONG) return yield* rows;
   const shown = new Set();
   rows.forEach((row, at) => {
-    if (deviates(row)) for (let other = at - CONTEXT; other <= at + CONTEXT; other += 1) shown.add(other);
+    if (isKept(row)) for (let other = at - CONTEXT; other <= at + CONTEXT; other += 1) shown.add(other);
   });
   for (let at = 0; at < rows.length; ) {
     const begin = at;
@@ -128,9 +129,16 @@ function foldRow(run, { rows, what }, aligned, width) {
     shown[0].tabIndex = -1;
     shown[0].focus();
   };
-  const told = what ? `… ${plural(calls, "more call")}: ${what}` : `… ${plural(calls, "call")} ${aligned ? "as expected" : "without a remark"}`;
+  const told = what ? `… ${plural(calls, "more call")}: ${what}` : `… ${unmarked(rows, calls, aligned)}`;
   const fold = element("tr", { class: "fold" }, element("td", { colspan: width }, button(told, {}, open)));
   return fold;
+}
+
+function unmarked(rows, calls, aligned) {
+  const ignored = rows.filter((row) => row.status === "ignored").length;
+  if (!aligned) return `${plural(calls, "call")} without a remark`;
+  if (!ignored) return `${plural(calls, "call")} as expected`;
+  return calls > ignored ? `${plural(calls - ignored, "call")} as expected, ${ignored} ignored` : `${plural(calls, "call")} ignored`;
 }
 
 function callRow(run, row, aligned) {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from spanscore.compare.alignment import Entry, folded
+from spanscore.compare.alignment import AS_EXPECTED, LIMIT, Entry, folded, whole
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.wording.plural import plural
 
@@ -20,6 +21,7 @@ _MARKS: Final = {
     "order": "called, but not here",
     "arguments": "other arguments",
 }
+_NO_MARKS: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class AlignedLine(NamedTuple):
@@ -32,23 +34,48 @@ class AlignedLine(NamedTuple):
     is_left_out: bool = False
 
 
-def aligned_lines(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]] = ()) -> Iterator[AlignedLine]:
-    """Yield the lines of an alignment; of long ones what deviates, with two calls around it.
+def aligned_lines(
+    entries: Sequence[Entry],
+    deviations: Sequence[Mapping[str, Any]] = (),
+    marked: Mapping[int, str] = _NO_MARKS,
+) -> Iterator[AlignedLine]:
+    """Yield the lines of an alignment; of long ones what deviates, with two calls around it, and at most 200.
 
     Args:
         entries: the `alignment` of a score's details.
         deviations: its `deviations`, where arguments and results may be shown.
+        marked: what is wrong with a call besides, by its index; such a call is never folded.
     """
-    shown = folded(entries)
-    for entry, mark in zip(shown, marks(shown, deviations), strict=True):
+    rows = whole(deviations)
+    own = {row["call"] for row in rows if row.get("call") is not None}
+    shown = folded(whole(entries), own | marked.keys())
+    last = LIMIT - 1 if len(shown) > LIMIT else len(shown)
+    for entry, mark in zip(shown[:last], marks(shown[:last], rows), strict=True):
         if entry["status"] in {"folded", "cut"}:
-            what = " as expected" if entry["status"] == "folded" else " more"
-            yield AlignedLine(f"… {plural(entry['calls'], 'call')}{what}", "", "", is_left_out=True)
+            yield AlignedLine(f"… {fold_words(entry)}", "", "", is_left_out=True)
         else:
-            yield AlignedLine(entry["expected"] or "", entry["actual"] or "", mark and f"← {mark}")
+            told = mark or marked.get(entry["call"], "")
+            yield AlignedLine(entry["expected"] or "", entry["actual"] or "", told and f"← {told}")
+    if rest := shown[last:]:
+        deviating = sum(entry["status"] not in AS_EXPECTED or entry.get("call") in marked for entry in rest)
+        calls = sum(entry.get("calls", 1) for entry in rest)
+        yield AlignedLine(f"… {plural(calls, 'call')} more, of which {deviating} deviate", "", "", is_left_out=True)
 
 
-def marks(entries: Sequence[Entry], deviations: Iterable[Mapping[str, Any]] = ()) -> Iterator[str]:
+def fold_words(entry: Entry) -> str:
+    """Return what calls that are left out of an alignment are: `41 calls as expected, 3 ignored`."""
+    calls, ignored = entry["calls"], entry.get("ignored", 0)
+    if entry["status"] == "cut":
+        return f"{plural(calls, 'call')} more"
+    if not ignored:
+        return f"{plural(calls, 'call')} as expected"
+    expected = calls - ignored
+    return (
+        f"{plural(expected, 'call')} as expected, {ignored} ignored" if expected else f"{plural(calls, 'call')} ignored"
+    )
+
+
+def marks(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
     """Yield for each entry what deviates in it; an empty text where nothing does.
 
     Args:
