@@ -199,6 +199,26 @@ def test_what_deviates_from_expected_steps_is_marked() -> None:
     assert {"missing", "called, but not here"} & {words for expected, words in marked if expected == "check_policy"}
 
 
+def test_names_that_look_alike_are_escaped() -> None:
+    """What was expected and what was called, where nobody could see the difference."""
+    evaluator = config.build_evaluator("tool_call_order", {"tool_calls_order": ["caf\u00e9"]})
+    report = report_of(1, "cafe\u0301", "tea")
+    (run,) = read([scored(report, order=evaluator.evaluate(report.trajectory))])
+
+    assert [r"cafe\u0301", "tea"] == [name for name, *_ in run["story"]["calls"]]
+    assert r"caf\u00e9" in [expected for expected, *_ in run["story"]["alignments"]["order"]]
+
+
+def test_a_step_out_of_its_group_is_marked_as_that() -> None:
+    """It was not made in parallel: that is no matter of order."""
+    evaluator = config.build_evaluator("expected_trajectory", {"steps": [{"parallel": ["web", "docs"]}]})
+    report = report_of(1, "web", "docs")
+    (run,) = read([scored(report, steps=evaluator.evaluate(report.trajectory))])
+
+    assert [(1, "steps", "not in parallel with web")] == run["story"]["marks"]
+    assert "not in parallel with web" in [words for *_, words, _ in run["story"]["alignments"]["steps"]]
+
+
 def test_what_a_passing_evaluator_does_not_mind_is_not_marked() -> None:
     """An alignment is shown beside any run, and marks only where the evaluator was not passed."""
     details = {

@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 from browser import Watched, chromium, violations
 from deadline import DEADLINE_S
 from page.shown_runs import EXPECTED, page_of, report_of
-from spanscore.model import Report
+from spanscore import config
+from spanscore.model import Evaluation, Report
 from spanscore.page import encoded
 
 pytestmark = pytest.mark.browser
@@ -183,6 +184,32 @@ def test_a_long_run_is_folded(opened: Opened) -> None:
     assert ["… 41 calls without a remark", "42", "43", "44", "45", "46", "… 3 calls without a remark"] == before
     assert [*map(str, range(1, 47)), "… 3 calls without a remark"] == numbers.all_inner_texts()
     assert "1" == page.evaluate("document.activeElement.firstChild.textContent")
+
+
+def test_a_fold_hides_no_call_that_any_evaluator_marks(opened: Opened) -> None:
+    """Of a run longer than an evaluator lists, and with calls that it ignores; every fold opens."""
+    calls: list[Any] = ["poll"] * 300
+    calls[100], calls[200], calls[250] = {"name": "poll", "error": "E"}, "delete_all", "noise"
+    run = report_of(1, *calls)
+    evaluators = {
+        "order": ("tool_call_order", {"tool_calls_order": [*["poll"] * 298, "last"]}),
+        "rules": ("tool_policy", {"forbidden": ["delete_*"]}),
+    }
+    evaluations = [
+        Evaluation(name=name, type=kind, outcome=config.build_evaluator(kind, told).evaluate(run.trajectory))
+        for name, (kind, told) in evaluators.items()
+    ]
+    page, _ = opened([replace(run, evaluations=tuple(evaluations))], ["long"])
+    page.get_by_role("button", name="long").click()
+    numbers = page.locator(".calls tbody td:first-child")
+
+    shown = numbers.all_inner_texts()
+    folds = ["… 98 calls as expected", "… 95 calls as expected", "… 94 calls as expected, 1 ignored"]
+    assert folds == [text for text in shown if text.startswith("…")]
+    assert {"101", "201"} < {*shown}
+    for _ in folds:
+        page.locator(".calls tr.fold button").first.click()
+    assert [*map(str, range(1, 301)), ""] == numbers.all_inner_texts()
 
 
 def test_calls_that_deviate_alike_are_folded_too(opened: Opened) -> None:

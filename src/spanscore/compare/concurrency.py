@@ -7,12 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from spanscore.compare.effort import Effort
+from spanscore.compare.steps import Together
 from spanscore.model import ToolCall
 
 
 def has_times(call: ToolCall) -> bool:
     """Return whether it is known when a call ran."""
     return call.start_ns > 0 and call.end_ns > 0
+
+
+def ran_together(one: ToolCall, other: ToolCall, together: Together) -> bool:
+    """Return whether two calls were asked in one model turn or, where `together` is `parallel`, overlap in time."""
+    if one.turn is not None and one.turn == other.turn:
+        return True
+    if together == "turn" or not (has_times(one) and has_times(other)):
+        return False
+    first, second = sorted((one, other), key=lambda call: call.start_ns)
+    return first.end_ns > second.start_ns or first.start_ns == second.start_ns
 
 
 def overlapping(calls: Sequence[ToolCall], indexes: Iterable[int]) -> Mapping[int, Sequence[tuple[str, int]]]:

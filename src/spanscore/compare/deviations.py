@@ -6,8 +6,9 @@ twice, once with what was expected and what came, and once without.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from spanscore.compare.alignment import LIMIT, Aligned, Shortened
@@ -15,6 +16,7 @@ from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_t
 from spanscore.compare.names import short
 from spanscore.model import Score, ToolCall
 from spanscore.model.outcomes import Told
+from spanscore.wording.alike import apart, paths_apart, told_apart
 
 Kind: TypeAlias = Literal[
     "missing",
@@ -34,6 +36,7 @@ DETAILED: Final = 20
 """Of so many deviations it is said how arguments differ; of the others only that they do."""
 
 _TOLD: Final = 3
+_TEENS: Final = range(11, 14)
 _PATHS_TOLD: Final = 3
 _LONGEST_VALUE: Final = 1_000
 
@@ -42,6 +45,28 @@ _WORDS: Final[Mapping[str, str]] = {
     "unexpected": "not expected",
     "order": "called, but not in the expected order",
 }
+
+
+class Nth(NamedTuple):
+    """The place of an expected call among those of the same name."""
+
+    nth: int
+    """From 1."""
+    of: int
+
+    def __str__(self) -> str:
+        ending = "th" if self.nth % 100 in _TEENS else {1: "st", 2: "nd", 3: "rd"}.get(self.nth % 10, "th")
+        return f"the {self.nth}{ending} of {self.of}"
+
+
+def among_equals(expected: Sequence[str]) -> Sequence[Nth | None]:
+    """Return the place of each expected call among those of its name; None where it is the only one."""
+    totals, so_far = Counter(expected), Counter[str]()
+    found: list[Nth | None] = []
+    for name in expected:
+        so_far[name] += 1
+        found.append(Nth(so_far[name], totals[name]) if totals[name] > 1 else None)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +83,8 @@ class Deviation:
     """Where arguments or results differ from what is expected, or break a rule of their schema."""
     expected: str | None = None
     """The tool in whose place it was called, the rule that it breaks, or the number of calls expected."""
+    nth: Nth | None = None
+    """Which of several equal expected calls is missing."""
 
     @classmethod
     def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Self:
@@ -70,7 +97,7 @@ class Deviation:
         where = "" if self.call is None else f" (call {self.call + 1})"
         match self.kind:
             case "wrong_tool":
-                told = f"expected {short(self.expected or '')}, got {tool}"
+                told = "expected {}, got {}".format(*apart(short(self.expected or ""), tool))
             case "error":
                 told = f"{tool} failed"
                 told += f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
@@ -79,7 +106,7 @@ class Deviation:
             case "rule" | "count":
                 told = f"{tool} breaks {self.expected!r}"
             case _:
-                told = f"{tool}: {_WORDS[self.kind]}"
+                told = f"{'' if self.nth is None else f'{self.nth} '}{tool}: {_WORDS[self.kind]}"
         return told + where
 
     def as_json(self) -> dict[str, Any]:
@@ -92,6 +119,8 @@ class Deviation:
         }
         if self.expected is not None:
             row["expected"] = self.expected
+        if self.nth is not None:
+            row.update(self.nth._asdict())
         paths = [_path_row(difference) for difference in self.differences]
         row.update(paths[0] if paths else {})
         if len(paths) > 1:
@@ -100,14 +129,17 @@ class Deviation:
 
     def _differences(self, *, content: bool) -> Iterator[str]:
         subject = f"{short(self.tool)} result" if self.kind == "result" else short(self.tool)
-        for difference in self.differences[:_PATHS_TOLD]:
+        paths = paths_apart([path_text(subject, difference.path) for difference in self.differences])
+        for difference, written in zip(self.differences[:_PATHS_TOLD], paths, strict=False):
             if self.kind in {"schema", "provenance"}:
                 is_told = content and difference.actual is not ABSENT
                 path = difference.path if content else difference.path_without_content
-                came = f", got {shown(difference.actual)}" if is_told else ""
-                yield f"{path_text(subject, path)}: {difference.expected}{came}"
+                rule, came = (
+                    apart(str(difference.expected), shown(difference.actual)) if is_told else (difference.expected, "")
+                )
+                yield f"{path_text(subject, path)}: {rule}{came and f', got {came}'}"
             elif content:
-                yield f"{path_text(subject, difference.path)}: {difference.words}"
+                yield f"{written}: {difference.words}"
             else:
                 yield f"{path_text(subject, difference.path_without_content)}: {difference.words_without_content}"
         if len(self.differences) > _PATHS_TOLD:
@@ -123,9 +155,10 @@ def of_alignment(
 ) -> list[Deviation]:
     """Return the deviations that an alignment shows, in its order."""
     found: list[Deviation] = []
+    nth = among_equals(expected)
     for place, call, status in aligned:
         if status == "missing" and place is not None:
-            found.append(Deviation(kind="missing", tool=expected[place]))
+            found.append(Deviation(kind="missing", tool=expected[place], nth=nth[place]))
         elif call is None or status in {"ok", "ignored"}:
             continue
         elif status in {"extra", "order"}:
@@ -187,10 +220,16 @@ def _told(account: Account) -> Told:
 
 
 def _sentence(summary: str, deviations: Sequence[Deviation], *, content: bool) -> str:
-    words = [deviation.words(content=content) for deviation in deviations[:_TOLD]]
+    names = told_apart({deviation.tool for deviation in deviations})
+    words = [_named_apart(deviation, names).words(content=content) for deviation in deviations[:_TOLD]]
     if len(deviations) > _TOLD:
         words.append(f"{len(deviations) - _TOLD} more")
     return f"{summary} {'; '.join(words)}."
+
+
+def _named_apart(deviation: Deviation, names: Mapping[str, str]) -> Deviation:
+    """Return a deviation whose tool is written so that it is told from others that look like it."""
+    return replace(deviation, tool=names[deviation.tool]) if deviation.tool in names else deviation
 
 
 def _path_row(difference: Difference) -> dict[str, Any]:

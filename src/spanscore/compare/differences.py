@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from spanscore.compare.matching import json_equal
 from spanscore.model import NOT_RECORDED
+from spanscore.wording.alike import apart
 
 MOST: Final = 20
 """No more differences of one value are looked for."""
@@ -20,6 +21,7 @@ _DEEPEST: Final = 32
 _SHOWN: Final = 80
 _ALIKE: Final = 40
 _BEFORE: Final = 15
+_COMPARED: Final = 4 * _SHOWN
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _PLAIN_STEP: Final = re.compile(r"[^\W\d]\w*|\d+")
 
@@ -113,7 +115,10 @@ def json_text(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """Return a value as JSON, cut where it is long."""
-    text = json_text(value)
+    return _cut(json_text(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -137,10 +142,22 @@ def _differences(expected: Any, actual: Any, path: tuple[str | int, ...], levels
 
 def _shown_apart(expected: Any, actual: Any) -> tuple[str, str]:
     """Return two values as JSON, both from shortly before the place where they part, if that is far behind."""
-    texts = json_text(expected), json_text(actual)
-    alike = next((place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
+    texts = _written_apart(json_text(expected), json_text(actual))
+    alike = _parting(*texts)
     if max(map(len, texts)) <= _SHOWN or alike < _ALIKE:
-        return shown(expected), shown(actual)
+        return _cut(texts[0]), _cut(texts[1])
     start = alike - _BEFORE
     cut = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
     return f"…{cut[0]}", f"…{cut[1]}"
+
+
+def _written_apart(*texts: str) -> tuple[str, str]:
+    """Return two texts as they are; where they look alike, escaped, and of long ones what is around their parting."""
+    begin = max(0, _parting(*texts) - _COMPARED // 2)
+    parts = [text[begin : begin + _COMPARED] for text in texts]
+    one, other = apart(*parts, are_cut=min(map(len, parts)) == _COMPARED)
+    return (texts[0], texts[1]) if [one, other] == parts else (one, other)
+
+
+def _parting(*texts: str) -> int:
+    return next((place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)

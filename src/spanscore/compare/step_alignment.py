@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from spanscore.compare.alignment import Aligned
 from spanscore.compare.candidates import Pair
-from spanscore.compare.deviations import DETAILED, Deviation
+from spanscore.compare.concurrency import ran_together
+from spanscore.compare.deviations import DETAILED, Deviation, among_equals
 from spanscore.compare.names import short
 from spanscore.compare.step_conditions import Verdict
-from spanscore.compare.steps import Leaf
+from spanscore.compare.steps import Interleaved, Leaf, Together
 from spanscore.model import ToolCall
+
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +25,18 @@ class StepDeviation(Deviation):
 
     step: str | None = None
     """Where the step stands: `steps[1].any_order[0]`; None where no step expects the call."""
+    together: Together | None = None
+    """How the call had to be made with others, where it was made without them."""
+    apart_from: tuple[str, ...] = ()
+    """The tools of these others."""
 
     def words(self, *, content: bool) -> str:
         """Say what is wrong; `content` is whether arguments and results may be told."""
         if self.kind == "error" and self.expected == "failure":
             where = "" if self.call is None else f" (call {self.call + 1})"
             return f"{short(self.tool)}: expected to fail, did not{where}"
+        if self.together is not None and self.call is not None:
+            return f"{short(self.tool)}: {not_together(self.together, self.apart_from)} (call {self.call + 1})"
         return Deviation.words(self, content=content)
 
     def as_json(self) -> dict[str, Any]:
@@ -37,7 +46,16 @@ class StepDeviation(Deviation):
             row["expected"] = self.tool
         elif self.kind == "unexpected":
             row["actual"] = self.tool
+        if self.together is not None:
+            row |= {"together": self.together, "apart_from": list(self.apart_from)}
         return row
+
+
+def not_together(together: str, others: Sequence[str]) -> str:
+    """Return that a call was made without others, in words: `not in parallel with search`."""
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    told = f"not in parallel with {', '.join(map(short, others[:_NAMED]))}{more}"
+    return f"{told}, asked in another turn" if together == "turn" else told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +69,7 @@ class StepAlignment:
         compared: the indexes of the calls that are looked at, in order.
         verdict: what is wrong with a call that takes a step.
         takers: by call, the steps that it may take by its name.
+        group_of: the group of each step that is to be made together with others.
     """
 
     pairs: Sequence[Pair]
@@ -59,6 +78,7 @@ class StepAlignment:
     unexpected: frozenset[int]
     verdict: Callable[[Leaf, int], Verdict]
     takers: Mapping[int, Sequence[Leaf]]
+    group_of: Mapping[Leaf, Interleaved] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
@@ -105,6 +125,7 @@ class StepAlignment:
 
     def deviations(self, rows: Sequence[Aligned]) -> Iterator[StepDeviation]:
         """Yield the deviations that the alignment shows, in its order."""
+        nth = among_equals([pair.leaf.tool.text for pair in self.pairs])
         for number, (place, call, status) in enumerate(row for row in rows if row.status not in ("ok", "ignored")):
             if place is None:
                 if call is not None:
@@ -112,15 +133,39 @@ class StepAlignment:
                 continue
             leaf = self.pairs[place].leaf
             if call is None:
-                yield StepDeviation(kind="missing", tool=leaf.tool.text, step=leaf.path)
+                yield StepDeviation(kind="missing", tool=leaf.tool.text, step=leaf.path, nth=nth[place])
             elif status == "order":
-                yield StepDeviation.at("order", call, self.calls, step=leaf.path)
+                yield StepDeviation.at("order", call, self.calls, step=leaf.path, **self._apart(place, call))
             else:
                 verdict = self.verdict(leaf, call)
                 kind = verdict.kind or "arguments"
                 failed = "failure" if kind == "error" and leaf.fails else None
                 told = verdict.differences if number < DETAILED else ()
                 yield StepDeviation.at(kind, call, self.calls, step=leaf.path, differences=told, expected=failed)
+
+    def _apart(self, place: int, call: int) -> dict[str, Any]:
+        """Return how a call and others had to be made together, and their tools, where it was made without them."""
+        group = self.group_of.get(self.pairs[place].leaf)
+        if group is None or group.together is None:
+            return {}
+        together, made = group.together, self.calls[call]
+        others = dict.fromkeys(
+            self.calls[other].name
+            for other in self._beside(place, group)
+            if not ran_together(made, self.calls[other], together)
+        )
+        return {"together": together, "apart_from": tuple(others)} if others else {}
+
+    def _beside(self, place: int, group: Interleaved) -> Iterator[int]:
+        """Yield the calls that took the other steps of a group, of the round of it that a step is in."""
+        for ways in (range(place - 1, -1, -1), range(place + 1, len(self.pairs))):
+            seen = {self.pairs[place].leaf}
+            for leaf, call in (self.pairs[other] for other in ways):
+                if self.group_of.get(leaf) is not group or leaf in seen:
+                    break
+                seen.add(leaf)
+                if call is not None:
+                    yield call
 
     def _elsewhere(self) -> Iterator[tuple[int, int]]:
         """Yield the steps without their call that was made, but at another place, and that call."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
-from spanscore.compare.candidates import DEVIATES, FITS, MAY_FIT, AlignedCall, Candidate
+from spanscore.compare.candidates import DEVIATES, FITS, MAY_FIT, AlignedCall, Candidate, Pair
 from spanscore.compare.concurrency import has_times, overlapping
 from spanscore.compare.least_deviations import least_deviations
 from spanscore.compare.names import short
 from spanscore.compare.step_alignment import StepAlignment
 from spanscore.compare.step_conditions import Conditions, Verdict
 from spanscore.compare.step_graph import UNIT, Graph
-from spanscore.compare.steps import Leaf, Pattern, Together, leaves
+from spanscore.compare.steps import Leaf, Pattern, Together, groups, leaves
 from spanscore.compare.tool_patterns import ToolPattern
 from spanscore.model import Trajectory
 
@@ -50,6 +51,7 @@ class StepCalls:
         known = {each: takers.of(*each) for each in dict.fromkeys(classes.values())}
         self._takers: Final = {index: known[each][0] for index, each in classes.items()}
         self._candidates_of: Final[dict[tuple[int, tuple[int, ...]], Sequence[Candidate]]] = {}
+        self._group_of: Final = dict(groups(pattern.row))
         self._unexpected: Final = frozenset([index for index, each in classes.items() if not known[each][1]])
 
     def unknown(self) -> str | None:
@@ -93,13 +95,22 @@ class StepCalls:
             ],
         )
         return StepAlignment(
-            pairs=pairs,
+            pairs=list(self._last_missing(pairs)),
             calls=self._calls,
             compared=self.compared,
             unexpected=self._unexpected,
             takers=self._takers,
+            group_of=self._group_of,
             verdict=_no_verdict if by_name else self._conditions.verdict,
         )
+
+    def _last_missing(self, pairs: Sequence[Pair]) -> Iterator[Pair]:
+        """Yield the pairs so that of steps in a row that are the same the last ones are missing, whichever were."""
+        for _, same in groupby(pairs, key=lambda pair: (pair.leaf.meaning, self._group_of.get(pair.leaf))):
+            row = list(same)
+            calls = [pair.call for pair in row if pair.call is not None]
+            for place, pair in enumerate(row):
+                yield Pair(pair.leaf, calls[place] if place < len(calls) else None)
 
     def _candidates(self, index: int, *, by_name: bool) -> Sequence[Candidate]:
         """Return what a call may take; calls to which all steps are the same share one list."""

@@ -122,6 +122,22 @@ def leaves(step: Step, together: Together | None = None) -> Iterator[Leaf]:
             yield from leaves(body, together)
 
 
+def groups(step: Step, around: Interleaved | None = None) -> Iterator[tuple[Leaf, Interleaved]]:
+    """Yield each call that has to be made together with others, and the innermost group that says so."""
+    match step:
+        case Leaf():
+            if around is not None:
+                yield step, around
+        case Row(steps) | OneOf(steps):
+            for each in steps:
+                yield from groups(each, around)
+        case Interleaved(members=steps):
+            for each in steps:
+                yield from groups(each, step if step.together is not None else around)
+        case Repeat(body=body):
+            yield from groups(body, around)
+
+
 def is_plain(step: Step) -> bool:
     """Return whether every call that a step names has to be made."""
     match step:

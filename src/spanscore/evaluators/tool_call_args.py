@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from annotated_types import MinLen
 
 from spanscore.compare.by_matchers import Untaken, look_at_results, passed, run_of, unrecorded_sources
-from spanscore.compare.deviations import DETAILED, Account, Deviation, scored
+from spanscore.compare.deviations import DETAILED, Account, Deviation, among_equals, scored
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
@@ -135,11 +135,13 @@ class ToolCallArgs(NameParameters):
         """Yield what is wrong with each call not found: how the nearest one left of its tool differs, if any is."""
         taken = frozenset(found)
         spare = {tool: [call for call in calls if call not in taken] for tool, calls in positions(names).items()}
-        unmet = [wanted for wanted, index in zip(self._expected, found, strict=True) if index is None]
-        for number, wanted in enumerate(unmet):
+        nth = among_equals([wanted.tool for wanted in self._expected])
+        unmet = [place for place, index in enumerate(found) if index is None]
+        for number, place in enumerate(unmet):
+            wanted = self._expected[place]
             left = spare.get(wanted.tool)
             if not left:
-                yield Deviation(kind="missing", tool=wanted.tool)
+                yield Deviation(kind="missing", tool=wanted.tool, nth=nth[place])
                 continue
             looked_at = left[: _LOOKED_AT if number < DETAILED else 1]
             near = {call: wanted.differences(trajectory.calls[call], call, run) for call in looked_at}

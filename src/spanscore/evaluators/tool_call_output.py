@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from annotated_types import MinLen
 
 from spanscore.compare.by_matchers import Untaken, run_of, unrecorded_sources
-from spanscore.compare.deviations import DETAILED, Account, Deviation, scored
+from spanscore.compare.deviations import DETAILED, Account, Deviation, among_equals, scored
 from spanscore.compare.differences import ABSENT, Described, Difference, differences
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_results
@@ -112,12 +112,13 @@ class ToolCallOutput(NameParameters):
         """Yield what is wrong with each expected result: what the first call of its tool left over returned."""
         taken = frozenset(found)
         left = {tool: iter([call for call in made if call not in taken]) for tool, made in positions(names).items()}
+        nth = among_equals([wanted.tool for wanted in self._expected])
         unmet = [place for place, index in enumerate(found) if index is None]
         for number, place in enumerate(unmet):
             tool = self._expected[place].tool
             call = next(left.get(tool, iter(())), None)
             if call is None:
-                yield Deviation(kind="missing", tool=tool)
+                yield Deviation(kind="missing", tool=tool, nth=nth[place])
                 continue
             paths = tuple(_differences(self._expected[place], calls, call, run)) if number < DETAILED else ()
             yield Deviation.at("result", call, calls, differences=paths)

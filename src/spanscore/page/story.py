@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from spanscore.compare.alignment import whole
 from spanscore.compare.differences import json_text
 from spanscore.model import NOT_RECORDED, Evaluation, Recorded, Report, Score, ToolCall
-from spanscore.reports.aligned import marks, paths
+from spanscore.reports.aligned import apart_words, marks, paths
+from spanscore.wording.alike import apart, told_apart
 
 Number: TypeAlias = Callable[[str], int]
 """Gives a text its number among the texts of the page."""
@@ -44,9 +46,20 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
     starts = (call.start_ns for call in trajectory.calls)
     begin_ns = trajectory.start_ns if trajectory.start_ns is not None else min(starts, default=0)
     details = [(each, _Details(each, report)) for each in report.evaluations]
+    expected = (entry.get("expected") for _, told in details for entry in told.alignment)
+    names = told_apart({*trajectory.names, *filter(None, expected)})
     return [
         content,
-        [_call(call, begin_ns, content, trajectory.agent, number) for call in trajectory.calls],
+        [
+            _call(
+                replace(call, name=names[call.name]) if call.name in names else call,
+                begin_ns,
+                content,
+                trajectory.agent,
+                number,
+            )
+            for call in trajectory.calls
+        ],
         [
             [row["call"], number(cut(evaluation.name)), number(cut(words, ERROR_CHARS))]
             for evaluation, told in details
@@ -54,7 +67,7 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
             if row.get("call") is not None and (words := _words(row))
         ],
         [
-            [number(cut(evaluation.name)), list(_entries(told, number))]
+            [number(cut(evaluation.name)), list(_entries(told, names, number))]
             for evaluation, told in details
             if told.alignment
         ],
@@ -136,23 +149,25 @@ def _recorded(value: Recorded) -> str:
     return cut(value if isinstance(value, str) and value else json_text(value), CONTENT_CHARS)
 
 
-def _entries(told: _Details, number: Number) -> Iterator[list[Any]]:
+def _entries(told: _Details, names: Mapping[str, str], number: Number) -> Iterator[list[Any]]:
     shown = [row for row in told.deviations if "call" in row]
     minded = bool(told.deviations)
     for entry, mark in zip(told.alignment, marks(told.alignment, shown), strict=True):  # type: ignore[arg-type]
         expected = entry.get("expected") or ""
         status = _STATUSES.index(entry["status"])
         words = number(cut(mark, ERROR_CHARS)) if minded else 0
-        yield [number(cut(expected)), entry.get("call"), status, words, entry.get("calls", 0)]
+        yield [number(cut(names.get(expected, expected))), entry.get("call"), status, words, entry.get("calls", 0)]
 
 
 def _words(row: Mapping[str, Any]) -> str:
     """Say what deviates in a call; nothing where the call itself says it, as an error does."""
     kind, expected = row["kind"], row.get("expected")
+    if kind == "order" and (told := apart_words(row)):
+        return told
     if kind in _FIXED_WORDS:
         return _FIXED_WORDS[kind]
     if kind in _WORDS:
-        return f"{_WORDS[kind]} {expected}"
+        return f"{_WORDS[kind]} {apart(str(expected), str(row.get('tool', '')))[0]}"
     if "path" not in row:
         return f"other {kind}"
     return "; ".join(_broken(row) if kind in {"schema", "provenance"} else paths(row))
@@ -161,5 +176,7 @@ def _words(row: Mapping[str, Any]) -> str:
 def _broken(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield what rule each path of a call's arguments breaks."""
     for each in (row, *row.get("more", ())):
-        came = f", got {json_text(each['actual'])}" if "actual" in each else ""
-        yield f"{each['path'] or row['kind']}: {each.get('expected', '')}{came}"
+        rule, came = str(each.get("expected", "")), ""
+        if "actual" in each:
+            rule, came = apart(rule, json_text(each["actual"]))
+        yield f"{each['path'] or row['kind']}: {rule}{came and f', got {came}'}"

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from spanscore.compare.alignment import AS_EXPECTED, LIMIT, Entry, folded, whole
 from spanscore.compare.differences import ABSENT, Difference
+from spanscore.compare.step_alignment import not_together
+from spanscore.wording.alike import paths_apart, told_apart
 from spanscore.wording.plural import plural
 
 _CONDITIONS: Final = frozenset({"arguments", "result", "error"})
@@ -49,13 +51,15 @@ def aligned_lines(
     rows = whole(deviations)
     own = {row["call"] for row in rows if row.get("call") is not None}
     shown = folded(whole(entries), own | marked.keys())
+    names = told_apart({name for entry in shown for name in (entry.get("expected"), entry.get("actual")) if name})
     last = LIMIT - 1 if len(shown) > LIMIT else len(shown)
     for entry, mark in zip(shown[:last], marks(shown[:last], rows), strict=True):
         if entry["status"] in {"folded", "cut"}:
             yield AlignedLine(f"… {fold_words(entry)}", "", "", is_left_out=True)
         else:
             told = mark or marked.get(entry["call"], "")
-            yield AlignedLine(entry["expected"] or "", entry["actual"] or "", told and f"← {told}")
+            expected, actual = (names.get(name, name) for name in (entry["expected"] or "", entry["actual"] or ""))
+            yield AlignedLine(expected, actual, told and f"← {told}")
     if rest := shown[last:]:
         deviating = sum(entry["status"] not in AS_EXPECTED or entry.get("call") in marked for entry in rest)
         calls = sum(entry.get("calls", 1) for entry in rest)
@@ -83,16 +87,27 @@ def marks(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = ()
         deviations: as above.
     """
     by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
+    apart = {row["call"]: apart_words(row) for row in deviations if row["kind"] == "order"}
     for entry in entries:
         mark = _MARKS.get(entry["status"], "")
         if entry["status"] == "arguments" and entry["call"] in by_call:
             mark = "; ".join(paths(by_call[entry["call"]]))
+        elif entry["status"] == "order":
+            mark = apart.get(entry["call"]) or mark
         yield mark
+
+
+def apart_words(row: Mapping[str, Any]) -> str:
+    """Return which calls a call was not made together with, of a row of a score's `deviations`; else nothing."""
+    match row:
+        case {"together": str(together), "apart_from": [*others]}:
+            return not_together(together, [str(other) for other in others])
+    return ""
 
 
 def paths(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield what differs in a call, path by path, of a row of a score's `deviations`."""
-    for path in (row, *row.get("more", ())):
-        if "path" in path:
-            difference = Difference((), path.get("expected", ABSENT), path.get("actual", ABSENT))
-            yield f"{path['path'] or row['kind']}: {difference.words}"
+    rows = [each for each in (row, *row.get("more", ())) if "path" in each]
+    for each, path in zip(rows, paths_apart([each["path"] for each in rows]), strict=True):
+        difference = Difference((), each.get("expected", ABSENT), each.get("actual", ABSENT))
+        yield f"{path or row['kind']}: {difference.words}"
