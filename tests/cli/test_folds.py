@@ -55,3 +55,19 @@ def test_explain_shows_marked_calls_of_many_spans(long_run: list[str], capsys: p
         line.strip() for line in told.splitlines() if line.strip().startswith("...")
     ]
     assert "call 551: delete_all(" in told
+
+
+def test_every_call_that_breaks_a_rule_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not only the first one, which is what details and the explanation name."""
+    tools = ["poll"] * 600
+    tools[300] = tools[550] = "delete_all"
+    config = tmp_path / "c.yaml"
+    config.write_text(json.dumps({"evaluators": CONFIG}))
+    command = ["score", recorded(tmp_path / "r.jsonl", ("a", *tools)), "--config", str(config)]
+
+    main(command)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    main([*command, "--format", "json"])
+    details = json.loads(capsys.readouterr().out)["outcomes"]["rules"]["details"]
+    assert 2 == lines.count("delete_all ← rules")
+    assert [300] == [row["call"] for row in details["deviations"]]

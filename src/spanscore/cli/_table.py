@@ -142,7 +142,8 @@ def _headline(report: Report, case: str | None) -> Text:
 def _calls(report: Report) -> Text:
     """Return what was called; of many calls those that deviate, with some before and after them."""
     calls = report.trajectory.calls
-    near = {other for index in marked_calls(report) for other in range(index - CONTEXT, index + CONTEXT + 1)}
+    marked = marked_calls(report)
+    near = {other for index in marked for other in range(index - CONTEXT, index + CONTEXT + 1)}
     shown = range(len(calls)) if len(calls) <= _CALLS_SHOWN else sorted(near.intersection(range(len(calls))))
     parts: list[Text] = []
     following = 0
@@ -150,12 +151,13 @@ def _calls(report: Report) -> Text:
         parts += _left_out(index - following)
         parts.append(_call(calls[index], content=report.tool_content))
         following = index + 1
-    parts += _left_out(len(calls) - following)
+    parts += _left_out(len(calls) - following, sum(index >= following for index in marked))
     return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
 
 
-def _left_out(count: int) -> list[Text]:
-    return [Text(f"… {plural(count, 'call')} …", style="dim")] if count else []
+def _left_out(count: int, deviating: int = 0) -> list[Text]:
+    others = f", of which {deviating} deviate" if deviating else ""
+    return [Text(f"… {plural(count, 'call')}{others} …", style="dim")] if count else []
 
 
 def _call(call: ToolCall, *, content: bool) -> Text:

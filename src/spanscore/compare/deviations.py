@@ -182,6 +182,8 @@ class Account(NamedTuple):
     """What the summary does not tell yet."""
     told: Sequence[Deviation] = ()
     """What it tells already."""
+    marked: Sequence[Deviation] = ()
+    """Further calls of what it tells: shown beside the calls, and not listed in the details."""
 
 
 def scored(
@@ -209,9 +211,10 @@ def _told(account: Account) -> Told:
     found = [*account.deviations, *account.told]
     details = account.details
     if found:
+        every = [*found, *account.marked]
         listed = [deviation.as_json() for deviation in found[:LIMIT]]
-        if len(found) > LIMIT:
-            listed = Shortened(listed, lambda: [deviation.as_json() for deviation in found])
+        if len(listed) < len(every):
+            listed = Shortened(listed, lambda: [deviation.as_json() for deviation in every])
         details = {**details, "deviations": listed}
     if not account.deviations:
         return Told(account.summary, details)

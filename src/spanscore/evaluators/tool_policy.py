@@ -102,7 +102,12 @@ class ToolPolicy(NameParameters, Rules):
                 "broken": [each.as_json(trajectory.calls) for each in broken],
             }
             told = [each.deviation(trajectory.calls) for each in broken]
-            return Account(f"{explanation}{ending}", details, told=told)
+            marked = [
+                Deviation.at("rule", call, trajectory.calls, expected=each.rule)
+                for each in broken
+                for call in each.calls[1:]
+            ]
+            return Account(f"{explanation}{ending}", details, told=told, marked=marked)
 
         return scored(value, value >= self.threshold and not is_shut, account)
 
