@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -11,8 +11,12 @@ from spanscore.compare.by_matchers import passed
 from spanscore.compare.matchers import matcher
 from spanscore.compare.names import Normalise
 from spanscore.compare.run import Run, named
+from spanscore.model.outcomes import MendedBy
 
 _ANY: Final[Mapping[str, Any]] = {"$any": True}
+
+EARLIER: Final[MendedBy] = MendedBy.EARLIER | MendedBy.BETWEEN
+LATER: Final[MendedBy] = MendedBy.BETWEEN | MendedBy.LATER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,8 @@ class CompiledCall:
         self.is_named: Final = named(normalise, pattern.call)
         self.needs_arguments: Final = pattern.args != _ANY
         self._arguments: Final = matcher(pattern.args, f"{path}.args", normalise=normalise, extra=False)
+        self.mended_by: Final = EARLIER if self._arguments.needs_earlier else MendedBy.NOTHING
+        """Where further calls can make a call match no more, or match: where matchers look at results."""
 
     def made(self, run: Run) -> list[int]:
         """Return the calls that match.
@@ -101,22 +107,31 @@ class Condition:
         if not any(when.then.tools()):
             message = f"{path}.then: at least one tool is needed in must_precede, must_follow or forbidden"
             raise ValueError(message)
-        self.is_requirement: Final = bool(self._behind)
-        """Whether a call that is not there yet can keep it."""
 
     def broken_by(self, run: Run) -> list[int] | None:
         """Return the calls that are made without what has to hold for them, and those that are forbidden then."""
+        return sorted(set().union(*self._broken(run))) or None
+
+    def mended_by(self, run: Run) -> MendedBy:
+        """Return where further calls can keep it, in a run that breaks it."""
+        forbidden, early, late = self._broken(run)
+        if forbidden:
+            return self.call.mended_by
+        return self.call.mended_by | (EARLIER if early else MendedBy.NOTHING) | (LATER if late else MendedBy.NOTHING)
+
+    def _broken(self, run: Run) -> tuple[Collection[int], Collection[int], Collection[int]]:
+        """Return the calls that are forbidden, those that come before what has to precede, and those not followed."""
         made = self.call.made(run)
         if not made:
-            return None
-        broken = {index for other in self._forbidden for index in run.where(other)}
+            return (), (), ()
+        early, late = set[int](), set[int]()
         for first in self._before:
             earliest = min(run.where(first), default=math.inf)
-            broken.update(index for index in made if index <= earliest)
+            early.update(index for index in made if index <= earliest)
         for then in self._behind:
             latest = max(run.where(then), default=-1)
-            broken.update(index for index in made if index >= latest)
-        return sorted(broken) or None
+            late.update(index for index in made if index >= latest)
+        return {index for other in self._forbidden for index in run.where(other)}, early, late
 
 
 def _listed(tools: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from spanscore.compare.alignment import LIMIT, Aligned, Shortened
 from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
 from spanscore.compare.names import short
 from spanscore.model import Score, ToolCall
-from spanscore.model.outcomes import Told
+from spanscore.model.outcomes import MendedBy, Told
 from spanscore.wording.alike import apart, paths_apart, told_apart
 
 Kind: TypeAlias = Literal[
@@ -192,6 +192,7 @@ def scored(
     account: Callable[[], Account],
     *,
     at_once: bool = False,
+    mended_by: MendedBy = MendedBy.ANY,
 ) -> Score:
     """Return a score whose explanation is a sentence with the numbers and the first deviations in words.
 
@@ -201,10 +202,11 @@ def scored(
         account: returns what led there; called when somebody looks, and it must not fail then.
         at_once: call it now, where it may find that it is too much work, as what matchers find different counts as
             theirs, or where it needs much that can be let go of then.
+        mended_by: as in Score.
     """
     if at_once:
-        return Score(value, passed, *_told(account()))
-    return Score.told_later(value, passed, lambda: _told(account()))
+        return Score(value, passed, *_told(account()), mended_by)
+    return Score.told_later(value, passed, lambda: _told(account()), mended_by)
 
 
 def _told(account: Account) -> Told:

@@ -11,10 +11,11 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge, MinLen
 
-from spanscore.compare.call_rules import CallPattern, CompiledCall, Condition, When
+from spanscore.compare.call_rules import EARLIER, LATER, CallPattern, CompiledCall, Condition, When
 from spanscore.compare.matching import positions
 from spanscore.compare.names import Normalise
 from spanscore.compare.run import Matches, Run, named
+from spanscore.model.outcomes import MendedBy
 
 Limit: TypeAlias = Annotated[int, Ge(0)]
 
@@ -67,7 +68,8 @@ class Rules:
         yield from self._order(matcher)
         yield from self._limits(matcher)
         if self.declared_tools_only:
-            yield Rule("declared_tools_only", _undeclared, needs_declarations=True)
+            # The declaration may be in a span that was not received.
+            yield Rule("declared_tools_only", _undeclared, needs_declarations=True, mends=MendedBy.ANY)
         yield from self._arguments(normalise)
 
     def named_tools(self) -> Iterator[str]:
@@ -81,7 +83,7 @@ class Rules:
 
     def _names(self, matcher: Callable[[str], Matches]) -> Iterator[Rule]:
         for tool in self.required:
-            yield Rule(f"required: {tool}", partial(_absent, matcher(tool)), is_requirement=True)
+            yield Rule(f"required: {tool}", partial(_absent, matcher(tool)), mends=MendedBy.ANY)
         if self.allowed is not None:
             allowed = [matcher(tool) for tool in self.allowed]
             yield Rule(f"allowed: {', '.join(self.allowed) or 'none'}", partial(_other, allowed))
@@ -93,12 +95,18 @@ class Rules:
             if len(sequence) < _SHORTEST_SEQUENCE:
                 message = f"forbidden_sequences: a sequence must have at least 2 tools, not {list(sequence)!r}"
                 raise ValueError(message)
-            yield Rule(f"forbidden_sequences: {', '.join(sequence)}", partial(_in_a_row, [*map(matcher, sequence)]))
+            yield Rule(
+                f"forbidden_sequences: {', '.join(sequence)}",
+                partial(_in_a_row, [*map(matcher, sequence)]),
+                mends=MendedBy.BETWEEN,
+            )
         for first, then in self.must_precede:
-            yield Rule(f"must_precede: {first}, {then}", partial(_too_early, matcher(first), matcher(then)))
+            yield Rule(
+                f"must_precede: {first}, {then}", partial(_too_early, matcher(first), matcher(then)), mends=EARLIER
+            )
         for first, then in self.must_follow:
             broken_by = partial(_not_followed, matcher(first), matcher(then))
-            yield Rule(f"must_follow: {first}, {then}", broken_by, is_requirement=True)
+            yield Rule(f"must_follow: {first}, {then}", broken_by, mends=LATER)
         for first, then in self.never_after:
             yield Rule(f"never_after: {first}, {then}", partial(_too_late, matcher(first), matcher(then)))
 
@@ -116,13 +124,18 @@ class Rules:
     def _arguments(self, normalise: Normalise) -> Iterator[Rule]:
         for number, pattern in enumerate(self.forbidden_calls):
             call = CompiledCall(pattern, normalise, f"forbidden_calls[{number}]")
-            yield Rule(f"forbidden_calls[{number}]: {pattern.call}", partial(_made, call), compares=_compared(call))
+            yield Rule(
+                f"forbidden_calls[{number}]: {pattern.call}",
+                partial(_made, call),
+                compares=_compared(call),
+                mends=call.mended_by,
+            )
         for number, when in enumerate(self.when):
             condition = Condition(when, normalise, f"when[{number}]")
             yield Rule(
                 f"when[{number}]: {when.call}, then {when.then}",
                 condition.broken_by,
-                is_requirement=condition.is_requirement,
+                mends=condition.mended_by,
                 compares=_compared(condition.call),
             )
 
@@ -133,12 +146,16 @@ class Rule(NamedTuple):
     text: str
     broken_by: Callable[[Run], list[int] | None]
     """Returns the indexes of the calls that break the rule; None when it is kept."""
-    is_requirement: bool = False
-    """Only a call that is not there can break it."""
+    mends: MendedBy | Callable[[Run], MendedBy] = MendedBy.NOTHING
+    """Where further calls can keep it, after a run has broken it."""
     needs_declarations: bool = False
     """It asks which tools the trace declares."""
     compares: Matches | None = None
     """Says of a tool whether the arguments of its calls are compared; None where no tool's are."""
+
+    def mended_by(self, run: Run) -> MendedBy:
+        """Return where further calls can keep it, in a run that breaks it."""
+        return self.mends(run) if callable(self.mends) else self.mends
 
 
 def _check_limit(parameter: str, limit: Any) -> None:

@@ -17,6 +17,7 @@ from spanscore.compare.globs import glob_matcher
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.compare.provenance import Grade, Leaf, Sources, TooMuchError, leaves, texts
 from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 Matcher: TypeAlias = Callable[[str], bool]
 
@@ -89,7 +90,8 @@ class ArgumentProvenance(NameParameters):
             details = {"totals": {grade: counts[grade] for grade in ("exact", "derived", "unseen")}}
             return Account(explanation, details, list(_deviations(unseen, trajectory.calls)))
 
-        return scored(value, value >= self.threshold, account)
+        mended_by = MendedBy.EARLIER | MendedBy.BETWEEN if self.threshold == 1 else MendedBy.ANY
+        return scored(value, value >= self.threshold, account, mended_by=mended_by)
 
     def _graded(
         self, trajectory: Trajectory, names: Sequence[str], checked: frozenset[str], order: _Order

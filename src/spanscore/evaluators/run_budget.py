@@ -14,6 +14,7 @@ from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.names import listed
 from spanscore.contracts import Parameters
 from spanscore.model import ModelCall, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 Count: TypeAlias = Annotated[int, Ge(0)]
 Amount: TypeAlias = Annotated[float, Ge(0)]
@@ -131,7 +132,7 @@ class RunBudget(Parameters):
             }
             return Account(explanation, details)
 
-        return scored(value, value >= self.threshold, account)
+        return scored(value, value >= self.threshold, account, mended_by=MendedBy.NOTHING)
 
     def _measured(self, trajectory: Trajectory) -> dict[str, _Measured]:
         requests, calls = trajectory.model_calls, trajectory.calls

@@ -17,6 +17,7 @@ from spanscore.compare.expected import unrecorded_arguments
 from spanscore.compare.json_schema import Schema, UncheckableError, problem_text
 from spanscore.compare.names import NameParameters, called_names, listed
 from spanscore.model import JSON, NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 _LONGEST_SCHEMA: Final = 64 * 1024
 _WORK: Final = 200_000
@@ -80,7 +81,8 @@ class ToolArgumentsSchema(NameParameters):
             ]
             return Account(explanation, details, deviations)
 
-        return scored(value, value >= self.threshold, account)
+        mended_by = MendedBy.NOTHING if self.threshold == 1 else MendedBy.ANY
+        return scored(value, value >= self.threshold, account, mended_by=mended_by)
 
     def named_tools(self) -> Iterable[str]:
         """Return the tools whose schemas are given: calls of one that is mistyped are not checked."""

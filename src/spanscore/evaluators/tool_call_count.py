@@ -16,6 +16,7 @@ from spanscore.compare.expected import cut_off
 from spanscore.compare.matching import positions
 from spanscore.compare.names import NameParameters, called_names, listed
 from spanscore.model import Outcome, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 Operator: TypeAlias = Literal["=", "==", "!=", ">", "<", ">=", "<="]
 Count: TypeAlias = Annotated[int, Ge(0)]
@@ -86,7 +87,11 @@ class ToolCallCount(NameParameters):
             deviations = _deviations(unmet, names, trajectory.calls) if unmet else ()
             return Account(explanation, {"explained_tool_calls_count": explained}, told=deviations)
 
-        return scored(value, value >= self.threshold, account)
+        # No further call makes up for those that are too many.
+        lasting = sum(each.is_exceeded(counts[each.name]) for each in unmet)
+        at_best = float(not lasting) if self.strict else (total - lasting) / total
+        mended_by = MendedBy.ANY if at_best >= self.threshold else MendedBy.NOTHING
+        return scored(value, value >= self.threshold, account, mended_by=mended_by)
 
     def named_tools(self) -> Iterable[str]:
         """Return the tools that are counted: a mistyped one has no calls, which may be as few as expected."""
@@ -101,6 +106,10 @@ class _Criterion(NamedTuple):
 
     def is_met(self, actual: int) -> bool:
         return _COMPARE[self.comparison](actual, self.limit)
+
+    def is_exceeded(self, actual: int) -> bool:
+        """Return whether no larger number meets it either."""
+        return self.comparison in {"=", "==", "<", "<="} and actual >= self.limit and not self.is_met(actual)
 
     def told(self, actual: int) -> str:
         return f"Actual: {actual}, Expected: {self.limit}, Score: {float(self.is_met(actual))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -15,6 +15,7 @@ from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.names import NameParameters, called_names
 from spanscore.model import Outcome, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,15 @@ class ToolCallTrajectory(NameParameters):
             ]
             return Account(explanation, details, failures, told=self._repeats(trajectory.calls, names))
 
-        return scored(value, passed, account)
+        return scored(value, passed, account, mended_by=self._mended_by(measurements))
+
+    def _mended_by(self, measurements: Mapping[str, Any]) -> MendedBy:
+        """Return where further calls could mend a failure: they change a share, and never lower these numbers."""
+        failed, repeats = measurements["tool_calls_failed"], measurements["consecutive_same_tool_calls"]
+        if failed > (0 if self.threshold == 1 else math.inf if self.max_failed is None else self.max_failed):
+            return MendedBy.NOTHING
+        is_repeating = self.max_consecutive_same_tool is not None and repeats > self.max_consecutive_same_tool
+        return MendedBy.BETWEEN if is_repeating else MendedBy.ANY
 
     def _repeats(self, calls: Sequence[ToolCall], names: Sequence[str]) -> list[Deviation]:
         """Return, where there are too many, the first call too many that repeats the tool of the call before it."""

@@ -16,7 +16,8 @@ from spanscore.compare.expected import unrecorded_arguments
 from spanscore.compare.loops import Alike, Loop, cycles, repeated
 from spanscore.compare.matching import json_key
 from spanscore.compare.names import NameParameters, called_names
-from spanscore.model import NOT_RECORDED, Outcome, Skipped, Trajectory
+from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,20 @@ class ToolLoops(NameParameters):
             ]
             return Account(explanation, details, deviations)
 
-        return scored(value, value >= self.threshold, account)
+        return scored(value, value >= self.threshold, account, mended_by=self._mended_by(loops, trajectory.calls))
+
+    def _mended_by(self, loops: Sequence[Loop], calls: Sequence[ToolCall]) -> MendedBy:
+        """Return where further calls could mend a failure: they raise a share, and part what has to be in a row.
+
+        Arguments that are only similar may be in another group where calls before them are.
+        """
+        if self.threshold < 1:
+            return MendedBy.ANY
+        equal = [loop for loop in loops if _is_of_equal_calls(loop, calls)]
+        if not equal:
+            return MendedBy.EARLIER | MendedBy.BETWEEN
+        is_anywhere = not self.adjacent and any(loop.kind == "identical" for loop in equal)
+        return MendedBy.NOTHING if is_anywhere else MendedBy.BETWEEN
 
     def _symbols(self, trajectory: Trajectory, names: Sequence[str]) -> list[Hashable]:
         """Return for each call what it has in common with those that are the same."""
@@ -107,6 +121,11 @@ class ToolLoops(NameParameters):
             yield from repeated(symbols, self.identical, adjacent=self.adjacent)
         if self.cycle is not None:
             yield from cycles(symbols, self.cycle.longest, self.cycle.times)
+
+
+def _is_of_equal_calls(loop: Loop, calls: Sequence[ToolCall]) -> bool:
+    arguments = [json_key(calls[index].arguments) for index in loop.calls]
+    return all(len(set(arguments[place :: loop.length])) == 1 for place in range(loop.length))
 
 
 def _told(loop: Loop) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare.alignment import LIMIT
@@ -14,6 +16,7 @@ from spanscore.compare.names import NameParameters, short
 from spanscore.compare.rules import Rule, Rules
 from spanscore.compare.run import Matches, Run
 from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 _SHOWN: Final = 5
 _RULES: Final = (
@@ -29,8 +32,9 @@ class ToolPolicy(NameParameters, Rules):
     The value is the number of rules kept, divided by the number of rules; 0 where a rule under `gates` is broken. A
     rule is each entry of a list or a mapping, the whole list `allowed`, `max_calls` and `declared_tools_only`. Tools
     are named or given as a glob: `*` stands for any characters, `?` for one; a glob is compared with normalised names
-    as it is. Failed calls count, unless `ignore_failed`. Skipped where the trace was truncated and a required tool, or
-    one that must follow, is missing; where only declared tools may be called and the trace declares none; and where the
+    as it is. Failed calls count, unless `ignore_failed`. Where the trace was truncated and a required tool, or one that
+    must follow, is missing, these rules count as kept if the others alone make the run fail, and else it is skipped.
+    Also skipped where only declared tools may be called and the trace declares none; and where the
     arguments of a call that rules compare were not recorded.
     """
 
@@ -80,25 +84,23 @@ class ToolPolicy(NameParameters, Rules):
                 return skipped
         try:
             broken = [
-                _Broken(rule.text, calls, is_gate, rule.is_requirement)
+                _Broken(rule.text, calls, is_gate, rule.mended_by(run))
                 for rule, is_gate in self._rules
                 if (calls := rule.broken_by(run)) is not None
             ]
         except TooMuchWorkError as error:
             return Skipped(str(error))
-        if skipped := cut_off(trajectory, sum(each.is_requirement for each in broken)):
-            return skipped
-        kept, total = len(self._rules) - len(broken), len(self._rules)
-        value, explanation = kept / total, f"{kept} of {total} rules were kept"
-        if self.score_by == "calls":
-            value, explanation = _by_calls(run, broken)
-        if is_shut := any(each.is_gate for each in broken):
-            value, explanation = 0.0, f"{explanation}, but a gate was broken"
+        lasting = [each for each in broken if MendedBy.LATER not in each.mended_by]
+        if skipped := cut_off(trajectory, len(broken) - len(lasting)):
+            if self._value(run, lasting).passes or MendedBy.LATER in self._mended_by(run, lasting):
+                return skipped
+            broken = lasting
+        value, passed, explanation = self._value(run, broken)
 
         def account() -> Account:
             ending = f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
             details = {
-                "rules": {"kept": kept, "total": total},
+                "rules": {"kept": len(self._rules) - len(broken), "total": len(self._rules)},
                 "broken": [each.as_json(trajectory.calls) for each in broken],
             }
             told = [each.deviation(trajectory.calls) for each in broken]
@@ -109,13 +111,43 @@ class ToolPolicy(NameParameters, Rules):
             ]
             return Account(f"{explanation}{ending}", details, told=told, marked=marked)
 
-        return scored(value, value >= self.threshold and not is_shut, account)
+        return scored(value, passed, account, mended_by=MendedBy.ANY if passed else self._mended_by(run, broken))
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
         yield from Rules.named_tools(self)
         if self.gates is not None:
             yield from self.gates.named_tools()
+
+    def _value(self, run: Run, broken: Sequence[_Broken]) -> _Value:
+        total = len(self._rules)
+        kept = total - len(broken)
+        value, explanation = kept / total, f"{kept} of {total} rules were kept"
+        if self.score_by == "calls":
+            value, explanation = _by_calls(run, broken)
+        if any(each.is_gate for each in broken):
+            return _Value(0.0, passes=False, explanation=f"{explanation}, but a gate was broken")
+        return _Value(value, value >= self.threshold, explanation)
+
+    def _mended_by(self, run: Run, broken: Sequence[_Broken]) -> MendedBy:
+        """Return where further calls could mend a failure: nowhere, where it fails with all that they can keep kept."""
+        gated = [each for each in broken if each.is_gate]
+        if self.score_by == "calls" and self.threshold < 1:  # each further call raises the share
+            return MendedBy.ANY if all(each.mended_by for each in gated) else MendedBy.NOTHING
+        if not self._value(run, [each for each in broken if not each.mended_by]).passes:
+            return MendedBy.NOTHING
+        alone = [
+            side
+            for side in MendedBy
+            if self._value(run, [each for each in broken if side not in each.mended_by]).passes
+        ]
+        return reduce(or_, alone or [each.mended_by for each in broken])
+
+
+class _Value(NamedTuple):
+    value: float
+    passes: bool
+    explanation: str
 
 
 class _Checked(NamedTuple):
@@ -127,7 +159,7 @@ class _Broken(NamedTuple):
     rule: str
     calls: Sequence[int]
     is_gate: bool
-    is_requirement: bool
+    mended_by: MendedBy
 
     def words(self, calls: Sequence[ToolCall]) -> str:
         by = f" by {short(calls[self.calls[0]].name)} (call {self.calls[0] + 1})" if self.calls else ""

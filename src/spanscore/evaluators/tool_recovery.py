@@ -14,6 +14,7 @@ from spanscore.compare.expected import cut_off
 from spanscore.compare.names import NameParameters
 from spanscore.compare.run import Matches, Run, named
 from spanscore.model import Outcome, Trajectory
+from spanscore.model.outcomes import MendedBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,8 @@ class ToolRecovery(NameParameters):
             ]
             return Account(explanation, details, deviations)
 
-        return scored(value, value >= self.threshold, account)
+        mended_by = MendedBy.BETWEEN | MendedBy.LATER if self.threshold == 1 else MendedBy.ANY
+        return scored(value, value >= self.threshold, account, mended_by=mended_by)
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that have alternatives, and these."""

@@ -13,7 +13,7 @@ import time
 from typing import Any, Final
 
 from spanscore.model import Failed, Outcome, Score, Skipped
-from spanscore.model.outcomes import MAX_MESSAGE_CHARS, checked, failure
+from spanscore.model.outcomes import MAX_MESSAGE_CHARS, MendedBy, checked, failure
 
 LARGEST_ANSWER: Final = 16 * 2**20
 
@@ -76,8 +76,9 @@ def decoded(content: bytes) -> Outcome:
             "explanation": str() as explanation,
             "details": dict() as details,
             "without_content": None | str() as plain,
+            "mended_by": int() as mended_by,
         }:
-            return checked(Score(value, passed, explanation, details, plain))
+            return checked(Score(value, passed, explanation, details, plain, MendedBy(mended_by)))
         case {"reason": str() as reason}:
             return Skipped(reason)
         case {"error_type": str() as error_type, "message": str() as told}:
@@ -88,9 +89,9 @@ def decoded(content: bytes) -> Outcome:
 
 def _told(outcome: Outcome) -> dict[str, Any]:
     match outcome:
-        case Score(value, passed, explanation, details, plain):
+        case Score(value, passed, explanation, details, plain, mended_by):
             told = {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
-            return {**told, "without_content": None if plain is None else str(plain)}
+            return {**told, "without_content": None if plain is None else str(plain), "mended_by": int(mended_by)}
         case Skipped(reason):
             return {"reason": str(reason)}
         case Failed(error_type, message):

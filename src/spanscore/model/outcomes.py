@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 MAX_MESSAGE_CHARS: Final = 256
+
+
+class MendedBy(enum.IntFlag):
+    """Where further calls of a run could turn a failure into a pass; false where no further call could."""
+
+    NOTHING = 0
+    EARLIER = enum.auto()
+    """Before the calls that are known."""
+    BETWEEN = enum.auto()
+    LATER = enum.auto()
+    """Behind them."""
+    ANY = EARLIER | BETWEEN | LATER
 
 
 class Told(NamedTuple):
@@ -30,6 +43,8 @@ class Score:
         details: JSON that says the same to a program.
         without_content: the explanation without arguments and results, for where those may not go; None where the
             explanation holds none.
+        mended_by: where the run could have further calls that would make it pass. Read of a run that did not pass and
+            of which some calls may be unknown: its failure is certain where no further call could mend it.
     """
 
     value: float
@@ -37,20 +52,29 @@ class Score:
     explanation: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     without_content: str | None = None
+    mended_by: MendedBy = field(default=MendedBy.ANY, repr=False, compare=False)
     _tell: Callable[[], Told] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def told_later(cls, value: float, passed: bool, tell: Callable[[], Told]) -> Self:  # noqa: FBT001 - as when made at once
+    def told_later(
+        cls,
+        value: float,
+        passed: bool,  # noqa: FBT001 - as when made at once
+        tell: Callable[[], Told],
+        mended_by: MendedBy = MendedBy.ANY,
+    ) -> Self:
         """Return a score that is explained when somebody looks: that takes longer than to find the value.
 
         Args:
             value: as above.
             passed: as above.
             tell: returns the rest. It must not fail, and not depend on when it is asked.
+            mended_by: as above.
         """
         score = cls.__new__(cls)
         object.__setattr__(score, "value", value)
         object.__setattr__(score, "passed", passed)
+        object.__setattr__(score, "mended_by", mended_by)
         object.__setattr__(score, "_tell", tell)
         return score
 
