@@ -271,8 +271,9 @@ class Engine:
             report if report.trajectory.recognised else replace(report, evaluations=())
             for report in scoring.reports()
         )
-        self._measure(EVALUATION_DURATION, self._clock() - began)
-        self._measure(TRACE_SPAN_COUNT, len(trace.spans))
+        if trace.spans:
+            self._measure(EVALUATION_DURATION, self._clock() - began)
+            self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         for report in reports:
             if report.trajectory.recognised:
                 self._has_known |= not report.revision

@@ -73,11 +73,14 @@ def score(
     order = _RecordedOrder(most_waiting)
     for batch in recording.read():
         order.begin(batch.spans)
-        for trace in chain(table.add(batch.spans, _NOW), filter(None, map(table.close, batch.finished))):
-            order.end(trace, pipeline.run(trace, wanted))
+        for trace in chain(
+            table.add([*batch.spans, *batch.lost], _NOW), filter(None, map(table.close, batch.finished))
+        ):
+            if trace.spans:
+                order.end(trace, pipeline.run(trace, wanted))
         order.forget(batch.finished)
         yield from order.ready()
-    for trace in table.drain():
+    for trace in filter(lambda trace: trace.spans, table.drain()):
         order.end(trace, pipeline.run(trace, wanted))
     yield from order.ready(at_end=True)
 

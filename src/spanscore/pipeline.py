@@ -25,6 +25,9 @@ from spanscore.reading.reader import DialectReader
 from spanscore.reading.slimming import Slimming
 from spanscore.reading.trajectory import DialectFailedError, trajectories
 
+REFUSED: Final = "a span of this run was refused"
+"""Why an evaluation of a run is skipped that lacks a span or a log record."""
+
 _OUTCOMES: Final = (Score, Skipped, Failed)
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
 
@@ -138,7 +141,7 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome),
+                        outcome=_known(outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome), trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -201,12 +204,17 @@ class Pipeline:
                     trajectory,
                     [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
                 )
-                for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
+                for trajectory in self._trajectories(trace)
                 if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
         )
+
+    def _trajectories(self, trace: Trace) -> tuple[Trajectory, ...]:
+        if not trace.spans:
+            return ()
+        return trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
 
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
@@ -234,6 +242,14 @@ class Pipeline:
             return Skipped(str(error))
         except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
             return failure(error)
+
+
+def _known(outcome: Outcome, trajectory: Trajectory) -> Outcome:
+    """Return an outcome as far as the run is known: without some of its spans, all that stays are lasting failures."""
+    if not trajectory.completeness.spans_refused or isinstance(outcome, Skipped):
+        return outcome
+    is_lasting = isinstance(outcome, Score) and not outcome.passed and not outcome.mended_by
+    return outcome if is_lasting else Skipped(REFUSED)
 
 
 def _answered(answer: Answer) -> Outcome:

@@ -87,7 +87,7 @@ def test_what_is_no_request(document: Any, what: str) -> None:
 )
 def test_a_bad_record_costs_itself(bad: Any, reason: Refusal, what: str) -> None:
     """Those around it are written."""
-    body, refused = logs_to_protobuf(request_with(RECORD, bad, RECORD))
+    body, refused, _ = logs_to_protobuf(request_with(RECORD, bad, RECORD))
 
     assert [(reason, 1, True)] == [
         (each.reason, each.spans, each.example.startswith(f"{AT}: {what}")) for each in refused
@@ -110,7 +110,7 @@ def test_what_is_around_bad_records(around: dict[str, Any], what: str) -> None:
     """It costs all of its records, and no others."""
     good = request_with(RECORD)
     bad = request_with(RECORD, RECORD, **around)
-    body, (refused,) = logs_to_protobuf({"resourceLogs": bad["resourceLogs"] + good["resourceLogs"]})
+    body, (refused,), _ = logs_to_protobuf({"resourceLogs": bad["resourceLogs"] + good["resourceLogs"]})
 
     assert (2, True) == (refused.spans, refused.example.startswith(what)), refused
     assert body == logs_to_protobuf(good).body
@@ -118,15 +118,17 @@ def test_what_is_around_bad_records(around: dict[str, Any], what: str) -> None:
 
 def test_nothing_is_left() -> None:
     """The request is empty."""
-    body, refused = logs_to_protobuf(request_with([]))
+    body, refused, _ = logs_to_protobuf(request_with([]))
     assert (b"", 1) == (body, refused[0].spans)
-    assert (b"", ()) == logs_to_protobuf({})
-    assert (b"", ()) == logs_to_protobuf({"resourceLogs": [{"scopeLogs": [{"logRecords": []}]}]})
+    assert (b"", (), ()) == logs_to_protobuf({})
+    assert (b"", (), ()) == logs_to_protobuf({"resourceLogs": [{"scopeLogs": [{"logRecords": []}]}]})
 
 
 def test_no_value_is_told() -> None:
     """What is wrong is named by keys: a value may be a secret."""
-    _, refused = logs_to_protobuf(request_with({"attributes": [{"key": "k", "value": "s3cret"}]}, {"flags": "s3cret"}))
+    _, refused, _ = logs_to_protobuf(
+        request_with({"attributes": [{"key": "k", "value": "s3cret"}]}, {"flags": "s3cret"})
+    )
     assert "s3cret" not in repr(refused)
 
 
@@ -135,7 +137,7 @@ def test_what_protobuf_cannot_hold() -> None:
     value: dict[str, Any] = {"stringValue": "x"}
     for _ in range(60):
         value = {"arrayValue": {"values": [value]}}
-    _, (refused,) = logs_to_protobuf(request_with(RECORD, {"body": value}))
+    _, (refused,), _ = logs_to_protobuf(request_with(RECORD, {"body": value}))
     assert refused.example.startswith(f"{AT}: cannot be written as protobuf")
 
 
@@ -181,7 +183,7 @@ JSON = st.recursive(
 @given(JSON, JSON, st.lists(JSON, max_size=3))
 def test_every_record_is_written_or_refused(resource: Any, scope: Any, records: list[Any]) -> None:
     """None is both, and none is neither, whatever they are."""
-    body, refused = logs_to_protobuf(request_with(*records, resource=resource, scope=scope))
+    body, refused, _ = logs_to_protobuf(request_with(*records, resource=resource, scope=scope))
     written = ExportLogsServiceRequest.FromString(body)
     count = sum(len(inner.log_records) for outer in written.resource_logs for inner in outer.scope_logs)
     assert len(records) == count + sum(each.spans for each in refused)

@@ -55,7 +55,7 @@ def test_text_that_is_not_utf8_refuses_its_span_only() -> None:
         refused=(Refused(Refusal.INVALID_UTF8, 2, f"{where}: a string is not valid UTF-8"),),
     )
     assert expected == decode_protobuf(with_bad_text(request))
-    assert (trace_id(1), trace_id(3), trace_id(4)) == trace_ids(with_bad_text(request))
+    assert tuple(map(trace_id, (1, 2, 3, 4))) == trace_ids(with_bad_text(request))
 
 
 def test_a_span_nested_too_deeply_is_refused_alone() -> None:

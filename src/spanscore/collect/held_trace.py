@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import Attributes, Span
+from spanscore.model import REFUSED, Attributes, Span
 
 SpanKey: TypeAlias = bytes | tuple[bytes, int]
 
@@ -48,6 +48,8 @@ class HeldTrace:
     root_ended_at: float | None = None
     awaited: set[bytes] | None = None
     """Ids of the spans that were announced and have not ended."""
+    refused: set[bytes] | None = None
+    """What stands for the spans of the trace that were refused, by their ids."""
     revision: int = 0
     scored: int = 0
     """How many of the spans were there at the last closing; at least 1 then."""
@@ -57,6 +59,8 @@ class HeldTrace:
 
     def place(self, span: Span) -> SpanKey | DropReason:
         """Return the key for a span, or why the trace does not keep it."""
+        if span.kind == REFUSED:
+            return DropReason.DUPLICATE if self.refused and span.span_id in self.refused else span.span_id
         key: SpanKey = span.span_id
         for version in range(1, _MAX_VERSIONS + 1):
             if key not in self.spans:
@@ -69,6 +73,8 @@ class HeldTrace:
     def due_at(self, settings: TraceSettings) -> float:
         """Return when the trace is to be closed if no further span comes."""
         latest = self.first_at + settings.max_trace_age_s
+        if self.refused and not self.spans:  # should any come, they are not all
+            return latest
         if self.root_ended_at is None:
             # A span that was announced will end: a slow model is no reason to give the trace up.
             return latest if self.awaited else min(latest, self.last_at + settings.trace_timeout_s)

@@ -18,7 +18,7 @@ from spanscore.collect.deadlines import Deadlines
 from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
 from spanscore.collect.remembered import ClosedTraces, LateReason
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import EMPTY, CloseReason, SharedAttributes, Span, Trace
+from spanscore.model import EMPTY, REFUSED, CloseReason, SharedAttributes, Span, Trace
 
 _PROBATION_SHARE: Final = 0.25
 
@@ -36,6 +36,10 @@ class TraceTable:
     A span whose trace is closed opens the trace again while its spans are held (`keep_closed_s`); the trace then closes
     once more, with all its spans and the next revision. Otherwise the late span is only counted. The id of a closed
     trace is not taken for a new trace as long as it is remembered.
+
+    Of a span that was refused only a stand-in comes, of kind `REFUSED`. It is no span of its trace, which closes with
+    the number of them; one that comes late opens it again as a span does. Without any span it waits for one up to
+    `max_trace_age_s`, and closes as a trace without spans.
 
     When `num_traces` are open, the next one closes the oldest. Traces with a single span are the first to go where they
     take more than a quarter of the table: a flood of invented trace ids displaces itself, not the traces that grow.
@@ -77,7 +81,7 @@ class TraceTable:
         span_limit, max_trace_bytes = self._settings.span_limit, self._settings.max_trace_bytes
         added = added_bytes = 0
         for span, size in zip(spans, repeat(0) if sizes is None else sizes, strict=sizes is not None):
-            trace = established.get(span.trace_id) or self._admit(span, size)
+            trace = (span.kind != REFUSED and established.get(span.trace_id)) or self._admit(span, size)
             if trace is None:
                 continue
             held = trace.spans
@@ -198,23 +202,46 @@ class TraceTable:
 
     def _admit(self, span: Span, size: int) -> HeldTrace | None:
         """Return the trace for a span of a trace that is not established; None where the span is counted and gone."""
+        if span.kind == REFUSED:
+            self._note_refused(span, size)
+            return None
         trace = self._probation.get(span.trace_id)
         if trace is None:
-            if span.trace_id not in self._past:
-                return self._open(HeldTrace(span.trace_id, self._now, self._now, EMPTY))
-            late = self._past.recall(span, size, self._now)
-            if isinstance(late, HeldTrace):
-                return self._open(late)
-            if isinstance(late, LateReason):
-                self._counts.late[late] += 1
+            opened = self._opened(span, size)
+            if isinstance(opened, HeldTrace):
+                return opened
+            if isinstance(opened, LateReason):
+                self._counts.late[opened] += 1
             else:
-                self._counts.dropped[late] += 1
+                self._counts.dropped[opened] += 1
             return None
         if span.span_id in trace.spans and self._place(trace, span) is None:
             return None
+        if not trace.spans and trace.refused:
+            self._deadlines.set(trace, self._now)
         if trace.spans:
             self._established[span.trace_id] = self._probation.pop(span.trace_id)
         return trace
+
+    def _opened(self, span: Span, size: int) -> HeldTrace | LateReason | DropReason:
+        """Return the trace that a span opens, or opens again, or what becomes of a span that does not."""
+        if span.trace_id not in self._past:
+            return self._open(HeldTrace(span.trace_id, self._now, self._now, EMPTY))
+        late = self._past.recall(span, size, self._now)
+        return self._open(late) if isinstance(late, HeldTrace) else late
+
+    def _note_refused(self, span: Span, size: int) -> None:
+        """Note that a span of a trace was refused; more than fit into a trace make no difference."""
+        self._counts.received -= 1  # who has refused it has counted it
+        trace = self._find(span.trace_id) or self._opened(span, size)
+        if not isinstance(trace, HeldTrace) or isinstance(trace.place(span), DropReason):
+            return
+        trace.refused = trace.refused or set()
+        if len(trace.refused) < self._settings.span_limit:
+            trace.refused.add(span.span_id)
+            trace.size += size
+            self._live_bytes += size
+        trace.last_at = self._now
 
     def _place(self, trace: HeldTrace, span: Span) -> SpanKey | None:
         place = trace.place(span)
@@ -287,7 +314,9 @@ class TraceTable:
         if trace.root_ended_at is not None and reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN}:
             reason = CloseReason.ROOT_ENDED
         added = self._take_out(trace)
-        if not trace.spans:  # it was only announced: nothing to score, and nothing that could be late
+        if not trace.spans:  # nothing to score, and nothing that could be late
+            if trace.refused:  # else it was only announced, of which nobody is told
+                self._closings.append(Trace(trace_id=trace.trace_id, spans=(), close_reason=reason))
             return
         if trace.revision:
             self._counts.revisions += 1
@@ -301,6 +330,7 @@ class TraceTable:
                 spans=tuple(trace.spans.values()),
                 close_reason=reason,
                 revision=trace.revision,
+                refused=len(trace.refused or ()),
                 root_received_at=trace.root_ended_at,
             )
         )

@@ -13,12 +13,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from spanscore.intake.requests import Busy
-from spanscore.model import Span
+from spanscore.model import REFUSED, Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Refused, told_of_no_run
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json, metrics_from_json
 from spanscore.otlp.from_json import decoding_json
-from spanscore.otlp.from_logs import decoding_logs
+from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.json_names import parse_request
 from spanscore.otlp.logs_from_json import logs_to_protobuf
@@ -31,7 +31,8 @@ OtherSignal: TypeAlias = Literal["metrics", "logs"]
 _Result = TypeVar("_Result")
 
 Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
-"""Takes the spans of one request, and how many bytes of memory each keeps; all of them, or raises."""
+"""Takes the spans of one request, what stands for refused ones too, and how many bytes of memory each keeps; all of
+them, or raises."""
 
 EVERYTHING: Final = Wanted()
 """All attributes, but no logs."""
@@ -213,12 +214,17 @@ class Intake:
             raise NoRoom
         async with self._large if len(body) > _LARGE else self._small:
             refused: Sequence[Refused] = ()
+            lost: Sequence[Span] = ()
             if encoding is Encoding.JSON:
-                body, refused = await _written(lambda: logs_to_protobuf(parse_request(body) if body else {}), body)
+                body, refused, lost = await _written(
+                    lambda: logs_to_protobuf(parse_request(body) if body else {}), body
+                )
             else:
                 await in_slices(checking(body, ExportLogsServiceRequest))
-            decoded = (await in_slices(self._decoding(body, Encoding.LOGS))).refusing(refused)
-        return Request(body, Encoding.LOGS, decoded, b"" if onward is None else body)
+            decoded = (await in_slices(self._decoding(body, Encoding.LOGS))).refusing(refused, lost)
+        names = self._wanted.log_names
+        kept = with_refused(body, lost, names[0]) if lost and names else body
+        return Request(kept, Encoding.LOGS, decoded, b"" if onward is None else body)
 
     def accept(self, request: Request) -> Answer:
         """Take a decoded request, in one step; it may be acknowledged when it is stored.
@@ -232,33 +238,34 @@ class Intake:
         body, encoding, decoded, onward = request
         are_logs = encoding is Encoding.LOGS
         to = self._others_onward if are_logs else self._spans_onward
-        if decoded.spans and self._has_room is not None and not self._has_room(len(decoded.spans)):
+        spans, sizes = decoded.taken
+        if spans and self._has_room is not None and not self._has_room(len(spans)):
             raise NoRoom(Busy.REQUESTS)
         if onward and to is not None and not to.has_room(len(body)):
             raise NoRoom
-        if decoded.spans and self.keep is not None:
+        if spans and self.keep is not None:
             self.keep.put(body, encoding)
         if onward and to is not None:
             if are_logs:
                 to.take_other("logs", onward)
             else:
                 to.take(onward)
-        if decoded.spans:
-            self._take(decoded.spans, decoded.sizes)
+        if spans:
+            self._take(spans, sizes)
         for reason, count in decoded.unread_records.items():
             self._unread[reason.value] += count
         is_empty = not decoded.spans and not decoded.unread_records
         if not decoded.refused and not decoded.caveats:
             return Answer(is_empty=is_empty)
         message = self._tell(decoded, "log records" if are_logs else "spans")
-        if decoded.refused and not (body if are_logs else decoded.spans):  # of logs, most are nobody's
+        if decoded.refused and is_empty:
             raise NoValidSpan(message)
         return Answer(decoded.refused_spans, message, is_empty, are_logs)
 
     async def take_again(
         self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]
     ) -> tuple[list[Span], list[int], int]:
-        """Send on those spans of a request that was taken before a restart whose trace ids are wanted.
+        """Return the spans, wanted by their trace ids, of a request taken before a restart, and send them on again.
 
         Logs are not sent on again: of those that nobody reads, which are not kept, that could not be done either.
 
@@ -266,15 +273,18 @@ class Intake:
             MalformedRequest: it cannot be decoded.
 
         Returns:
-            These spans, how much each of them keeps, and how much all of the request do.
+            These spans and what stands for refused ones, how much each of them keeps, and how much all of the request
+            do.
         """
         decoded = await in_slices(self._decoding(body, encoding))
-        wanted = [each for each in zip(decoded.spans, decoded.sizes, strict=True) if is_wanted(each[0].trace_id)]
+        taken, sizes = decoded.taken
+        wanted = [each for each in zip(taken, sizes, strict=True) if is_wanted(each[0].trace_id)]
         spans = [span for span, _ in wanted]
-        if spans and self._spans_onward is not None and encoding is not Encoding.LOGS:
+        accepted = [span for span in spans if span.kind != REFUSED]
+        if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
             only = accepted_only_from_json if encoding is Encoding.JSON else accepted_only
-            self._spans_onward.take(await _written(lambda: only(body, spans), body))
-        return spans, [size for _, size in wanted], sum(decoded.sizes)
+            self._spans_onward.take(await _written(lambda: only(body, accepted), body))
+        return spans, [size for _, size in wanted], sum(sizes)
 
     async def metrics(self, body: bytes, encoding: Encoding) -> None:
         """Send a request with metrics on; only where they are taken.

@@ -21,6 +21,7 @@ from spanscore.model.spans import LOG_RECORD as LOG_RECORD
 from spanscore.model.spans import NO_SPAN as NO_SPAN
 from spanscore.model.spans import NOT_RECORDED as NOT_RECORDED
 from spanscore.model.spans import PARENT_IS_REMOTE as PARENT_IS_REMOTE
+from spanscore.model.spans import REFUSED as REFUSED
 from spanscore.model.spans import Attributes as Attributes
 from spanscore.model.spans import AttributeValue as AttributeValue
 from spanscore.model.spans import CloseReason as CloseReason
@@ -31,6 +32,7 @@ from spanscore.model.spans import Span as Span
 from spanscore.model.spans import SpanEvent as SpanEvent
 from spanscore.model.spans import StatusCode as StatusCode
 from spanscore.model.spans import Trace as Trace
+from spanscore.model.spans import refused_span as refused_span
 from spanscore.model.values import Later as Later
 from spanscore.model.values import value as value
 
@@ -125,6 +127,8 @@ class Completeness:
     """Spans whose parent was not received."""
     truncated: bool = False
     """A limit closed the trace before its end."""
+    spans_refused: int = 0
+    """Spans and log records of the run that were sent and could not be used: refused for good, or lost on the way."""
     arguments_recorded: bool = True
     """False when at least one call has no recorded arguments."""
     results_recorded: bool = True
@@ -135,7 +139,7 @@ class Completeness:
     @property
     def complete(self) -> bool:
         """Whether every span of the run was received."""
-        return self.root_seen and not self.parents_missing and not self.truncated
+        return self.root_seen and not (self.parents_missing or self.truncated or self.spans_refused)
 
     def of(self, calls: Iterable[ToolCall]) -> Completeness:
         """Return the same for a trajectory with these calls."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -30,6 +31,9 @@ LOG_RECORD: Final = 2**32
 """The kind of a span that is a log record: what emitters tell in logs is read as what they tell in spans.
 
 None that OTLP has room for, where kinds are numbers of 32 bits: no sender's span passes for one."""
+
+REFUSED: Final = 2**32 + 1
+"""The kind of a span that stands for one that was refused, or lost on the way: all that is known of it is its trace."""
 
 NO_SPAN: Final = bytes(8)
 """What stands for the parent of a log record that was written in no span: it is no root."""
@@ -111,6 +115,16 @@ class Span(NamedTuple):
         return self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
 
 
+def refused_span(trace_id: bytes, identity: bytes) -> Span:
+    """Return what stands for a span or log record that was refused, so that its trace is known to lack it.
+
+    Args:
+        trace_id: 16 bytes.
+        identity: tells it apart from others of its trace that were refused; the same when it is sent again.
+    """
+    return Span(trace_id, blake2b(trace_id + identity, digest_size=8).digest(), b"", "", 0, 0, REFUSED)
+
+
 class CloseReason(enum.StrEnum):
     """Why a trace was closed."""
 
@@ -124,12 +138,17 @@ class CloseReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A closed trace: the spans received for one trace id, in the order of their arrival."""
+    """A closed trace: the spans received for one trace id, in the order of their arrival.
+
+    It has none where all that is known of it is that spans were refused.
+    """
 
     trace_id: bytes
     spans: tuple[Span, ...]
     close_reason: CloseReason
     revision: int = 0
     """Counts the re-scores that late spans caused; 0 is the first closing."""
+    refused: int = 0
+    """Spans and log records of this trace that were refused: they were sent, and are not among the spans."""
     root_received_at: float | None = field(default=None, compare=False)
     """When the root's end arrived, on the table's clock; None when it never did."""

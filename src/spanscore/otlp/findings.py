@@ -10,10 +10,11 @@ import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.errors import RefusedError
-from spanscore.model import Span
+from spanscore.model import Span, refused_span
 from spanscore.otlp.kept_size import SPAN_SIZE, VALUE_SIZE
 from spanscore.reading.log_records import SESSIONS
 from spanscore.wording.plural import plural
@@ -125,6 +126,8 @@ class Decoded:
     sizes: list[int] = field(default_factory=list, compare=False)
     """About how many bytes of memory each span keeps to itself; what it shares says its size itself."""
     refused: tuple[Refused, ...] = ()
+    lost: Sequence[Span] = field(default=(), compare=False)
+    """What stands for the refused ones whose trace id could be read, of kind `REFUSED`."""
     caveats: Mapping[Caveat, int] = field(default_factory=dict)
     unread: int = field(default=0, compare=False)
     """How many log records are of events that nobody reads."""
@@ -136,13 +139,20 @@ class Decoded:
         """How many spans were refused: `rejected_spans` of the partial success."""
         return sum(refused.spans for refused in self.refused)
 
-    def refusing(self, refused: Sequence[Refused]) -> Decoded:
+    @property
+    def taken(self) -> tuple[list[Span], list[int]]:
+        """The spans, and behind them what stands for refused ones; and the size of each."""
+        if not self.lost:
+            return self.spans, self.sizes
+        return [*self.spans, *self.lost], [*self.sizes, *repeat(SPAN_SIZE, len(self.lost))]
+
+    def refusing(self, refused: Sequence[Refused], lost: Sequence[Span] = ()) -> Decoded:
         """Return the same with more that was refused."""
         by_reason = {each.reason: each for each in refused}
         for each in self.refused:
             more = by_reason.get(each.reason)
             by_reason[each.reason] = more._replace(spans=more.spans + each.spans) if more else each
-        return replace(self, refused=tuple(by_reason.values()))
+        return replace(self, refused=tuple(by_reason.values()), lost=(*self.lost, *lost))
 
     @property
     def unread_records(self) -> Mapping[Unread, int]:
@@ -172,6 +182,9 @@ def too_many_spans(limit: int) -> MalformedRequest:
 
 class SpanRefused(Exception):  # noqa: N818 - ends the decoding of one span, and is not an error of ours
     """Ends the decoding of one span; never leaves the decoders."""
+
+    trace_id = span_id = b""
+    """The ids of a span that could not be decoded, as far as they can be read."""
 
     def __init__(self, reason: Refusal, what: str) -> None:
         super().__init__(what)
@@ -204,6 +217,8 @@ class Findings:
     most_in_request: int = VALUES_PER_REQUEST
     """How many values it may have, then."""
     refused: dict[Refusal, Refused] = field(default_factory=dict)
+    lost: list[Span] = field(default_factory=list)
+    """As in `Decoded`."""
     caveats: Counter[Caveat] = field(default_factory=Counter)
     ids: dict[bytes, bytes] = field(default_factory=dict)
     """One object of each id that repeats: they are a tenth of what an open span takes."""
@@ -268,6 +283,11 @@ class Findings:
             before = self.refused.get(reason, Refused(reason, 0, example))
             self.refused[reason] = before._replace(spans=before.spans + spans)
 
+    def lose(self, trace_id: bytes, span_id: bytes = b"") -> None:
+        """Note a refused span by its ids as they were read, of which that of the trace has to be valid."""
+        if is_trace_id(trace_id):
+            self.lost.append(refused_span(trace_id, b"%s %d" % (span_id, len(self.lost))))
+
     def leave_out_attributes(self, count: int, caveat: Caveat) -> None:
         """Count attributes that the spans will not have."""
         if count:
@@ -285,7 +305,13 @@ class Findings:
 
     def decoded(self, spans: list[Span], sizes: list[int]) -> Decoded:
         """Return the request as decoded."""
-        return Decoded(spans=spans, sizes=sizes, refused=tuple(self.refused.values()), caveats=dict(self.caveats))
+        return Decoded(
+            spans=spans,
+            sizes=sizes,
+            refused=tuple(self.refused.values()),
+            lost=tuple(self.lost),
+            caveats=dict(self.caveats),
+        )
 
 
 _ID_SHOWN: Final = 40
@@ -293,6 +319,11 @@ _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
 _ZERO_TRACE_ID: Final = bytes(_TRACE_ID_LENGTH)
 _ZERO_SPAN_ID: Final = bytes(_SPAN_ID_LENGTH)
+
+
+def is_trace_id(trace_id: bytes) -> bool:
+    """Return whether bytes are a valid trace id."""
+    return len(trace_id) == _TRACE_ID_LENGTH and trace_id != _ZERO_TRACE_ID
 
 
 def check_ids(
@@ -308,7 +339,7 @@ def check_ids(
         written: the three ids as they came, where they came as something else than bytes.
     """
     ids = written or (trace_id, span_id, parent_span_id)
-    if len(trace_id) != _TRACE_ID_LENGTH or trace_id == _ZERO_TRACE_ID:
+    if not is_trace_id(trace_id):
         raise SpanRefused(Refusal.INVALID_TRACE_ID, told_of_id("trace_id", ids[0], _TRACE_ID_LENGTH))
     if len(span_id) != _SPAN_ID_LENGTH or span_id == _ZERO_SPAN_ID:
         raise SpanRefused(Refusal.INVALID_SPAN_ID, told_of_id("span_id", ids[1], _SPAN_ID_LENGTH))

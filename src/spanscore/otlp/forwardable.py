@@ -29,14 +29,14 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest, SpanRefused
 from spanscore.otlp.from_logs import narrowed_logs
-from spanscore.otlp.from_protobuf import decode_protobuf, is_readable
+from spanscore.otlp.from_protobuf import is_readable
 from spanscore.otlp.json_names import ENUMS, parse_request
 from spanscore.otlp.json_rules import enum, identifier, kind_of_json
 from spanscore.otlp.json_rules import is_readable as is_readable_json
 from spanscore.otlp.json_shape import METRICS, check_way
 from spanscore.otlp.json_to_protobuf import to_protobuf
 from spanscore.otlp.protobuf_check import has_too_many_fields
-from spanscore.otlp.wire import Place, WireError, fields, is_utf8, joined_field, length_delimited
+from spanscore.otlp.wire import Place, WireError, fields, is_utf8, joined_field, length_delimited, readable_field
 
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 _MOST_NESTED: Final = 96
@@ -93,16 +93,25 @@ def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> b
         return narrowed_logs(body, trace_ids)
     if encoding is Encoding.JSON:
         document = parse_request(body)
-        kept = {trace_id.hex() for trace_id in trace_ids}
+        wanted = {trace_id.hex() for trace_id in trace_ids}
         for resource_spans in document.get("resourceSpans") or ():
             for scope_spans in resource_spans.get("scopeSpans") or ():
                 scope_spans["spans"] = [
                     span
                     for span in scope_spans.get("spans") or ()
-                    if isinstance(span, dict) and str(span.get("traceId")).lower() in kept
+                    if isinstance(span, dict) and str(span.get("traceId")).lower() in wanted
                 ]
         return json.dumps(document, separators=(",", ":")).encode()
-    return accepted_only(body, [span for span in decode_protobuf(body).spans if span.trace_id in trace_ids])
+
+    def kept(place: Place) -> bytes:  # refused ones, too: they will be refused again, and their runs lack them
+        return (
+            body[slice(*place)] if readable_field(body, place, SpanMessage.TRACE_ID_FIELD_NUMBER) in trace_ids else b""
+        )
+
+    def spans_of(place: Place) -> bytes:
+        return _rebuilt(body, place, SPANS, kept)
+
+    return _rebuilt(body, (0, len(body)), RESOURCE_SPANS, lambda place: _rebuilt(body, place, SCOPE_SPANS, spans_of))
 
 
 def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:

@@ -8,6 +8,7 @@ the original names of fields, which OTLP forbids, are read all the same: see `js
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Concatenate, Final, TypeVar
 
@@ -194,6 +195,8 @@ class _Decoding:
         except SpanRefused as refused:
             spans = sum(len(each.spans or ()) for each in scopes)
             self.findings.refuse(refused.reason, f"{where}.resource: {refused}", spans)
+            for each in scopes:
+                yield from self._losing(each.spans or ())
             return
         for number, each in enumerate(scopes):
             if each.spans:
@@ -209,6 +212,7 @@ class _Decoding:
                 scope = rules.scope_name((yield from self._parsed(raw)))
         except SpanRefused as refused:
             self.findings.refuse(refused.reason, f"{where}.scope: {refused}", len(spans))
+            yield from self._losing(spans)
             return
         for index, each in enumerate(spans):
             try:
@@ -220,9 +224,21 @@ class _Decoding:
                 self.typed.sizes.append(self.findings.size)
             except SpanRefused as refused:
                 self.findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+                yield from self._losing((each,))
             except MalformedRequest as error:
                 message = f"{where}.spans[{index}]: {error.what}"
                 raise MalformedRequest(message) from error
+            yield
+
+    def _losing(self, spans: Sequence[Any]) -> Steps[None]:
+        """Note spans that are refused."""
+        for each in spans:
+            if isinstance(each, Raw):
+                with suppress(*UNDECIDED):
+                    ids = messages.IDS.decode(each)
+                    self.findings.lose(rules.identifier(ids.trace_id), rules.identifier(ids.span_id))
+            elif isinstance(each, dict):
+                self.findings.lose(rules.identifier(each.get("traceId")), rules.identifier(each.get("spanId")))
             yield
 
     def _by_type(

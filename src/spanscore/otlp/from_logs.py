@@ -6,7 +6,7 @@ Most records that are sent are nobody's here. Those are told by their bytes, and
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -40,12 +40,15 @@ from spanscore.otlp.kept_size import names_size
 from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.wire import Place, WireError, fields, joined_field
+from spanscore.otlp.wire import Place, WireError, fields, joined_field, length_delimited, readable_field
 from spanscore.reading.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
 _FIELDS_AT_ONCE: Final = 8_192
+_BROKEN: Final = b"\0"
+"""No field begins with it."""
+_IDS: Final = (LogRecord.TRACE_ID_FIELD_NUMBER, LogRecord.SPAN_ID_FIELD_NUMBER)
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -107,15 +110,31 @@ def log_trace_ids(body: bytes) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(trace_id for record in records if (trace_id := own_trace_id(record))))
 
 
+def with_refused(body: bytes, lost: Iterable[Span], name: str) -> bytes:
+    """Return a request with records more that will be refused, so that it is all that is to be kept of one in JSON.
+
+    Args:
+        body: an ExportLogsServiceRequest.
+        lost: what stands for the refused records.
+        name: of an event that is read.
+    """
+    broken = (LogRecord(trace_id=each.trace_id, span_id=each.span_id, event_name=name) for each in lost)
+    records = b"".join(length_delimited(SPANS, record.SerializeToString() + _BROKEN) for record in broken)
+    return body + length_delimited(RESOURCE_SPANS, length_delimited(SCOPE_SPANS, records))
+
+
 def _contents(body: bytes, place: Place, number: int) -> Iterator[Place]:
     return ((first, behind) for _, known, first, behind in fields(body, place) if known == number)
 
 
 def narrowed_logs(body: bytes, trace_ids: Collection[bytes]) -> bytes:
-    """Return a request with the records of these traces only; a large one as it is."""
+    """Return a request with the records of these traces only; a large one, or one with refused records, as it is."""
     if len(body) > PARSED_AT_ONCE:
         return body
-    request = ExportLogsServiceRequest.FromString(body)
+    try:
+        request = ExportLogsServiceRequest.FromString(body)
+    except DecodeError:  # it has refused records
+        return body
     for resource_logs in request.resource_logs:
         resource = read_resource(resource_logs.resource, Findings())
         for scope_logs in resource_logs.scope_logs:
@@ -162,6 +181,7 @@ class _Decoding:
                         self._add(self._body[slice(*record)], resource, scope)
                     except SpanRefused as refused:
                         self.findings.refuse(refused.reason, f"the log record at byte {record[0]}: {refused}")
+                        self.findings.lose(*(readable_field(self._body, record, number) for number in _IDS))
 
     def _inside(self, place: Place, number: int) -> Steps[list[Place]]:
         """Return where those messages lie, in the fields of that number, that have such a name."""

@@ -42,7 +42,7 @@ from spanscore.otlp.protobuf_check import (
 )
 from spanscore.otlp.protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.wire import Place, WireError, fields, is_utf8
+from spanscore.otlp.wire import Place, WireError, fields, is_utf8, readable_field
 from spanscore.reading.wanted import WantedAttributes
 
 if api_implementation.Type() == "python":
@@ -55,6 +55,7 @@ if api_implementation.Type() == "python":
 
 
 _FIELDS_AT_ONCE: Final = 8_192
+_IDS: Final = (SpanMessage.TRACE_ID_FIELD_NUMBER, SpanMessage.SPAN_ID_FIELD_NUMBER)
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -111,6 +112,7 @@ def decoding_any(
                 sizes.append(findings.size)
             except SpanRefused as refused:
                 findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
+                findings.lose(message.trace_id, message.span_id)
             yield
     return findings.decoded(spans, sizes)
 
@@ -123,14 +125,13 @@ def trace_ids(body: bytes) -> tuple[bytes, ...]:
     Raises:
         MalformedRequest: as `decode_protobuf`.
     """
-    return tuple(
-        dict.fromkeys(
-            message.trace_id
-            for scope in _scope_spans(body, Findings(), None)
-            for _, message in (() if scope is None else scope.spans)
-            if not isinstance(message, SpanRefused)
-        )
+    findings = Findings()
+    found = dict.fromkeys(
+        message.trace_id
+        for scope in _scope_spans(body, findings, None)
+        for _, message in (() if scope is None else scope.spans)
     )
+    return tuple(found | dict.fromkeys(lost.trace_id for lost in findings.lost))
 
 
 def is_readable(message: SpanMessage) -> bool:
@@ -186,13 +187,35 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[_ScopeSpans | None]:
             spans = parts[SPANS]
             if isinstance(message, SpanRefused):
                 findings.refuse(message.reason, f"resource_spans[{i}].resource: {message}", len(spans))
+                yield from _losing(body, spans, findings)
                 continue
             resource = read_resource(message, findings) if resource is None else resource
             if isinstance(scope, SpanRefused):
                 findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
+                yield from _losing(body, spans, findings)
             else:
-                parsed = ((index, _parse(SpanMessage, body[start:end])) for index, (start, end) in enumerate(spans))
+                parsed = ((index, _parsed_span(body[start:end])) for index, (start, end) in enumerate(spans))
                 yield _ScopeSpans(where, resource, scope.name, parsed)
+
+
+def _losing(body: bytes, spans: Sequence[Place], findings: Findings) -> Steps[None]:
+    """Note spans that are refused for what is around them."""
+    for count, place in enumerate(spans, 1):
+        findings.lose(*_ids(body, place))
+        if not count % _FIELDS_AT_ONCE:
+            yield
+
+
+def _ids(body: bytes, place: Place) -> Iterator[bytes]:
+    """Return the trace id and the span id of a span, as far as they can be read."""
+    return (readable_field(body, place, number) for number in _IDS)
+
+
+def _parsed_span(content: bytes) -> SpanMessage | SpanRefused:
+    message = _parse(SpanMessage, content)
+    if isinstance(message, SpanRefused):
+        message.trace_id, message.span_id = _ids(content, (0, len(content)))
+    return message
 
 
 def _places(body: bytes, place: Place) -> Steps[Sequence[Sequence[Place]]]:

@@ -5,7 +5,7 @@ A type here may be stricter than `json_rules` are, but never laxer: what it does
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder
@@ -149,5 +149,12 @@ class RawRequest(_Around):
     resource_spans: list[RawResourceSpans] | None = None
 
 
+class _Ids(_Around):
+    trace_id: Any = None
+    span_id: Any = None
+
+
+IDS: Final = Decoder(_Ids)
+"""The ids of a span alone."""
 RAW_REQUEST: Final = Decoder(RawRequest)
 """A request whose resources, scopes and spans stay as they are written: a tenth of the time."""

@@ -99,6 +99,7 @@ class TypedDecoding:
                     if refused.reason is not Refusal.TOO_MANY_VALUES:
                         raise
                     self.findings.refuse(refused.reason, f"{where}.scopeSpans[{j}].spans[{index}]: {refused}")
+                    self.findings.lose(unhexlify(span.trace_id), unhexlify(span.span_id))
                 yield
 
     def check_resource(self, message: messages.Resource | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
@@ -11,6 +11,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from spanscore.model import Span
 from spanscore.otlp import json_rules as rules
 from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, Refused, SpanRefused, told_of_id
 from spanscore.otlp.forwardable import from_json
@@ -32,6 +33,8 @@ class Written(NamedTuple):
     """An ExportLogsServiceRequest in protobuf; empty where no record is left."""
     refused: tuple[Refused, ...]
     """The records that are not in it."""
+    lost: tuple[Span, ...]
+    """What stands for those of them whose trace id can be read."""
 
 
 def logs_to_protobuf(document: Any) -> Written:
@@ -49,25 +52,40 @@ def logs_to_protobuf(document: Any) -> Written:
         except SpanRefused as refused:
             count = sum(len(records) for _, _, records in scopes)
             findings.refuse(refused.reason, f"{where}.{refused}", count)
+            for _, _, records in scopes:
+                _lose(records, findings)
             continue
-        for inner, place, records in scopes:
-            try:
-                scope_logs = _scope_logs(inner)
-            except SpanRefused as refused:
-                findings.refuse(refused.reason, f"{place}.{refused}", len(records))
-                continue
-            for index, record in enumerate(records):
-                try:
-                    scope_logs.log_records.append(_record(record, findings))
-                except SpanRefused as refused:
-                    findings.refuse(refused.reason, f"{place}.logRecords[{index}]: {refused}")
-            if scope_logs.log_records:
-                resource_logs.scope_logs.append(scope_logs)
+        resource_logs.scope_logs.extend(_kept(scopes, findings))
         if resource_logs.scope_logs:
             written.resource_logs.append(resource_logs)
     if not written.resource_logs and not findings.refused:
         check_way(document, LOGS)
-    return Written(written.SerializeToString(), tuple(findings.refused.values()))
+    return Written(written.SerializeToString(), tuple(findings.refused.values()), tuple(findings.lost))
+
+
+def _kept(scopes: Sequence[tuple[dict[str, Any], str, Sequence[Any]]], findings: Findings) -> Iterator[ScopeLogs]:
+    """Yield the scopes of a resource that have records which are not refused."""
+    for inner, place, records in scopes:
+        try:
+            scope_logs = _scope_logs(inner)
+        except SpanRefused as refused:
+            findings.refuse(refused.reason, f"{place}.{refused}", len(records))
+            _lose(records, findings)
+            continue
+        for index, record in enumerate(records):
+            try:
+                scope_logs.log_records.append(_record(record, findings))
+            except SpanRefused as refused:
+                findings.refuse(refused.reason, f"{place}.logRecords[{index}]: {refused}")
+                _lose([record], findings)
+        if scope_logs.log_records:
+            yield scope_logs
+
+
+def _lose(records: Sequence[Any], findings: Findings) -> None:
+    for record in records:
+        if isinstance(record, dict):
+            findings.lose(rules.identifier(record.get("traceId")), rules.identifier(record.get("spanId")))
 
 
 def _scopes(resource_logs: dict[str, Any], where: str) -> Iterator[tuple[dict[str, Any], str]]:

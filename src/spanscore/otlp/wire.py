@@ -6,6 +6,7 @@ Bounded and without recursion: a walk takes time in proportion to the bytes, wha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 Place: TypeAlias = tuple[int, int]
@@ -90,6 +91,15 @@ def joined_field(body: bytes, place: Place, number: int) -> bytes:
         WireError: the message is broken.
     """
     return b"".join(body[first:end] for _, found, first, end in fields(body, place) if found == number)
+
+
+def readable_field(body: bytes, place: Place, number: int) -> bytes:
+    """Return the last length-delimited field of that number, up to where a message is broken; else empty."""
+    content = b""
+    with suppress(WireError):
+        for _, found, first, end in fields(body, place):
+            content = body[first:end] if found == number else content
+    return content
 
 
 def is_utf8(content: bytes) -> bool:

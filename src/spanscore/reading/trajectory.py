@@ -186,6 +186,7 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
         from_logs=from_logs,
         parents_missing=len(orphans),
         truncated=trace.close_reason in _LIMITS,
+        spans_refused=trace.refused,
         content_elsewhere=tree.content_elsewhere,
     )
 

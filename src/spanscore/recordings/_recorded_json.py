@@ -251,8 +251,8 @@ def _is_of_other_signals(request: Any) -> bool:
 
 def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:
     if isinstance(request, dict) and LOGS in request:
-        body, refused = logs_to_protobuf(request)
-        yield decode_logs(body, log_names, max_records=None).refusing(refused), Logs(body)
+        body, refused, lost = logs_to_protobuf(request)
+        yield decode_logs(body, log_names, max_records=None).refusing(refused, lost), Logs(body)
 
 
 def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:

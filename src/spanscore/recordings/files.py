@@ -49,6 +49,8 @@ class Batch(NamedTuple):
     spans: list[Span]
     finished: list[bytes]
     """The traces that have no span in what is left of the recording, and maybe ids of traces that have none at all."""
+    lost: Sequence[Span] = ()
+    """What stands for refused spans and log records, of kind `REFUSED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +138,10 @@ class Recording:
             for source, (start, end) in zip(sources, pairwise(starts), strict=True):
                 for document in self._documents(source, meter):
                     spans = [span for request in document.requests for span in request.spans]
+                    lost = [span for request in document.requests for span in request.lost]
                     finished = ends.before(start + document.end)
-                    if spans or finished:
-                        yield Batch(spans, finished)
+                    if spans or finished or lost:
+                        yield Batch(spans, finished, lost)
                 if finished := ends.before(end):
                     yield Batch([], finished)
         self._report_directories()

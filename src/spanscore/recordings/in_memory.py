@@ -30,4 +30,4 @@ class RequestsInMemory:
                 decoded = decode_logs(body, self._log_names, max_records=None)
             else:
                 decoded = decode_protobuf(body, max_spans=None)
-            yield Batch(list(decoded.spans), [])
+            yield Batch(list(decoded.spans), [], decoded.lost)
