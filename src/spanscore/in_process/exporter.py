@@ -158,7 +158,7 @@ class ScoringSpanExporter(SpanExporter):
             engine = self._engine = self._engine or self._make_engine()
             self._standby = self._standby or Standby()
             reports = (
-                *engine.add(list(map(self._converted, theirs))),
+                *engine.add([self._converted(span, engine.tallies.refused) for span in theirs]),
                 *engine.expire(),
                 *engine.settle_all(_ANSWERS_S),
             )

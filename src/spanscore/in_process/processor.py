@@ -21,7 +21,7 @@ from spanscore.in_process.span_events import annotated
 from spanscore.model import Report
 from spanscore.reading.wanted import log_names
 from spanscore.sdk.identity import SCOPE, is_of_an_export
-from spanscore.sdk.logs import log_span, name_of
+from spanscore.sdk.logs import context_of, log_span, name_of
 from spanscore.sdk.spans import is_local_root
 from spanscore.sending.in_time import in_time
 from spanscore.wording.faults import fault
@@ -106,7 +106,7 @@ class ScoringSpanProcessor(SpanProcessor):
 
     def on_log(self, record: ReadWriteLogRecord) -> None:
         """Queue a log record that a dialect reads; `ScoringLogRecordProcessor` calls this. Neither waits nor raises."""
-        self._runtime.logged(partial(log_span, record, self._log_names))
+        self._runtime.logged(partial(log_span, record, self._log_names), context_of(record.log_record))
 
     def reads(self, record: ReadWriteLogRecord) -> bool:
         """Return whether a dialect reads a log record."""

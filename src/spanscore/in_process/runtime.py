@@ -102,7 +102,7 @@ class Runtime:
         if len(self._pending) >= self._few and not self._make_room():
             context = span.context
             if context is not None and context.trace_flags.sampled:
-                self._drops.add("shut_down" if self._closed else "queue_full")
+                self._drop(context)
             return False
         parent = span.parent
         if parent is not None and not parent.is_remote:
@@ -115,14 +115,14 @@ class Runtime:
         self._exit_hook.stay_ahead()
         return True
 
-    def logged(self, record: Callable[[], Span | None]) -> None:
-        """Hand over what returns a log record, on the worker thread."""
+    def logged(self, record: Callable[[], Span | None], context: SpanContext) -> None:
+        """Hand over what returns a log record, on the worker thread, and the context in which it was written."""
         if get_ident() == self.thread_id:
             return
         if len(self._pending) < self._few or self._make_room():
             self._pending.append(record)
         else:
-            self._drops.add("shut_down" if self._closed else "queue_full")
+            self._drop(context)
 
     def flush(self, timeout_s: float) -> bool:
         """Score what was handed over, send it, and return whether that was done within the timeout."""
@@ -154,6 +154,7 @@ class Runtime:
     def _reset(self) -> None:
         """Begin with nothing, also in a forked child; no more than that: in a fork hook any lock may be nobody's."""
         self._pending: deque[Item] = deque()
+        self._lost: deque[SpanContext] = deque(maxlen=self._capacity)
         # While fewer wait, there is nothing to do but to append: none until there is a worker, nor when there is none.
         self._few = 0
         self._is_urgent = False
@@ -170,6 +171,12 @@ class Runtime:
 
     def _engine_for(self, listener: Listener) -> Engine:
         return self._make_engine(Owner(listener=listener, dropped=self._drops))
+
+    def _drop(self, context: SpanContext) -> None:
+        """Count what is dropped, and note whose trace lacks it; where many are, the latest."""
+        self._drops.add("shut_down" if self._closed else "queue_full")
+        if context.trace_id and not self._closed:
+            self._lost.append(context)
 
     def _rouse(self) -> None:
         self._is_urgent = True
@@ -230,7 +237,7 @@ class Runtime:
             request = self._next(rest_s)
             rest_s = _SOON_S if self._pending else min(_IDLE_S, 2 * rest_s)
             try:
-                self._worker.step(self._pending)
+                self._worker.step(self._pending, self._lost)
                 if request is not None:
                     running = request.action != "close"
                     request.complete = self._worker.do(request.action, request.deadline)

@@ -11,9 +11,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
 from spanscore.engine import Engine, Listener
-from spanscore.model import Report, Span, Trace
+from spanscore.model import REFUSED, Report, Span, Trace
 from spanscore.sdk.identity import SCOPE
-from spanscore.sdk.spans import Converter
+from spanscore.sdk.spans import Converter, refused_sdk_span
 
 Item: TypeAlias = ReadableSpan | SpanContext | Callable[[], Span | None]
 """A span that has ended, the context of one that has begun, or what returns a log record that is read."""
@@ -64,16 +64,18 @@ class Worker:
         """Note that a trace is done with."""
         self._finished.append(trace.trace_id)
 
-    def step(self, pending: deque[Item]) -> None:
-        """Take in what waits, and score what is due."""
+    def step(self, pending: deque[Item], lost: deque[SpanContext]) -> None:
+        """Take in what waits, note what was dropped, and score what is due."""
         engine = self.begin()
-        began, ended = self._taken(pending)
+        began, ended = self._taken(pending, engine)
+        ended += [refused_sdk_span(lost.popleft()) for _ in range(len(lost))]
         for trace_id, span_id in began:
             self._reports += engine.started(trace_id, span_id)
         self._reports += engine.add(ended) if ended else ()
         self._reports += engine.expire()
         if self._on_scored is not None:
-            roots = {span.trace_id for span in ended if not span.parent_span_id or span.parent_is_remote}
+            found = (span for span in ended if span.kind != REFUSED)
+            roots = {span.trace_id for span in found if not span.parent_span_id or span.parent_is_remote}
             self._finished += [trace_id for trace_id in roots if not engine.is_open(trace_id)]
         self._tell()
 
@@ -105,7 +107,7 @@ class Worker:
         for trace_id, found in by_trace.items():
             self._on_scored(trace_id, found)
 
-    def _taken(self, pending: deque[Item]) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
+    def _taken(self, pending: deque[Item], engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
         """Take what waits: the ids of the spans that still run, and the spans that have ended."""
         converted = self._converted
         began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
@@ -125,5 +127,5 @@ class Worker:
             began.pop(ids, None)
             scope = item.instrumentation_scope
             if scope is None or scope.name != SCOPE:
-                ended.append(converted(item))
+                ended.append(converted(item, engine.tallies.refused))
         return list(began.values()), ended

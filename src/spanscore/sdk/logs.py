@@ -5,6 +5,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from opentelemetry.trace import SpanContext
+
 from spanscore.model import LOG_RECORD, NO_SPAN, Span
 from spanscore.reading.log_records import EVENT_NAMES, event_name, run_id, with_body
 from spanscore.sdk.spans import attributes_of, value_of
@@ -18,6 +20,11 @@ def name_of(record: LogRecord, names: tuple[str, ...]) -> str | None:
     """Return the name of a record's event; None where it does not begin with one of these."""
     told = () if record.attributes is None else map(record.attributes.get, EVENT_NAMES)
     return event_name((record.event_name, record.body, *told), names)
+
+
+def context_of(record: LogRecord) -> SpanContext:
+    """Return the context of the span in which a record was written; an invalid one where there was none."""
+    return SpanContext(record.trace_id or 0, record.span_id or 0, is_remote=False)
 
 
 def log_span(emitted: ReadWriteLogRecord, names: tuple[str, ...]) -> Span | None:

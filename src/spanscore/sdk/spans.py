@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent, Trajectory
+from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent, Trajectory, refused_span
 
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
@@ -47,8 +48,15 @@ class Converter:
         self._resource: Resource | None = None
         self._resource_attributes: Attributes = EMPTY
 
-    def __call__(self, span: ReadableSpan) -> Span:
-        """Return the span."""
+    def __call__(self, span: ReadableSpan, refused: Counter[str]) -> Span:
+        """Return the span, or what stands for one that cannot be converted, and count it among the refused ones."""
+        try:
+            return self._span(span)
+        except Exception:  # noqa: BLE001 - attributes may be of types of the application's
+            refused["invalid_value"] += 1
+            return refused_sdk_span(span.context)
+
+    def _span(self, span: ReadableSpan) -> Span:
         context, parent, scope, status = span.context, span.parent, span.instrumentation_scope, span.status
         resource = span.resource
         if resource is not self._resource:
@@ -71,6 +79,11 @@ class Converter:
             _HAS_IS_REMOTE | (_IS_REMOTE if parent is not None and parent.is_remote else 0),
             span.dropped_attributes,
         )
+
+
+def refused_sdk_span(context: SpanContext) -> Span:
+    """Return what stands for a span of the SDK that cannot be scored."""
+    return refused_span(context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big"))
 
 
 def with_more(span: ReadableSpan, attributes: Mapping[str, str], events: Sequence[Event]) -> ReadableSpan:
