@@ -174,3 +174,36 @@ def test_drops_are_exact_however_often_they_are_looked_at(steps: list[str]) -> N
             drops.add(step)
 
     assert {"a": steps.count("a"), "b": steps.count("b")} == dict(drops)
+
+
+class Keeping(Blocking):
+    """One that keeps how many refused spans the traces have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: dict[int, int] = {}
+
+    def begin(self, trace: Trace) -> Scoring:
+        """Keep it, and hang."""
+        self.refused[trace.trace_id[-1]] = trace.refused
+        return super().begin(trace)
+
+
+def test_a_run_knows_that_spans_of_it_were_dropped() -> None:
+    """Its trace is not all, though what is left of it looks as if it were; nor is one with a span that is none."""
+    pipeline = Keeping()
+    runtime = runtime_with(pipeline, capacity=4)
+    runtime.ended(root(1))
+    assert pipeline.entered.wait(DEADLINE_S)
+    queued = [child(2, 2), root(3), ReadableSpan("step", context(4, 2), context(4, 1), start_time="soon"), root(4)]  # type: ignore[arg-type]
+    assert [True] * 4 == [runtime.ended(each) for each in queued]
+    assert not runtime.ended(child(2, 3))
+    assert not runtime.ended(child(3, 3))
+    pipeline.released.set()
+    assert runtime.flush(DEADLINE_S)
+    runtime.ended(root(2))
+    assert runtime.close(DEADLINE_S)
+
+    assert {1: 0, 2: 1, 3: 1} == {trace: count for trace, count in pipeline.refused.items() if trace < 4}
+    assert runtime.engine is not None
+    assert {"queue_full": 2, "shut_down": 0} == dict(runtime.engine.tallies.dropped)

@@ -314,3 +314,25 @@ def test_records_wait_for_room(room: tuple[int, ...]) -> None:
 
 def _values(records: Sequence[Record]) -> list[bytes | None]:
     return [each.value for each in records]
+
+
+def test_a_run_knows_that_a_span_of_it_was_refused() -> None:
+    """A record of which nothing can be used is held for its trace all the same, so that the next owner knows, too."""
+
+    async def scenario() -> None:
+        broken = child(1, 3)
+        broken.span_id = b"\1"
+        log = [record(0, broken), record(1, simple_span(1))]
+        first = Member(0)
+        taken = await first.partitions.take(log[:1])
+        first.partitions.give_up([0])
+        second = Member(0)
+        await second.partitions.take(log)
+
+        assert [0] == [each.record.offset for each in taken.poison]
+        assert {0: 0} == first.offsets
+        (report,) = second.out.reports
+        assert (1, False) == (report.trajectory.completeness.spans_refused, report.complete)
+        assert {0: 2} == second.offsets
+
+    in_loop(scenario)

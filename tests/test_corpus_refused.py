@@ -1,0 +1,75 @@
+"""The corpus with one span or log record of each trace refused: nothing passes, and no run is shown as whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from receivers.otlp_requests import CORPUS, CORPUS_NAMES
+from spanscore import config, offline, wiring
+from spanscore.model import Score
+from spanscore.recordings.files import Recording
+
+EVALUATORS: Final = """
+evaluators:
+  failures: {type: tool_call_trajectory, threshold: 0}
+  policy: {type: tool_policy, forbidden: [no_such_tool], max_calls: 100}
+  loops: {type: tool_loops, threshold: 0}
+  recovery: {type: tool_recovery, threshold: 0}
+  count: {type: tool_call_count, tool_calls_count: {no_such_tool: 0}}
+  budget: {type: run_budget, tool_calls: 2}
+  measured: {type: run_budget, tool_calls: 100, informational: true}
+"""
+
+
+def items(documents: list[Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the spans and log records of a recording by their trace id."""
+    found = defaultdict(list)
+    for document in documents:
+        for kinds in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
+            for item in inside(document, *kinds):
+                if item.get("traceId"):
+                    found[item["traceId"].lower()].append(item)
+    return found
+
+
+def inside(document: Any, *keys: str) -> Iterator[dict[str, Any]]:
+    """Yield what is in lists of lists."""
+    if not keys:
+        yield document
+        return
+    for each in document.get(keys[0]) or ():
+        yield from inside(each, *keys[1:])
+
+
+@pytest.mark.parametrize("name", CORPUS_NAMES)
+def test_one_of_each_trace_is_refused(name: str, tmp_path: Path) -> None:
+    """What was refused may have changed anything but the failures that no further call mends."""
+    lines = gzip.decompress((CORPUS / f"{name}.jsonl.gz").read_bytes()).splitlines()
+    documents = [json.loads(line) for line in lines]
+    chosen = random.Random(name)
+    traces = items(documents)
+    for found in traces.values():
+        item = chosen.choice(found)
+        item["flags" if "endTimeUnixNano" not in item else "droppedAttributesCount"] = -1
+    path = tmp_path / "refused.jsonl"
+    path.write_text("\n".join(map(json.dumps, documents)))
+
+    loaded = config.loads(EVALUATORS, "config", tmp_path).for_files()
+    pipeline = wiring.pipeline(loaded)
+    recording = Recording([path], log_names=wiring.wanted(loaded).log_names)
+    reports = list(offline.score(recording, loaded, pipeline))
+    assert recording.refused_spans.total() == len(traces)
+    for report in reports:
+        if report.trajectory.trace_id.hex() not in traces:  # of log records without a trace id
+            continue
+        assert not report.complete
+        assert "pass" != report.verdict
+        assert not any(isinstance(each.outcome, Score) and each.outcome.passed for each in report.evaluations)
