@@ -13,10 +13,10 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.engine import Engine, Listener, Owner
-from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace
+from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace, Trajectory, refused_span
 from spanscore.pipeline import EvaluatorEntry, Pipeline, Scoring
 from spanscore.reading.reader import DialectReader
-from traces import agent
+from traces import agent, tool
 
 PASS = Score(1.0, passed=True)
 
@@ -341,3 +341,72 @@ def test_many_answers_at_once_are_reported_a_few_at_a_time() -> None:
         reported.append(numbers(kept.reports))
 
     assert [[1], [1, 2], [1, 2, 3]] == reported
+
+
+class Calls:
+    """An evaluator that fails a run with a call."""
+
+    expectation = None
+
+    def evaluate(self, trajectory: Trajectory) -> Outcome:
+        """Look for a call."""
+        return Score(float(not trajectory.calls), passed=not trajectory.calls)
+
+
+def late_call(number: int) -> Span:
+    """Return the span of a call of the trace `trace_of(1)`."""
+    root = trace_of(1)
+    return tool(number, "search")._replace(trace_id=root.trace_id, parent_span_id=root.span_id)
+
+
+def late_engine(now: list[float], kept: Kept) -> Engine:
+    """Return an engine that has the time from a list, and scores whether there was a call."""
+    table = TraceTable(TraceSettings(decision_delay_s=1), lambda span: not span.parent_span_id)
+    evaluator = Calls()
+    pipeline = Pipeline([EvaluatorEntry(name="calls", type="t", resolve=lambda _: evaluator)], built_in_reader())
+    return Engine(table, pipeline, {"kept": kept}, lambda: now[0])
+
+
+def test_a_verdict_that_a_revision_changes_is_counted() -> None:
+    """By what it was and what it became; one that stays is not."""
+    now, kept = [0.0], Kept()
+    engine = late_engine(now, kept)
+    engine.add([trace_of(1)])
+    for late in (late_call(2), late_call(3)):
+        now[0] += 2
+        engine.expire()
+        engine.add([late])
+    engine.drain()
+
+    assert ["pass", "fail", "fail"] == [report.verdict for report in kept.reports]
+    assert {("pass", "fail"): 1} == dict(engine.tallies.revised)
+
+
+def test_spans_that_come_too_late_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Once in a while, and only those of agents: they are in no score."""
+    now, kept = [0.0], Kept()
+    engine = late_engine(now, kept)
+    engine.add([trace_of(1)])
+    engine.drain()
+    now[0] = 90.0
+    for number in range(2, 5):
+        engine.add([late_call(number), late_call(number)._replace(name="GET", attributes={})])
+
+    assert {"not_kept": 6} == {reason: count for reason, count in engine.counts().late.items() if count}
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("spans of agents came when their trace was scored and no longer held")
+    assert "traces.decision_delay" in message
+    engine.close(0)
+    assert 2 == len(caplog.records)
+
+
+def test_a_trace_of_which_all_was_refused() -> None:
+    """There is no report, and whoever keeps something of it learns that it is done with."""
+    kept = Kept()
+    told = Told(kept)
+    engine = engine_with(Pipeline([], built_in_reader()), told, kept=kept)
+    engine.add([refused_span(bytes(15) + b"\7", b"")])
+    assert engine.is_open(bytes(15) + b"\7")
+    engine.drain()
+
+    assert ([], [7], 0) == (kept.reports, [each[0] for each in told.traces], engine.counts().received)

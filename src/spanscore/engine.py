@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from spanscore.collect.counts import Counts
+from spanscore.collect.remembered import LateReason
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Emitter
 from spanscore.instruments.instrument import Instrument
 from spanscore.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.instruments.tallies import Tallies
-from spanscore.model import CloseReason, Report, Span, Trace, Trajectory
+from spanscore.model import CloseReason, Report, Span, Trace, Trajectory, Unit
 from spanscore.pipeline import Pipeline, Scoring
 from spanscore.reports.emission import Emission
 from spanscore.wording.faults import Faults
@@ -94,6 +95,7 @@ class Engine:
         self._listener: Final = owner.listener
         self._measure: Final = owner.measure
         self._gave_way: Final = Sparingly(_tell_gave_way, clock)
+        self._too_late: Final = Sparingly(_tell_too_late, clock)
         self._faults: Final = Faults(lambda: self.pipeline.tool_content)
         self._emission: Final = Emission(self.emitters, self.tallies, self._faults)
         self._clock = clock
@@ -205,6 +207,7 @@ class Engine:
         """Close every emitter; True when all that was queued went out within the timeout."""
         deadline = self._clock() + timeout_s
         self._gave_way.close()
+        self._too_late.close()
         self.settle_all(timeout_s)
         if self._unknown is not None and not self._has_known:
             _log.warning("spanscore: no trace was scored, of %d: %s", self.tallies.unrecognised, self._unknown)
@@ -229,6 +232,9 @@ class Engine:
             self._unscored[trace.trace_id] += 1
         while self.table.evicted:
             self._gave_way.note(*self.table.evicted.popitem())
+        while self.table.too_late:
+            if self.pipeline.reader.read(self.table.too_late.pop()) is not None:
+                self._too_late.note(LateReason.NOT_KEPT)
 
     def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
@@ -277,6 +283,7 @@ class Engine:
         for report in reports:
             if report.trajectory.recognised:
                 self._has_known |= not report.revision
+                self._note_verdict(trace, report)
             elif not report.revision:
                 self._note_unknown(report.trajectory)
             self._emission.emit(report)
@@ -286,11 +293,25 @@ class Engine:
             self._listener.scored(trace)
         return reports
 
+    def _note_verdict(self, trace: Trace, report: Report) -> None:
+        run = report.trajectory.root_span_id if report.trajectory.unit is Unit.AGENT else b""
+        before, trace.verdicts[run] = trace.verdicts.get(run, report.verdict), report.verdict
+        if before != report.verdict:
+            self.tallies.revised[before, report.verdict] += 1
+
     def _note_unknown(self, trajectory: Trajectory) -> None:
         self.tallies.unrecognised += 1
         if self._unknown is None:
             self._unknown = printable(trajectory.unread or "")
             _log.info("a trace is not scored: %s; further ones are only counted", self._unknown)
+
+
+def _tell_too_late(_kind: LateReason, count: int) -> None:
+    _log.warning(
+        "spans of agents came when their trace was scored and no longer held, so that they are in no score: %d; raise "
+        "traces.decision_delay, or traces.trace_timeout for traces whose root is not received",
+        count,
+    )
 
 
 def _tell_gave_way(limit: str, count: int) -> None:

@@ -53,6 +53,8 @@ class HeldTrace:
     revision: int = 0
     scored: int = 0
     """How many of the spans were there at the last closing; at least 1 then."""
+    verdicts: dict[bytes, str] = field(default_factory=dict)
+    """As in `Trace`."""
     closed_at: float = -math.inf
     over_limit: bool = False
     """A limit closed it: the spans are gone, and it does not open again."""

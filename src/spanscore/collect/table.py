@@ -64,6 +64,8 @@ class TraceTable:
         self._counts = Counts()
         self.evicted: Final[Counter[str]] = Counter()
         """How many open traces gave way, by the setting that is a limit, since somebody took these numbers away."""
+        self.too_late: Final[list[Span]] = []
+        """Spans whose trace is closed and no longer held, since somebody took them away."""
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -212,6 +214,8 @@ class TraceTable:
                 return opened
             if isinstance(opened, LateReason):
                 self._counts.late[opened] += 1
+                if opened is LateReason.NOT_KEPT:
+                    self.too_late.append(span)
             else:
                 self._counts.dropped[opened] += 1
             return None
@@ -332,6 +336,7 @@ class TraceTable:
                 revision=trace.revision,
                 refused=len(trace.refused or ()),
                 root_received_at=trace.root_ended_at,
+                verdicts=trace.verdicts,
             )
         )
         self._past.add(trace, self._now)

@@ -12,6 +12,8 @@ from spanscore.instruments.instrument import (
     EMITTER,
     ERROR_TYPE,
     EVALUATION,
+    OUTCOME_FROM,
+    OUTCOME_TO,
     QUEUE,
     REASON,
     SECONDS,
@@ -71,6 +73,12 @@ TRACES_CLOSED: Final = counter(
 )
 TRACES_REVISED: Final = counter(
     "spanscore.traces.revised", "{trace}", "Traces closed and scored again because of late spans."
+)
+RUNS_REVISED: Final = counter(
+    "spanscore.runs.revised",
+    "{run}",
+    "Runs whose verdict changed when late spans had them scored again, by the verdict before and the one after.",
+    (OUTCOME_FROM, OUTCOME_TO),
 )
 TRACES_UNRECOGNISED: Final = counter(
     "spanscore.traces.unrecognised",

@@ -21,6 +21,8 @@ class Tallies:
     """By the evaluator's name and the type of the error. Without a name: traces that could not be read at all."""
     dialect_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By the dialect's name and the type of the error."""
+    revised: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Runs whose verdict a revision changed, by the verdict before and the one after."""
     unrecognised: int = 0
     """Traces without a span of a known instrumentation."""
     export_failures: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -122,6 +122,7 @@ _READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...
     (own.TRACES_OPEN, lambda counts, _: _one(counts.open_traces)),
     (own.TRACES_CLOSED, lambda counts, _: _each(CloseReason, counts.closed)),
     (own.TRACES_REVISED, lambda counts, _: _one(counts.revisions)),
+    (own.RUNS_REVISED, lambda _, tallies: _by_two(tallies.revised)),
     (own.TRACES_UNRECOGNISED, lambda _, tallies: _one(tallies.unrecognised)),
     (own.DIALECT_ERRORS, lambda _, tallies: _by_two(tallies.dialect_errors)),
     (own.MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),

@@ -152,3 +152,5 @@ class Trace:
     """Spans and log records of this trace that were refused: they were sent, and are not among the spans."""
     root_received_at: float | None = field(default=None, compare=False)
     """When the root's end arrived, on the table's clock; None when it never did."""
+    verdicts: dict[bytes, str] = field(default_factory=dict, compare=False, repr=False)
+    """The last verdict of each of its runs that was reported; who reports one of a later revision puts it there."""
