@@ -185,6 +185,7 @@ def _missing(report: Report) -> str:
     missing = [
         *([] if seen.root_seen else ["no root came"]),
         *([f"parents of {plural(seen.parents_missing, 'span')} did not come"] if seen.parents_missing else []),
+        *([f"{plural(seen.spans_refused, 'span')} refused"] if seen.spans_refused else []),
         *(["cut off by a limit"] if seen.truncated else []),
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),
         *([] if seen.results_recorded else ["results are not all recorded"]),

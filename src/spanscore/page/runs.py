@@ -171,5 +171,7 @@ def _incomplete(report: Report) -> str:
     """Say why a run may be more than is shown; nothing where it was seen whole."""
     if report.complete:
         return ""
-    missing = report.trajectory.completeness.parents_missing
-    return f"{missing} spans without their parents" if missing else str(report.close_reason)
+    seen = report.trajectory.completeness
+    if seen.spans_refused:
+        return f"{seen.spans_refused} spans refused"
+    return f"{seen.parents_missing} spans without their parents" if seen.parents_missing else str(report.close_reason)
