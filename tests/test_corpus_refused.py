@@ -14,7 +14,7 @@ import pytest
 
 from receivers.otlp_requests import CORPUS, CORPUS_NAMES
 from spanscore import config, offline, wiring
-from spanscore.model import Score
+from spanscore.model import PARENT_IS_REMOTE, Report, Score
 from spanscore.recordings.files import Recording
 
 EVALUATORS: Final = """
@@ -49,6 +49,41 @@ def inside(document: Any, *keys: str) -> Iterator[dict[str, Any]]:
         yield from inside(each, *keys[1:])
 
 
+def left_out(documents: list[Any], chosen: random.Random) -> set[str]:
+    """Leave a span below the root out of each trace that a child of its process names, and return the trace ids."""
+    found = set()
+    for trace_id, spans in items(documents).items():
+        local = [span for span in spans if span.get("flags", 0) & PARENT_IS_REMOTE != PARENT_IS_REMOTE]
+        named = {span["parentSpanId"] for span in local if span.get("parentSpanId") and "endTimeUnixNano" in span}
+        roots = [span for span in spans if "endTimeUnixNano" in span and not span.get("parentSpanId")]
+        below = [span for span in spans if span.get("parentSpanId") and span.get("spanId") in named]
+        below = [span for span in below if "endTimeUnixNano" in span]
+        if roots and below:
+            chosen.choice(below)["traceId"] = "f" * 32
+            found.add(trace_id)
+    return found
+
+
+@pytest.mark.parametrize("name", CORPUS_NAMES)
+def test_one_of_each_trace_is_left_out(name: str, tmp_path: Path) -> None:
+    """Where the root was received, a child that names a parent proves that its run lacks a span."""
+    documents = [json.loads(line) for line in gzip.decompress((CORPUS / f"{name}.jsonl.gz").read_bytes()).splitlines()]
+    traces = left_out(documents, random.Random(name))
+    for report in scored(documents, tmp_path)[1]:
+        if report.trajectory.trace_id.hex() in traces:
+            assert not report.complete
+            assert not any(isinstance(each.outcome, Score) and each.outcome.passed for each in report.evaluations)
+
+
+def scored(documents: list[Any], directory: Path) -> tuple[Recording, list[Report]]:
+    """Score a recording of these documents."""
+    path = directory / "recorded.jsonl"
+    path.write_text("\n".join(map(json.dumps, documents)))
+    loaded = config.loads(EVALUATORS, "config", directory).for_files()
+    recording = Recording([path], log_names=wiring.wanted(loaded).log_names)
+    return recording, list(offline.score(recording, loaded, wiring.pipeline(loaded)))
+
+
 @pytest.mark.parametrize("name", CORPUS_NAMES)
 def test_one_of_each_trace_is_refused(name: str, tmp_path: Path) -> None:
     """What was refused may have changed anything but the failures that no further call mends."""
@@ -59,13 +94,7 @@ def test_one_of_each_trace_is_refused(name: str, tmp_path: Path) -> None:
     for found in traces.values():
         item = chosen.choice(found)
         item["flags" if "endTimeUnixNano" not in item else "droppedAttributesCount"] = -1
-    path = tmp_path / "refused.jsonl"
-    path.write_text("\n".join(map(json.dumps, documents)))
-
-    loaded = config.loads(EVALUATORS, "config", tmp_path).for_files()
-    pipeline = wiring.pipeline(loaded)
-    recording = Recording([path], log_names=wiring.wanted(loaded).log_names)
-    reports = list(offline.score(recording, loaded, pipeline))
+    recording, reports = scored(documents, tmp_path)
     assert recording.refused_spans.total() == len(traces)
     for report in reports:
         if report.trajectory.trace_id.hex() not in traces:  # of log records without a trace id

@@ -27,6 +27,8 @@ from spanscore.reading.trajectory import DialectFailedError, trajectories
 
 REFUSED: Final = "a span of this run was refused"
 """Why an evaluation of a run is skipped that lacks a span or a log record."""
+MISSING: Final = "a span of this run that others name as their parent was not received"
+"""Why an evaluation of a run is skipped of which a span was lost before it came here."""
 
 _OUTCOMES: Final = (Score, Skipped, Failed)
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
@@ -246,10 +248,12 @@ class Pipeline:
 
 def _known(outcome: Outcome, trajectory: Trajectory) -> Outcome:
     """Return an outcome as far as the run is known: without some of its spans, all that stays are lasting failures."""
-    if not trajectory.completeness.spans_refused or isinstance(outcome, Skipped):
+    seen = trajectory.completeness
+    lacks = REFUSED if seen.spans_refused else MISSING if seen.spans_missing else None
+    if lacks is None or isinstance(outcome, Skipped):
         return outcome
     is_lasting = isinstance(outcome, Score) and not outcome.passed and not outcome.mended_by
-    return outcome if is_lasting else Skipped(REFUSED)
+    return outcome if is_lasting else Skipped(lacks)
 
 
 def _answered(answer: Answer) -> Outcome:

@@ -127,6 +127,8 @@ class Completeness:
     """Spans whose parent was not received."""
     truncated: bool = False
     """A limit closed the trace before its end."""
+    spans_missing: int = 0
+    """Spans that others name as their parent and that were not received, in a trace whose root was: they are of it."""
     spans_refused: int = 0
     """Spans and log records of the run that were sent and could not be used: refused for good, or lost on the way."""
     arguments_recorded: bool = True

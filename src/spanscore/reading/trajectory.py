@@ -180,12 +180,15 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
     uppermost = [span for span, parent in zip(tree.spans, tree.parents, strict=True) if parent == NONE]
     orphans = [span for span in uppermost if span.parent_span_id and not span.parent_is_remote and not span.is_log]
     from_logs = tree.spans[tree.root].is_log
+    # Where no other span is uppermost, the parent that is missing may be the root: outside of what is exported here.
+    is_rooted = any(not span.parent_span_id or span.parent_is_remote for span in uppermost if not span.is_log)
     has_root = from_logs or not all(span.parent_span_id for span in uppermost)
     return Completeness(
         root_seen=has_root or trace.close_reason is CloseReason.ROOT_ENDED,
         from_logs=from_logs,
         parents_missing=len(orphans),
         truncated=trace.close_reason in _LIMITS,
+        spans_missing=len({span.parent_span_id for span in orphans}) if is_rooted else 0,
         spans_refused=trace.refused,
         content_elsewhere=tree.content_elsewhere,
     )
