@@ -18,7 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.intake.admission import Admission
 from spanscore.intake.intake import Behind, Counted, Intake, OtherSignal
-from spanscore.model import Span
+from spanscore.model import REFUSED, Span
 from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
@@ -49,7 +49,7 @@ class Core:
         """Take spans, or fail."""
         if self.fault is not None:
             raise self.fault
-        self.spans += spans
+        self.spans += [span for span in spans if span.kind != REFUSED]
         self.sizes.append(size)
 
     def has_room(self, size: int) -> bool:
