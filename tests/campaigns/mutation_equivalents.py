@@ -20,12 +20,6 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "-math.inf -> math.inf",
         ): "it is read of closed traces only, which have another",
     },
-    "compare/differences": {
-        (
-            "alike = next((place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)",
-            "0 -> 1",
-        ): "either is too near to the beginning to be cut there",
-    },
     "compare/matching": {
         ("_DEEP: Final = 32", "32 -> 33"): "keys may become flat at any depth",
         ("if value is True or value is False:", "False -> True"): "False then has another key, which only it has",

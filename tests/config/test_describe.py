@@ -61,7 +61,10 @@ def test_dialect() -> None:
     """A dialect says whose spans it reads."""
     description = describe("openllmetry", "dialects")
 
-    assert "Traceloop's decorators and instrumentors, Python and JavaScript." == description.summary
+    assert (
+        "Traceloop's decorators and instrumentors, Python and JavaScript, and LiteLLM's callback."
+        == description.summary
+    )
     assert () == description.parameters
 
 

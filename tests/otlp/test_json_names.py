@@ -116,7 +116,7 @@ def test_logs_have_second_names() -> None:
     for name, number in SeverityNumber.items():
         record = {"trace_id": "0A" * 16, "severity_number": name, "event_name": "e", "time_unix_nano": "5"}
         document = {"resource_logs": [{"scope_logs": [{"log_records": [record]}]}]}
-        body, refused = logs_to_protobuf(parse_request(json.dumps(document)))
+        body, refused, _ = logs_to_protobuf(parse_request(json.dumps(document)))
         (written,) = ExportLogsServiceRequest.FromString(body).resource_logs[0].scope_logs[0].log_records
         expected = LogRecord(trace_id=b"\n" * 16, severity_number=number, event_name="e", time_unix_nano=5)
         assert ((), expected) == (refused, written)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallState, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _messages as messages
 from spanscore.dialects import gen_ai, openinference
@@ -39,7 +39,10 @@ class OpenaiAgents:
             return Reading(not_a_call=True)
         if kind == "TOOL" and span.scope == _PYTHON and openinference.OUTPUT not in attributes:
             call = openinference.call(span)
-            return Reading(call=call if call.error is not None else replace(call, state="uncertain"))
+            # With OpenInference's switch for the GenAI conventions the id stands there alone.
+            call_id = call.call_id or content.text(attributes.get(gen_ai.CALL_ID))
+            state: CallState = "made" if call.error is not None else "uncertain"
+            return Reading(call=replace(call, state=state, call_id=call_id))
         if kind == "AGENT" and not any(key in attributes for key in openinference.AGENT_NAME):
             return Reading(is_agent=False, ends_asking=_has_no_result(span))
         return None

@@ -111,7 +111,13 @@ def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> b
     def spans_of(place: Place) -> bytes:
         return _rebuilt(body, place, SPANS, kept)
 
-    return _rebuilt(body, (0, len(body)), RESOURCE_SPANS, lambda place: _rebuilt(body, place, SCOPE_SPANS, spans_of))
+    try:
+        return _rebuilt(
+            body, (0, len(body)), RESOURCE_SPANS, lambda place: _rebuilt(body, place, SCOPE_SPANS, spans_of)
+        )
+    except WireError as error:
+        message = f"not an OTLP request: {error}"
+        raise MalformedRequest(message) from error
 
 
 def from_json(document: Any, message_type: type[_AnyMessage]) -> _AnyMessage:
