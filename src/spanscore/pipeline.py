@@ -247,13 +247,12 @@ class Pipeline:
 
 
 def _known(outcome: Outcome, trajectory: Trajectory) -> Outcome:
-    """Return an outcome as far as the run is known: without some of its spans, all that stays are lasting failures."""
+    """Return an outcome as far as the run is known: without some of its spans, lasting failures and errors stay."""
     seen = trajectory.completeness
     lacks = REFUSED if seen.spans_refused else MISSING if seen.spans_missing else None
-    if lacks is None or isinstance(outcome, Skipped):
+    if lacks is None or not isinstance(outcome, Score):
         return outcome
-    is_lasting = isinstance(outcome, Score) and not outcome.passed and not outcome.mended_by
-    return outcome if is_lasting else Skipped(lacks)
+    return Skipped(lacks) if outcome.passed or outcome.mended_by else outcome
 
 
 def _answered(answer: Answer) -> Outcome:

@@ -35,7 +35,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "reading/reader": {
         (
-            "if len(readings) > 1:",
+            "reading = _joined(readings) if len(readings) > 1 else readings[0][1] if readings else None",
             "len(readings) > 1 -> len(readings) >= 1",
         ): "one reading joined with no other is equal to itself",
         (

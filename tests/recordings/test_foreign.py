@@ -294,7 +294,7 @@ def test_what_cannot_be_read_is_named(document: Any, told: str, tmp_path: Path) 
 
 
 def test_a_span_that_cannot_be_read_costs_itself(tmp_path: Path) -> None:
-    """It is refused and counted by the reason; the rest of the document is read."""
+    """It is refused and counted by the reason; the rest of the document is read, and its run is known to lack it."""
     document = json.loads(jaeger(*((str(number), TRACE, []) for number in range(1, 7))))
     spans = document["data"][0]["spans"]
     del spans[1]["spanID"]
@@ -305,7 +305,8 @@ def test_a_span_that_cannot_be_read_costs_itself(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     recording = Recording([path])
 
-    assert 2 == sum(len(batch.spans) for batch in recording.read())
+    batches = list(recording.read())
+    assert (2, 3) == (sum(len(batch.spans) for batch in batches), sum(len(batch.lost) for batch in batches))
     must_have, digits = "must have at most", "hexadecimal digits"
     assert [
         f"2 spans refused (malformed): jaeger: a span of trace {TRACE}: there is no 'spanID'",

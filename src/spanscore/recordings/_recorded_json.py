@@ -184,8 +184,8 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     problems: list[MalformedRequest] = []
     found = [each for request in own for each in _decoded(request, log_names, problems)]
     if foreign:
-        body, refused, more = from_foreign(foreign)
-        found.append((decode_protobuf(body, max_spans=None).refusing(refused), body))
+        body, refused, lost, more = from_foreign(foreign)
+        found.append((decode_protobuf(body, max_spans=None).refusing(refused, lost), body))
         problems += more
     return Document(
         line,

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from google.protobuf.json_format import ParseError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from spanscore.model import Span
 from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, Refused, SpanRefused
 from spanscore.recordings import _foreign_formats as formats
 from spanscore.recordings._foreign_spans import hex_digits
@@ -58,6 +59,8 @@ class Converted(NamedTuple):
     """The request in protobuf."""
     refused: Sequence[Refused]
     """The spans that are not in it."""
+    lost: Sequence[Span]
+    """Stand-ins for those of them whose trace id can be read, of kind `REFUSED`."""
     problems: Sequence[MalformedRequest]
     """What is wrong with whole documents."""
 
@@ -80,19 +83,25 @@ def from_foreign(documents: Iterable[Any]) -> Converted:
         try:
             for trace, made in read(list(its)):
                 digits = hex_digits(trace, _TRACE_ID_SIZE)
-                _add(request, made, f"{name}: a span of trace {digits}" if digits else name, findings)
+                what = f"{name}: a span of trace {digits}" if digits else name
+                if not _is_added(request, made, what, findings) and digits:
+                    findings.lose(bytes.fromhex(digits))
         except _ERRORS as error:
             problems.append(MalformedRequest(f"{name} JSON that cannot be read: {_told(error)}"))
-    return Converted(request.SerializeToString(), tuple(findings.refused.values()), problems)
+    return Converted(request.SerializeToString(), tuple(findings.refused.values()), tuple(findings.lost), problems)
 
 
-def _add(request: ExportTraceServiceRequest, made: Callable[[], Any], what: str, findings: Findings) -> None:
+def _is_added(request: ExportTraceServiceRequest, made: Callable[[], Any], what: str, findings: Findings) -> bool:
+    """Return whether a span was added; one that cannot be read is refused."""
     try:
         request.resource_spans.append(made())
     except SpanRefused as refused:
         findings.refuse(refused.reason, f"{what}: {refused}")
     except _ERRORS as error:
         findings.refuse(Refusal.MALFORMED, f"{what}: {_told(error)}")
+    else:
+        return True
+    return False
 
 
 def _told(error: Exception) -> str:
