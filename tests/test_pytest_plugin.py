@@ -98,6 +98,7 @@ def test_wrong(spanscore_run):
     assert "def assert_trajectory" not in told
 
 
+@pytest.mark.full_size
 def test_golden_runs(ran: Ran, tmp_path: Path) -> None:
     """Written when asked for, in a file beside the test, by several processes; from then on the same must be done."""
     tests = """

@@ -38,6 +38,7 @@ def recordings(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.full_size
 def test_the_same_input_gives_the_same_output(recordings: Path, tmp_path: Path) -> None:
     """Byte for byte, in every process and form: also where nothing but the place in the file tells traces apart."""
     junit, lines = tmp_path / "junit.xml", tmp_path / "scores.jsonl"
@@ -146,6 +147,7 @@ def test_a_full_disk_is_told_in_a_line(command: str) -> None:
     assert (1, "spanscore: [Errno 28] No space left on device\n") == (ended.returncode, ended.stderr)
 
 
+@pytest.mark.full_size
 def test_files_are_whole_where_nobody_reads_on(tmp_path: Path) -> None:
     """`spanscore score ... --json FILE | head -1` writes the file all the same."""
     target = tmp_path / "scores.jsonl"
