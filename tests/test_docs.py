@@ -72,6 +72,7 @@ def ended(code: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=directory, timeout=DEADLINE_S, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("language", "text"), blocks("python"))
 def test_code_runs(language: str, text: str) -> None:
     """Every piece of Python runs as it stands, from a checkout, and ends by itself without a complaint."""

@@ -243,6 +243,7 @@ RUNS = (
 """How blocks that begin so are run, and what is seen of them."""
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("script", BLOCKS)
 def test_every_command_does_what_the_text_says(script: str, checkout: Path) -> None:
     """Each block is run as it stands, in a directory that looks like a checkout; a new kind has to be added here."""

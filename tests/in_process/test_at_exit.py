@@ -13,6 +13,8 @@ import pytest
 from deadline import DEADLINE_S
 from ended_programs import AGENT, Ended, ended, forking, instrumented
 
+pytestmark = pytest.mark.processes
+
 ENDINGS = {
     "at once": "",
     "sys.exit": "import sys; sys.exit(3)",

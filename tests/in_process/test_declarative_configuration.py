@@ -8,6 +8,8 @@ import pytest
 
 from ended_programs import AGENT, instrumented
 
+pytestmark = pytest.mark.processes
+
 RUN = f"{AGENT}\nrun(trace.get_tracer('agent'))"
 SCORED = ("evaluate shop", "execute_tool search", "invoke_agent shop")
 

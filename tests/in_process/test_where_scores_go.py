@@ -10,6 +10,8 @@ import pytest
 
 from ended_programs import AGENT, Ended, forking, instrumented
 
+pytestmark = pytest.mark.processes
+
 SDK = """
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader

@@ -11,6 +11,8 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from ended_programs import AGENT, ended, instrumented
 from spanscore.in_process.zero_code import ZeroCodeExporter
 
+pytestmark = pytest.mark.processes
+
 RUN = f"{AGENT}\nrun(trace.get_tracer('agent'))"
 MISTAKES = """
 evaluators:
