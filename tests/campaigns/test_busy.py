@@ -56,7 +56,6 @@ def test_a_run_begins_with_what_is_committed_and_its_environment(repository: Cal
     tests = """
 from pathlib import Path
 
-@pytest.mark.campaign
 def test_nothing_is_left():
     seen = Path(".venv/seen")
     assert not Path("left").exists()
@@ -78,7 +77,6 @@ def test_what_fails_is_named(
     tests = f"""
 import pathlib, pytest
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("value", ["a - b"])
 def test_once(value):
     once = pathlib.Path({str(once)!r})

@@ -11,12 +11,10 @@ from campaigns import collection
 STEADY = """
 import pytest
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("value", [1, "two", b"three", 4.0, None, print, object])
 def test_steady(value):
     assert value != 5
 
-@pytest.mark.campaign
 def test_other():
     pass
 """
@@ -27,23 +25,18 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("day", [time.strftime("%F", time.gmtime(time.time()))])
 def test_clock(day): ...
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("number", [hash("text")])
 def test_hash(number): ...
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("number", [id(object())], ids=lambda number: f"at {number:x}")
 def test_address(number): ...
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("path", [str(HERE)])
 def test_directory(path): ...
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("home", [os.environ["HOME"]])
 def test_environment(home): ...
 """
@@ -52,7 +45,6 @@ UNORDERED = """
 import pathlib
 import pytest
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("name", [path.name for path in pathlib.Path(__file__).parent.glob("*.txt")])
 def test_listing(name): ...
 """

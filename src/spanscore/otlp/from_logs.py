@@ -40,7 +40,15 @@ from spanscore.otlp.kept_size import names_size
 from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.wire import Place, WireError, fields, joined_field, length_delimited, readable_field
+from spanscore.otlp.wire import (
+    FIELDS_LOOKED_AT,
+    Place,
+    WireError,
+    fields,
+    joined_field,
+    length_delimited,
+    readable_field,
+)
 from spanscore.reading.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
@@ -181,7 +189,9 @@ class _Decoding:
                         self._add(self._body[slice(*record)], resource, scope)
                     except SpanRefused as refused:
                         self.findings.refuse(refused.reason, f"the log record at byte {record[0]}: {refused}")
-                        self.findings.lose(*(readable_field(self._body, record, number) for number in _IDS))
+                        self.findings.lose(
+                            *(readable_field(self._body, record, number, FIELDS_LOOKED_AT) for number in _IDS)
+                        )
 
     def _inside(self, place: Place, number: int) -> Steps[list[Place]]:
         """Return where those messages lie, in the fields of that number, that have such a name."""

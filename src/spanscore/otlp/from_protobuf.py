@@ -42,7 +42,7 @@ from spanscore.otlp.protobuf_check import (
 )
 from spanscore.otlp.protobuf_values import once, read_attributes, read_events, read_resource
 from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.wire import Place, WireError, fields, is_utf8, readable_field
+from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, fields, is_utf8, readable_field
 from spanscore.reading.wanted import WantedAttributes
 
 if api_implementation.Type() == "python":
@@ -208,7 +208,7 @@ def _losing(body: bytes, spans: Sequence[Place], findings: Findings) -> Steps[No
 
 def _ids(body: bytes, place: Place) -> Iterator[bytes]:
     """Return the trace id and the span id of a span, as far as they can be read."""
-    return (readable_field(body, place, number) for number in _IDS)
+    return (readable_field(body, place, number, FIELDS_LOOKED_AT) for number in _IDS)
 
 
 def _parsed_span(content: bytes) -> SpanMessage | SpanRefused:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Final, TypeAlias
 
 Place: TypeAlias = tuple[int, int]
@@ -29,6 +30,10 @@ _VARINT_BYTES: Final = 10
 _ONE_BYTE_AND_TYPE: Final = 0x87
 _SHORT_PREFIX: Final = 2
 _LONGEST_SHORT: Final = 2**14 - 1
+
+
+FIELDS_LOOKED_AT: Final = 2_048
+"""Fields of a refused span or log record that are looked at for its ids: more than any that is not refused may have."""
 
 
 class WireError(ValueError):
@@ -93,11 +98,18 @@ def joined_field(body: bytes, place: Place, number: int) -> bytes:
     return b"".join(body[first:end] for _, found, first, end in fields(body, place) if found == number)
 
 
-def readable_field(body: bytes, place: Place, number: int) -> bytes:
-    """Return the last length-delimited field of that number, up to where a message is broken; else empty."""
+def readable_field(body: bytes, place: Place, number: int, most: int | None = None) -> bytes:
+    """Return the last length-delimited field of that number, up to where a message is broken; else empty.
+
+    Args:
+        body: holds the message.
+        place: where the message is.
+        number: of the field.
+        most: look at so many fields of the message at most; None for all, which may be millions.
+    """
     content = b""
     with suppress(WireError):
-        for _, found, first, end in fields(body, place):
+        for _, found, first, end in islice(fields(body, place), most):
             content = body[first:end] if found == number else content
     return content
 
