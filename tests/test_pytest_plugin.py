@@ -111,7 +111,8 @@ def test_golden(spanscore_run, number):
 """
     first = ran(tmp_path, AGENT + tests)
     assert (1, True) == (first.returncode, "pytest --spanscore-update writes what it does now" in first.stdout)
-    assert 0 == ran(tmp_path, AGENT + tests, "--spanscore-update", "-n", "2").returncode
+    written = ran(tmp_path, AGENT + tests, "--spanscore-update", "-n", "2")
+    assert 0 == written.returncode, written.stdout
     rows = [json.loads(line) for line in (tmp_path / "test_agent.golden.jsonl").read_text().splitlines()]
     assert {f"test_golden[{number}]" for number in range(4)} == {row["test"] for row in rows}
     changed = ran(tmp_path, AGENT + tests.replace("range(4)", "range(5)").replace('"1"', "'21'[number % 2]"))
