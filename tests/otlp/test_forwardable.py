@@ -21,7 +21,7 @@ from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json
 from spanscore.otlp.from_json import decode_document, decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.otlp.strict_json import parse
+from spanscore.otlp.json_names import parse_request
 
 
 def sent_on(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
@@ -74,7 +74,7 @@ def test_json_is_sent_on_as_protobuf_itself_reads_it(seed: int) -> None:
     """However a JSON request is written, what is sent on of it is what protobuf's own reading of JSON finds in it."""
     body = odd_request(random.Random(seed)) or b"{}"
     try:
-        expected = sent_on_from_json(parse(body))
+        expected = sent_on_from_json(parse_request(body))
     except MalformedRequest:
         return
 
