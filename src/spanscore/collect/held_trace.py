@@ -49,7 +49,7 @@ class HeldTrace:
     awaited: set[bytes] | None = None
     """Ids of the spans that were announced and have not ended."""
     refused: set[bytes] | None = None
-    """What stands for the spans of the trace that were refused, by their ids."""
+    """Stand-ins for the spans of the trace that were refused, by their ids."""
     revision: int = 0
     scored: int = 0
     """How many of the spans were there at the last closing; at least 1 then."""

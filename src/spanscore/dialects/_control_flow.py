@@ -34,23 +34,23 @@ _RAISED: Final[dict[str, CallState]] = {
 _RAISED_BY_TOOLS: Final = frozenset({"toolinterrupterror", "waitingforevent"})
 """The last names of types whose module has moved: Genkit's, in JavaScript and Go, and LlamaIndex's."""
 _UNTYPED: Final = frozenset({"Error", "Exception"})
-"""What stands for the type where an instrumentation has only the text of an exception."""
+"""Types that an instrumentation writes if it has only the text of an exception."""
 _STACKS: Final[dict[str, CallState]] = {
     "\n\nGraphInterrupt: ": "waits",
     "\n\nNodeInterrupt: ": "waits",
     "\n\nParentCommand: ": "made",
 }
-"""What LangChain.js puts between the message of an exception and its stack."""
+"""Texts that LangChain.js writes between the message of an exception and its stack."""
 _PRINTED: Final[dict[str, CallState]] = {
     "GraphInterrupt(": "waits",
     "NodeInterrupt(": "waits",
     "ParentCommand(": "made",
 }
-"""What the text of such an exception begins with where Python has printed it."""
+"""Beginnings of the text of such an exception as Python prints it."""
 
 _NOT_MADE: Final = frozenset({"waits", "refused"})
 INTERRUPTS: Final = ("(Interrupt(", "[Interrupt(")
-"""What the text of an interrupt of LangGraph begins with in Python."""
+"""Beginnings of the text of an interrupt of LangGraph in Python."""
 _WITHOUT_MODULE: Final[dict[str, tuple[tuple[str, ...], CallState]]] = {
     "GraphInterrupt": (INTERRUPTS, "waits"),
     "NodeInterrupt": (INTERRUPTS, "waits"),
@@ -69,7 +69,7 @@ _REFUSALS: Final = frozenset(
 )
 _NOT_APPROVED: Final = "Tool execution was not approved."
 _REFUSED_TOOL: Final = ("User rejected the tool call for ", _NOT_APPROVED)
-"""What a refusal begins with where the tool, or the reason, stands in it."""
+"""Beginnings of a refusal that holds the tool, or the reason."""
 _HAYSTACK: Final = ("Tool execution for '", "' was rejected by the user.")
 _DENIED: Final = "execution-denied"
 _LONGEST: Final = 4_096

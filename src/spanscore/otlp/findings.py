@@ -127,7 +127,7 @@ class Decoded:
     """About how many bytes of memory each span keeps to itself; what it shares says its size itself."""
     refused: tuple[Refused, ...] = ()
     lost: Sequence[Span] = field(default=(), compare=False)
-    """What stands for the refused ones whose trace id could be read, of kind `REFUSED`."""
+    """Stand-ins for the refused ones whose trace id could be read, of kind `REFUSED`."""
     caveats: Mapping[Caveat, int] = field(default_factory=dict)
     unread: int = field(default=0, compare=False)
     """How many log records are of events that nobody reads."""

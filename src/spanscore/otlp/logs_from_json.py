@@ -34,7 +34,7 @@ class Written(NamedTuple):
     refused: tuple[Refused, ...]
     """The records that are not in it."""
     lost: tuple[Span, ...]
-    """What stands for those of them whose trace id can be read."""
+    """Stand-ins for those of them whose trace id can be read."""
 
 
 def logs_to_protobuf(document: Any) -> Written:

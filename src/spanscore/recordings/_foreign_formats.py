@@ -40,7 +40,7 @@ _HALF: Final = 16
 
 
 def jaeger(documents: Sequence[Document]) -> Spans:
-    """What Jaeger's page downloads and its API answers."""
+    """Traces as Jaeger's page downloads them and its API returns them."""
     traces = [trace for document in documents for trace in document["data"]]
     spans = [(span, trace.get("processes") or {}) for trace in traces for span in trace["spans"]]
     whole = _whole_ids(span.get("traceID") for span, _ in spans)
@@ -121,7 +121,7 @@ def _whole_ids(ids: Iterable[Any]) -> Callable[[Any], Any]:
 
 
 def python_sdk(documents: Sequence[Document]) -> Spans:
-    """What the Python SDK prints."""
+    """Spans as the Python SDK prints them."""
     for document in documents:
         yield document["context"]["trace_id"], partial(_sdk_span, document)
 

@@ -50,7 +50,7 @@ class Batch(NamedTuple):
     finished: list[bytes]
     """The traces that have no span in what is left of the recording, and maybe ids of traces that have none at all."""
     lost: Sequence[Span] = ()
-    """What stands for refused spans and log records, of kind `REFUSED`."""
+    """Stand-ins for refused spans and log records, of kind `REFUSED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

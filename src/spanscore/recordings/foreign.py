@@ -46,7 +46,7 @@ _NOT_READ: Final[Mapping[str, Sequence[frozenset[str]]]] = {
         frozenset({"timestamp", "value", "endpoint"}),
     ),
 }
-"""What is known and not read, with the way out: by keys of the document, or of what is in it."""
+"""Known forms that are not read, with the way out: by keys of the document, or of its parts."""
 
 _INSIDE: Final = ("trace", "data", "items", "runs", "observations", "traces", "annotations", "post", "patch")
 """Where a document has what tells it."""
