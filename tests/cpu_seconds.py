@@ -1,4 +1,4 @@
-"""What a run of the tests costs: the CPU-seconds of all its processes, and the tests that took the most.
+"""The cost of a run of the tests: the CPU-seconds of all its processes, and the most expensive tests.
 
 Limits are in CPU-seconds, which depend little on what else the machine does. With `--cpu-limit` a run that takes more
 than its limit fails.

@@ -28,7 +28,7 @@ COMMANDS = {
     "golden": (1, "golden {good} {broken} -o golden.jsonl"),
     "help": (0, "score --help"),
 }
-"""What is called, with the exit status that it has where all of its output is read."""
+"""Commands, with their exit status if all of their output is read."""
 
 
 def ran(where: Path, command: str, *unread: int, closed: tuple[int, ...] = ()) -> tuple[int, dict[str, bytes], str]:

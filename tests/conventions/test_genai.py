@@ -1,4 +1,4 @@
-"""What goes out and what is read is what the GenAI semantic conventions say, as `genai.yaml` has them."""
+"""Names that are read and written are those of the GenAI semantic conventions, as `genai.yaml` has them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_the_state_of_the_result_tells_a_failure() -> None:
 
 
 def test_a_tool_may_say_error_itself() -> None:
-    """What a tool returns is its own affair."""
+    """A tool's own result is no failure, whatever its keys are."""
     assert [None] == [made.error for made in calls(tool(2, '{"state": "error"}', state="success"))]
 
 

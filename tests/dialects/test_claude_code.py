@@ -134,7 +134,7 @@ def test_a_call_that_was_refused_is_no_call() -> None:
 
 
 def test_an_answer_after_which_no_tool_starts_waits() -> None:
-    """What the model asked for is not recorded, but why it stopped is."""
+    """The request is not recorded, but its stop reason is."""
     asking, talking = ({"stop_reason": reason} for reason in ("tool_use", "end_turn"))
     asked = span(2, "claude_code.llm_request", {"span.type": "llm_request", **asking}, parent=1, scope=SCOPE)
     ended = span(4, "claude_code.llm_request", {"span.type": "llm_request", **talking}, parent=1, scope=SCOPE)

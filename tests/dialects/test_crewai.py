@@ -70,7 +70,7 @@ def native(number: int, event: str, name: str = "book", **attributes: Any) -> Sp
 
 
 def test_a_failure_is_a_second_span_beside_the_call() -> None:
-    """It may be all that tells of a tool that returned and had failed: it belongs to the call before it."""
+    """The failure span may be the only sign that a tool which returned has failed: it belongs to the call before it."""
     failure = native(3, "tool_failure_detected", **{"error.type": "_OTHER"})._replace(
         status_code=StatusCode.ERROR, status_message="declined"
     )

@@ -27,7 +27,7 @@ def operation(number: int, named: str, attributes: Any = None, **fields: Any) ->
 
 
 def asking(*ids: str) -> str:
-    """What a model answers that asks for calls of `refund`, by the conventions."""
+    """A model's answer that asks for calls of `refund`, by the conventions."""
     parts = [{"type": "tool_call", "id": each, "name": "refund", "arguments": {"order": each}} for each in ids]
     return json.dumps([{"role": "assistant", "parts": parts}])
 

@@ -9,6 +9,7 @@ from receivers.otlp_requests import field, request_of, simple_span, trace_id
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.forwardable import narrowed
+from spanscore.otlp.wire import FIELDS_LOOKED_AT, readable_field
 
 
 def test_other_traces_are_left_out_of_a_request() -> None:
@@ -35,3 +36,12 @@ def test_what_is_no_request_is_said_to_be_none() -> None:
     for body, encoding in ((b"\xff", Encoding.PROTOBUF), (b"{", Encoding.JSON)):
         with pytest.raises(MalformedRequest):
             narrowed(body, encoding, {trace_id(1)})
+
+
+def test_ids_of_a_refused_span_are_looked_for_in_so_many_fields_only() -> None:
+    """However many empty parts stand before an id, looking for it ends."""
+    body = field(9, b"") * 10 + field(1, b"id")
+    place = (0, len(body))
+
+    assert [b"", b"id", b"id"] == [readable_field(body, place, 1, most) for most in (10, 11, None)]
+    assert 2_048 == FIELDS_LOOKED_AT

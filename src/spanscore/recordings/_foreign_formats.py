@@ -172,13 +172,13 @@ def phoenix_otlp(documents: Sequence[Document]) -> Spans:
 
 
 def tempo(documents: Sequence[Document]) -> Spans:
-    """What Tempo's first API answers."""
+    """Traces as Tempo's first API returns them."""
     for document in documents:
         yield from _protobuf({"resourceSpans": [_renamed(batch) for batch in document["batches"]]})
 
 
 def protobuf(documents: Sequence[Document]) -> Spans:
-    """What protobuf itself makes of a request, alone or as the answer of Jaeger's and Tempo's later APIs."""
+    """Requests in protobuf's own JSON, alone or as Jaeger's and Tempo's later APIs return them."""
     for document in documents:
         is_answer = "resourceSpans" not in document and "resource_spans" not in document
         yield from _protobuf((document.get("trace") or document["result"]) if is_answer else document)

@@ -62,7 +62,7 @@ class Converted(NamedTuple):
     lost: Sequence[Span]
     """Stand-ins for those of them whose trace id can be read, of kind `REFUSED`."""
     problems: Sequence[MalformedRequest]
-    """What is wrong with whole documents."""
+    """Problems of whole documents."""
 
 
 def is_foreign(document: Any) -> bool:
