@@ -17,19 +17,19 @@ from bench import recorded, scoring, workload
 from bench.decoders import DECODERS, FAST, PLAIN
 from bench.goals import Row, Run, judged
 from bench.measure import Samples, collect_rarely, interleaved, ratio, typical
+from spanscore.config.parts import wanted
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.reading.wanted import WantedAttributes
-from spanscore.wiring import wanted
+from spanscore.trajectories.wanted import WantedAttributes
 
 _RECORDS = 8_192
 _CONFIG = scoring.AT_ONCE + scoring.FOUR_EVALUATORS
 
 _Decode: TypeAlias = Callable[[bytes, WantedAttributes | None], Decoded]
 _WAYS: Final[dict[str, _Decode]] = {
-    FAST: lambda body, keys: decode_protobuf(body, wanted=keys),
+    FAST: partial(scoring.decoded, plain=False),
     PLAIN: scoring.decoded,
 }
 

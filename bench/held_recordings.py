@@ -17,7 +17,7 @@ from typing import Final
 from bench import recorded, scoring
 from bench.measure import collect_rarely
 from bench.process import resident
-from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
+from spanscore.otlp.from_protobuf import trace_ids
 
 _SETTINGS: Final = "traces: {decision_delay: 1h, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
 _WARM_UP: Final = 50_000
@@ -40,7 +40,7 @@ def main() -> None:
         received = 0
         while engine.counts().live < most:
             for body in _renewed(bodies, next(generations)):
-                decoded = decode_protobuf(body, wanted=keys)
+                decoded = scoring.decoded(body, keys, plain=False)
                 engine.add(decoded.spans, decoded.sizes)
                 received += len(body)
         return received

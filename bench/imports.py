@@ -16,7 +16,7 @@ def rows(run: Run) -> Iterator[Row]:
     pairs = {
         "import spanscore": "pass",
         "from spanscore import ScoringSpanProcessor": "pass",
-        "import pytest, spanscore.pytest_plugin": "import pytest",
+        "import pytest, spanscore.testing.pytest_plugin": "import pytest",
     }
     more: dict[str, list[float]] = {statement: [] for statement in pairs}
     for _ in range(5 if run.quick else 25):

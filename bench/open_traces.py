@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 from bench import scoring, workload
 from bench.measure import collect_rarely, percentile
 from bench.process import resident
-from spanscore.engine import Engine
-from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.scoring.engine import Engine
+from spanscore.trajectories.wanted import WantedAttributes
 
 _AT_ONCE: Final = 1_000
 _WARM_UP: Final = 200
@@ -38,7 +37,7 @@ class _Receiver(NamedTuple):
 
     def take(self, bodies: list[bytes]) -> int:
         """Take requests in, and return how many trajectories that completed."""
-        requests = (decode_protobuf(body, wanted=self.wanted) for body in bodies)
+        requests = (scoring.decoded(body, self.wanted, plain=False) for body in bodies)
         return sum(len(self.engine.add(request.spans, request.sizes)) for request in requests)
 
 

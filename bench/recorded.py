@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from spanscore.otlp.from_json import decode_json
-from spanscore.otlp.json_to_protobuf import to_protobuf
+from spanscore.otlp.json_writing import accepting_only_from_json
+from spanscore.otlp.slices import at_once
 
 CORPUS: Final = Path(__file__).parents[1] / "tests" / "corpus"
 
@@ -24,4 +25,4 @@ def requests() -> list[bytes]:
         for line in gzip.decompress(path.read_bytes()).splitlines()
         if b"resourceSpans" in line
     ]
-    return [body for line in lines if (body := to_protobuf(line, len(decode_json(line).spans))) is not None]
+    return [at_once(accepting_only_from_json(line, decode_json(line).spans)) for line in lines]

@@ -9,13 +9,13 @@ from bench.workload import TOOLS
 from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
-from spanscore.engine import Clock, Engine
+from spanscore.config.parts import pipeline, root_condition, wanted
 from spanscore.otlp.findings import Decoded
-from spanscore.otlp.from_protobuf import decoding_any
+from spanscore.otlp.from_protobuf import decoding_any, decoding_protobuf
 from spanscore.otlp.slices import at_once
-from spanscore.pipeline import Pipeline
-from spanscore.reading.wanted import WantedAttributes
-from spanscore.wiring import pipeline, root_condition, wanted
+from spanscore.scoring.engine import Clock, Engine
+from spanscore.scoring.pipeline import Pipeline
+from spanscore.trajectories.wanted import WantedAttributes
 
 FOUR_EVALUATORS: Final = f"""
 evaluators:
@@ -35,12 +35,15 @@ def loaded(text: str) -> Config:
 def receiving(config: Config) -> tuple[Pipeline, WantedAttributes | None]:
     """Return what scores as `spanscore serve` does, and what it wants of what is received."""
     scoring = pipeline(config, emitters=())
-    return scoring, wanted(config, scoring.slimming).attributes
+    return scoring, wanted(config, scoring.reader).attributes
 
 
-def decoded(body: bytes, wanted: WantedAttributes | None) -> Decoded:
-    """Decode a request with the decoder that is always there, whether or not the compiled one is."""
-    return at_once(decoding_any(body, wanted=wanted))
+def decoded(body: bytes, wanted: WantedAttributes | None, *, plain: bool = True) -> Decoded:
+    """Decode a request as the intake does; if `plain`, with the decoder that is always there."""
+    found = at_once((decoding_any if plain else decoding_protobuf)(body, wanted=wanted))
+    if wanted is not None and wanted.unused is not None:
+        at_once(wanted.unused.taking_out(found.spans, found.sizes))
+    return found
 
 
 def engine(config: Config, scoring: Pipeline, clock: Clock) -> Engine:

@@ -12,8 +12,15 @@ from typing import Final
 
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
-from spanscore.instruments.instrument import OUTCOME, SCORE, SCORE_INSTRUMENTS, SWITCHABLE, Instrument, InstrumentKind
-from spanscore.instruments.own import (
+from spanscore.contracts.instruments.instrument import (
+    OUTCOME,
+    SCORE,
+    SCORE_INSTRUMENTS,
+    SWITCHABLE,
+    Instrument,
+    InstrumentKind,
+)
+from spanscore.contracts.instruments.own import (
     EXPORT_FAILURES,
     LOGS_UNREAD,
     OWN_INSTRUMENTS,
@@ -24,12 +31,13 @@ from spanscore.instruments.own import (
     SPANS_REFUSED,
     TRACES_CLOSED,
 )
-from spanscore.intake.requests import Busy, Wrong
+from spanscore.messages.printable import MAX_LABEL_CHARS
 from spanscore.metrics.exposition import prometheus_label, prometheus_name
 from spanscore.metrics.measurements import OTHER_ERROR
-from spanscore.metrics.series import MAX_NAME_CHARS, MAX_NAMES, MAX_SERIES, OTHER
+from spanscore.metrics.series import MAX_NAMES, MAX_SERIES, OTHER
 from spanscore.model import CloseReason
 from spanscore.otlp.findings import Refusal, Unread
+from spanscore.receivers.intake.requests import Busy, Wrong
 
 _TOP: Final = f"""\
 # Metrics
@@ -38,7 +46,7 @@ What spanscore measures, with the name in OpenTelemetry and the name in Promethe
 `prometheus`, have all of it; an application that has a meter provider gets the same through that.
 
 Metrics stay small whatever the agents do. An attribute never holds an id. Names lose control characters, are in
-Unicode's form NFC and have at most {MAX_NAME_CHARS} characters. The first {MAX_NAMES} tool names and error types
+Unicode's form NFC and have at most {MAX_LABEL_CHARS} characters. The first {MAX_NAMES} tool names and error types
 are told apart, all later ones are `{OTHER}`. A metric has at most {MAX_SERIES:,} series; when they run out, the names
 that come from spans become `{OTHER}`, and sums over all series stay exact.
 
@@ -60,8 +68,8 @@ Every measurement carries an exemplar with the scored trace and span: in Prometh
 pages in the OpenMetrics format only.
 
 `{OUTCOME}` is `pass`, `fail`, `skipped` (too little was recorded to evaluate) or `failed` (the evaluator
-itself went wrong). `error.type` is there for failed calls only: the one of the call's span, or else the type of its
-exception; `{OTHER_ERROR}` where the spans name none.
+raised an exception, took too long, or returned no valid outcome). `error.type` is there for failed calls only: the
+one of the call's span, or else the type of its exception; `{OTHER_ERROR}` where the spans name none.
 
 {_SWITCHABLE} are metrics of the GenAI semantic conventions: name, unit, boundaries and attributes
 are those of `open-telemetry/semantic-conventions-genai` at commit `048366ea40c59a587e88367b110ad56f5de4b736`; the
@@ -113,8 +121,8 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.INVALID_PARENT_SPAN_ID: "its parent span id is of the wrong length",
     Refusal.INVALID_LINK: "a link of it has an id of the wrong length",
     Refusal.INVALID_TIME: "a time of it is no 64-bit number",
-    Refusal.INVALID_ENUM: "its kind or status code is no number",
-    Refusal.INVALID_VALUE: "a value of it has the wrong type",
+    Refusal.INVALID_ENUM: "its kind or status code is neither a number nor a known name",
+    Refusal.INVALID_VALUE: "a value of it has the wrong type, or is out of range",
     Refusal.INVALID_UTF8: "a text of it is not UTF-8",
     Refusal.TOO_DEEP: "a value of it nests too deeply",
     Refusal.TOO_MANY_FIELDS: "it is larger than 1 MiB and has more than 1,500,000 fields",

@@ -27,7 +27,7 @@ from rich.text import Text
 
 PICTURES: Final = Path(__file__).parent / "pictures"
 SPANSCORE: Final = (sys.executable, "-m", "spanscore")
-CONFIG: Final = Path(__file__).parents[1] / "src" / "spanscore" / "demo" / "spanscore.yaml"
+CONFIG: Final = Path(__file__).parents[1] / "src" / "spanscore" / "cli" / "demo_agent" / "spanscore.yaml"
 
 _COLUMNS: Final = 112
 _VIEW: Final = {"width": 1240, "height": 1020}
@@ -86,7 +86,7 @@ def _report(directory: Path) -> Path:
     runs, page = directory / "runs.jsonl", directory / "report.html"
     for number in range(_REPEATS):
         more = ["--append"] if number else []
-        agent = [sys.executable, "-m", "spanscore.demo.agent"]
+        agent = [sys.executable, "-m", "spanscore.cli.demo_agent.agent"]
         named = {"OTEL_SERVICE_NAME": "refunds"}
         command = [*SPANSCORE, "record", "-o", str(runs), *more, "--", *agent]
         subprocess.run(command, check=True, env={**os.environ, **named}, capture_output=True)

@@ -22,7 +22,7 @@ import yaml
 import spanscore
 from spanscore.config import Description, Parameter, describe
 from spanscore.contracts import Parameters
-from spanscore.plugins import Kind, is_built_in, names
+from spanscore.contracts.plugins import Kind, is_built_in, names
 
 DOCS: Final = Path(__file__).parent
 
@@ -39,7 +39,7 @@ the numbers. Where the spans do not record what it needs, it is *skipped* with t
 against the agent. `spanscore describe TYPE` prints the same text.
 
 Any evaluator also has the keys `match`, `sample_ratio`, `informational`, `ignore_tools` and `expected_from`; they are
-in [config/reference.yaml](../../config/reference.yaml) and in [Expectations](../expectations.md).
+in [config/reference.yaml](../../config/reference.yaml) and in [the guide](../say-what-your-agent-should-do.md).
 """
 
 _DIALECTS_TOP: Final = """\

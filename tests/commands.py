@@ -23,7 +23,7 @@ SPANSCORE = (sys.executable, "-m", "spanscore")
 _IMPORTS = """
 import importlib, pkgutil, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
-    if module.name not in {"spanscore.__main__", "spanscore.pytest_plugin"}:
+    if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
         importlib.import_module(module.name)
 """
 _COMMAND = "import runpy; runpy.run_module('spanscore', run_name='__main__', alter_sys=True)"

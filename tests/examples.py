@@ -24,5 +24,5 @@ def register_profiles() -> None:
 
 def at_most(full: int, **more: Any) -> settings:
     """Return the settings of a test that tries `full` examples in the full profile, and a fifth of them otherwise."""
-    examples = full if settings.get_current_profile_name() == _FULL else max(full // 5, 10)
+    examples = full if settings().max_examples == _FULL_EXAMPLES else max(full // 5, 10)
     return settings(max_examples=examples, **more)

@@ -28,7 +28,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from deadline import DEADLINE_S
-from spanscore.sending.client import Accepted, Answer, Protocol, Signal
+from spanscore.emitters.sending.client import Accepted, Answer, Protocol, Signal
 
 PROTOCOLS: tuple[Protocol, ...] = ("http/protobuf", "grpc")
 

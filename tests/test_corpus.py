@@ -15,7 +15,7 @@ import pytest
 from corpora import CORPUS, NAMES, recorded
 from dialects.spans import as_received, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, ToolCall, Trace, Trajectory, Unit
-from spanscore.reading.trajectory import trajectories
+from spanscore.trajectories.trajectory import trajectories
 
 ROOT = Path(__file__).parents[1]
 NUMBERS = CORPUS / "numbers.json"
@@ -37,6 +37,7 @@ AGENT_NOT_TOLD = {
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
     "llama-index-oi": "the agent shows in printed events of steps beside the tool's span",
+    "llama-index-otel": "the agent shows in printed steps beside the tool's span",
     "llama-index-tl": "the agent shows in events of steps beside the tool's span",
     "openlit-langchain": "the graph of the team stands for its agents",
     "rig-0.38": "each span of a run that is not streamed is a trace of its own",
@@ -307,7 +308,7 @@ def without_a_span(name: str, calls: dict[str, list[ToolCall]]) -> tuple[int, in
 
 def test_calls_without_a_span_are_read_as_the_documentation_says(recordings: dict[str, Corpus]) -> None:
     """The table says of every recording how many are read, and gives a reason where some are not."""
-    lines = (ROOT / "docs" / "requested-calls.md").read_text("utf-8").splitlines()
+    lines = (CORPUS / "calls-without-a-span.md").read_text("utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     rows = [row for row in rows if len(row) == 4][2:]
 
@@ -315,6 +316,9 @@ def test_calls_without_a_span_are_read_as_the_documentation_says(recordings: dic
         name: counts for name, recording in recordings.items() if (counts := without_a_span(name, recording.calls))[0]
     }
     assert [] == [name for name, count, read, reason in rows if (count != read) != bool(reason)]
+    numbers = [sum(int(row[column]) for row in rows) for column in (2, 1)]
+    told = f"{numbers[0]} of {numbers[1]} calls without a span, in {len(rows)} recordings"
+    assert told in " ".join((ROOT / "docs" / "what-is-read.md").read_text("utf-8").split())
 
 
 @pytest.fixture(scope="module")

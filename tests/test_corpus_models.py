@@ -11,7 +11,7 @@ import json
 from corpora import CORPUS, recorded
 from dialects.spans import as_received, built_in_reader
 from spanscore.model import CloseReason, Trace, Trajectory
-from spanscore.reading.trajectory import trajectories
+from spanscore.trajectories.trajectory import trajectories
 
 TRIPS = {
     "agent-framework": (("gpt-4o-2024-08-06", 11, 7), ("do trip",)),

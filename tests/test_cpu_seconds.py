@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import cpu_seconds
 from commands import python
 
 CONFTEST = """
@@ -43,5 +44,22 @@ def test_the_sum_and_the_most_expensive_tests_are_shown(
 
     assert (status, True) == (ended.returncode, "2 passed" in ended.stdout), ended.stdout
     assert f" of {limit:g} CPU-seconds" in ended.stdout
+    assert "this machine takes " in ended.stdout
     assert ended.stdout.index("::test_busy") < ended.stdout.index("::test_idle")
     assert (f"FAILED: the run took more than {limit:g} CPU-seconds" in ended.stdout) == (status == 1)
+
+
+def test_a_clock_that_does_not_move(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    """A sample that seems to take no time says nothing of the machine."""
+    monkeypatch.setattr(cpu_seconds, "sample", lambda: 0.0)
+
+    assert cpu_seconds.CpuSeconds(pytestconfig).used_s > 0
+
+
+def test_a_slow_machine_is_not_a_costly_run(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    """A machine that takes twice as long for the sample has twice as many CPU-seconds."""
+    monkeypatch.setattr(cpu_seconds, "sample", lambda: cpu_seconds.SAMPLE_S)
+    usual = cpu_seconds.CpuSeconds(pytestconfig).used_s
+    monkeypatch.setattr(cpu_seconds, "sample", lambda: 2 * cpu_seconds.SAMPLE_S)
+
+    assert cpu_seconds.CpuSeconds(pytestconfig).used_s == pytest.approx(usual / 2, rel=0.1)

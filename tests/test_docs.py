@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,13 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import yaml
 
 from cases import failing
 from deadline import DEADLINE_S
-from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, config
-from spanscore.instruments.own import OWN_INSTRUMENTS
+from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, config, evaluator
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
+from spanscore.contracts.plugins import names
 from spanscore.model import CloseReason, Evaluation, Outcome
-from spanscore.plugins import names
 from spanscore.reports.evaluation_event import event_attributes
 
 ROOT = Path(__file__).parents[1]
@@ -39,12 +42,48 @@ def blocks(language: str, contains: str = "") -> list[Any]:
     return [block for block in BLOCKS if block.values[0] == language and contains in str(block.values[1])]
 
 
+def test_the_map_of_the_packages() -> None:
+    """The map has each package with the first line of its docstring, and each imports only those above it."""
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (DOCS / "architecture.md").read_text("utf-8"), re.MULTILINE)[:24]
+    source = ROOT / "src" / "spanscore"
+    top = {path.parent.name for path in source.glob("*/__init__.py")} | {path.stem for path in source.glob("[a-z]*.py")}
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][2][
+        "layers"
+    ]
+
+    assert top == {name for name, _ in rows}
+    assert [(importlib.import_module(f"spanscore.{name}").__doc__ or "").splitlines()[0] for name, _ in rows] == [
+        text for _, text in rows
+    ]
+    assert [set(re.findall(r"spanscore\.(\w+)", layer)) for layer in reversed(layers[3:])] == [
+        {name} for name, _ in rows[: len(layers) - 3]
+    ]
+
+
 def test_links_lead_somewhere() -> None:
     """Every link to a file of the project, and every picture, is there."""
     targets = [(page, target) for page in (README, *PAGES) for target in LINK.findall(page.read_text(encoding="utf-8"))]
 
     assert targets
     assert [] == [(str(page), target) for page, target in targets if not (page.parent / target).exists()]
+
+
+def test_links_lead_to_a_heading() -> None:
+    """Every link to a part of a page names one of its headings, as GitHub writes them."""
+    links = [
+        (page, page.parent / file if file else page, anchor)
+        for page in (README, *PAGES)
+        for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    ]
+
+    assert links
+    assert [] == [(str(page), anchor) for page, target, anchor in links if anchor not in headings(target)]
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -81,11 +120,11 @@ def test_code_runs(language: str, text: str) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
-@pytest.mark.parametrize("page", [README, DOCS / "getting-started.md"], ids=["README", "getting-started"])
-def test_the_snippet_for_a_process_shows_its_scores(page: Path) -> None:
-    """What stands first on the page prints the line that the README quotes."""
-    text = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[0]
-    (quoted,) = re.findall(r"`✗ \.\.\. ([^`]+)`", README.read_text(encoding="utf-8"))
+def test_the_snippet_for_a_process_shows_its_scores() -> None:
+    """The first snippet of Getting started prints the line that is quoted below it."""
+    page = (DOCS / "getting-started.md").read_text(encoding="utf-8")
+    text = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    (quoted,) = re.findall(r"`✗ \.\.\. ([^`]+)`", page)
 
     assert " ".join(quoted.split()) in " ".join(ended(text).stdout.split())
 
@@ -96,6 +135,19 @@ def test_the_snippet_with_a_wrapped_processor_shows_the_event(language: str, tex
     out = ended(text).stdout
 
     assert (1, 1) == (out.count('"name": "invoke_agent shop"'), out.count('"gen_ai.evaluation.result"'))
+
+
+def test_the_least_deviations() -> None:
+    """The worked example has the value of the page, and the deviation that it names."""
+    page = (DOCS / "matchers.md").read_text(encoding="utf-8").split("### The least deviations")[1]
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    calls = tuple(ToolCall(name=name) for name in re.findall(r"^\| \d `(\w+)` \|", page, re.MULTILINE))
+    parameters = yaml.safe_load(text)["evaluators"]["refund"]
+
+    outcome = evaluator(parameters.pop("type"), parameters).evaluate(Trajectory(calls=calls))
+    assert isinstance(outcome, Score)
+    assert f"= {outcome.value:.4f}." in page
+    assert ["unexpected"] == [each["kind"] for each in outcome.details["deviations"]]
 
 
 def test_the_readme_counts_right() -> None:

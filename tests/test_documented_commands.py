@@ -16,23 +16,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 import test_comparing
-import test_golden_recipe
 import test_say_what
 from cli.recorded_runs import recorded
 from deadline import DEADLINE_S
 from integration import test_install
+from runs import test_golden_recipe
 
 ROOT = Path(__file__).parents[1]
 # The tutorial needs an agent framework: tests/integration/test_tutorial.py runs it.
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "tutorial.md")]
 
 RUN_ELSEWHERE = {
-    "scripts/test": (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines(),
+    "scripts/test": re.findall(r"^scripts/.*", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE),
     "python3 -m venv .venv && .venv/bin/pip install .": [test_install.PRINTED],
     "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": test_golden_recipe.COMMANDS,
-    "spanscore record -o runs.jsonl -- python -m spanscore.demo.agent": test_say_what.COMMANDS,
+    "spanscore record -o runs.jsonl -- python -m spanscore.cli.demo_agent.agent": test_say_what.COMMANDS,
     "spanscore score runs.jsonl --config spanscore.yaml --key gen_ai.agent.name": test_say_what.COMMANDS,
     "spanscore score runs.jsonl --config spanscore.yaml --junit junit.xml": test_say_what.COMMANDS,
     "spanscore golden runs.jsonl -o golden.jsonl": test_say_what.COMMANDS,
@@ -177,6 +178,20 @@ def _names_a_receiver(script: str, directory: Path) -> None:
         assert (0, "sent") == (status, told[:4])
 
 
+def _sends_a_token(script: str, directory: Path) -> None:
+    """The receiver demands the token of the text, and scores nothing without it."""
+    (directory / "tokens").write_text("TOKEN\n")
+    (directory / "tokens").chmod(0o600)
+    (directory / "spanscore.yaml").write_text("receivers: {otlp: {auth: {bearer_token_file: tokens}}}\n")
+    there = "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
+    agent = "OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none opentelemetry-instrument python agent.py"
+    with default_ports(), served("spanscore serve --config spanscore.yaml", directory) as receiver:
+        assert "401" in finished(f"{there}\n{agent}", directory)[2]
+        assert (0, "", "") == finished(f"{there}\n{script}\n{agent}", directory)
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline()
+
+
 def _scores(script: str, directory: Path) -> None:
     status, told, complained = finished(script, directory)
     assert (1, "") == (status, complained)
@@ -202,7 +217,7 @@ def _runs_an_agent(script: str, directory: Path) -> None:
 
 def _records(script: str, directory: Path) -> None:
     status, told, complained = finished(script, directory)
-    assert (0, "", "runs.jsonl: 1 trace with 0 tool calls\n") == (status, told, complained)
+    assert (0, "", "runs.jsonl: 1 trace with 0 tool calls") == (status, told, complained.splitlines()[-1])
 
 
 def _explains(script: str, directory: Path) -> None:
@@ -232,11 +247,11 @@ RUNS = (
     ("spanscore explain", _explains),
     ("spanscore learn", _learns),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
+    ("export OTEL_EXPORTER_OTLP_HEADERS", _sends_a_token),
     ("export CLAUDE_CODE_ENABLE_TELEMETRY", _points_an_agent_there_with_its_own_exporters),
     ("export GEMINI_TELEMETRY_ENABLED", _names_a_receiver),
     ("export OTEL_TRACES_EXPORTER", _runs_an_agent),
     ("OTEL_RESOURCE_ATTRIBUTES", _runs_an_agent),
-    (".venv/bin/spanscore score", _scores),
     ("spanscore score runs.jsonl", _scores_cases),
     ("spanscore score", _scores),
 )
@@ -246,9 +261,31 @@ RUNS = (
 @pytest.mark.processes
 @pytest.mark.parametrize("script", BLOCKS)
 def test_every_command_does_what_the_text_says(script: str, checkout: Path) -> None:
-    """Each block is run as it stands, in a directory that looks like a checkout; a new kind has to be added here."""
+    """Each block is run as it stands, in a directory that looks like a checkout."""
     run = next(run for beginning, run in RUNS if script.startswith(beginning))
     run(script, checkout)
+
+
+@pytest.mark.processes
+def test_the_job_of_the_readme(checkout: Path) -> None:
+    """Its steps, but for the installation, record the reader's cases and score them; the summary is a comment."""
+    (text,) = re.findall(r"```yaml\n(on:.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    steps = [step["run"] for step in yaml.safe_load(text)["jobs"]["score"]["steps"] if "run" in step]
+    (checkout / "cases.py").symlink_to(ROOT / "src" / "spanscore" / "cli" / "demo_agent" / "agent.py")
+    (checkout / "spanscore.yaml").write_text("evaluators: {rules: {type: tool_policy, forbidden: [check_policy]}}\n")
+
+    assert "pip install ./spanscore" == steps.pop(0)
+    status, _, complained = finished("\n".join(["export GITHUB_STEP_SUMMARY=summary.md", *steps]), checkout)
+    assert 1 == status, complained
+    assert (checkout / "summary.md").read_text(encoding="utf-8").startswith("<!-- spanscore score -->")
+    assert "<testsuites" in (checkout / "junit.xml").read_text(encoding="utf-8")
+
+
+def test_every_command_is_run() -> None:
+    """A block of a new kind is added to RUNS, or its other test to RUN_ELSEWHERE."""
+    blocks = [text for page in PAGES for text in commands(page)]
+    known = (*RUN_ELSEWHERE, *(beginning for beginning, _ in RUNS))
+    assert [] == [text for text in blocks if not text.startswith(known)]
 
 
 @pytest.mark.parametrize("beginning", RUN_ELSEWHERE)

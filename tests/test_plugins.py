@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 import tomllib
@@ -13,10 +14,10 @@ import pytest
 
 import spanscore
 from serving import Reports, eventually, serving
-from spanscore import plugins, wiring
 from spanscore.cli import main
 from spanscore.config import describe, json_schema, loads, reference
-from spanscore.contracts import Host
+from spanscore.config import parts as wiring
+from spanscore.contracts import Host, plugins
 from spanscore.evaluators.tool_call_f1 import ToolCallF1
 from spanscore.testing import SampleIntake, check_dialect, check_emitter, check_evaluator, check_receiver
 
@@ -58,12 +59,14 @@ def example(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_built_ins_are_the_files() -> None:
-    """Every file or package of a folder is a plug-in, unless it starts with an underscore."""
+    """Every file or package of a folder is a plug-in, unless it starts with an underscore or the folder shares it."""
     for kind in plugins.KINDS:
-        folder = Path(plugins.__file__).parent / kind
-        files = sorted(path.stem for path in folder.iterdir() if not path.name.startswith("_"))
+        package = importlib.import_module(f"spanscore.{kind}")
+        files = {path.stem for path in Path(package.__path__[0]).iterdir() if not path.name.startswith("_")}
 
-        assert files == list(plugins.names(kind))
+        assert sorted(files - getattr(package, "SHARED", frozenset())) == list(plugins.names(kind))
+    assert ("kafka", "otlp") == plugins.names("receivers")
+    assert ("console", "jsonl", "otlp", "prometheus") == plugins.names("emitters")
 
 
 def test_built_in_class() -> None:

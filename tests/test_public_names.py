@@ -23,6 +23,7 @@ def test_import_is_light(module: str) -> None:
 
 def test_an_unused_plug_in_of_pytest_imports_nothing() -> None:
     """It is loaded in every run of pytest, whatever is tested."""
-    code = "import sys, spanscore.pytest_plugin; print(sorted(name for name in sys.modules if 'spanscore' in name))"
+    plugin = "spanscore.testing.pytest_plugin"
+    code = f"import sys, {plugin}; print(sorted(name for name in sys.modules if 'spanscore' in name))"
 
-    assert "['spanscore', 'spanscore.pytest_plugin']" == python("-c", code).stdout.strip()
+    assert f"['spanscore', 'spanscore.testing', '{plugin}']" == python("-c", code).stdout.strip()

@@ -1,4 +1,4 @@
-"""docs/say-what-your-agent-should-do.md: every step is run as it stands, and says what the page says."""
+"""The guide to expectations: every step is run as it stands, and says what the page says; so does the page of tools."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ import spanscore
 from cases import failing
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "say-what-your-agent-should-do.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-STEPS, TABLES = TEXT.split("## From other tools")
+STEPS, _ = (ROOT / "docs" / "say-what-your-agent-should-do.md").read_text("utf-8").split("## More about datasets")
+_, TABLES = (ROOT / "docs" / "other-tools.md").read_text("utf-8").split("## From their expectations to these")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", STEPS, re.DOTALL)
 COMMANDS = [text.strip() for language, text in BLOCKS if language == "sh"]
 HERE = re.findall(r"`(\{type: .*?\})`", TABLES)

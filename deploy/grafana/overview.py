@@ -88,6 +88,13 @@ def _runs(made: dashboard.Dashboard) -> None:
     most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
     said = Says("Failing runs", "Of the ten agents with the most of them.", NONE_FAILED)
     made.with_panel(failures(said, ("{{gen_ai_agent_name}}", of(step(_RUNS, failed, _AGENT), _AGENT, most))))
+    said = Says(
+        "Runs that wait for approval",
+        "Traces that end with a pause, and traces that continue after one. The difference waits, or was given up.",
+        "None: no run waited for approval.",
+    )
+    paused, continued = step("spanscore_runs_paused_total", RUN), step("spanscore_runs_resumed_total", RUN)
+    made.with_panel(bars(said, ("paused", paused), ("continued", continued)).span(24))
 
 
 def _traces(made: dashboard.Dashboard) -> None:

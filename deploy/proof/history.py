@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spanscore.instruments.instrument import (
+from spanscore.contracts.instruments.instrument import (
     AGENT_TOOL_CALLS,
     CONSECUTIVE_SAME,
     EVALUATIONS,
     RUNS,
+    RUNS_PAUSED,
+    RUNS_RESUMED,
     SCORE,
     TOOL_DURATION,
     Instrument,
 )
-from spanscore.instruments.own import OWN_INSTRUMENTS
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.accumulation import Accumulation
 from spanscore.metrics.exposition import Exposition
 
@@ -95,6 +97,9 @@ class History:
             self.failures.append(Failure(agent, at_s))
         word = "fail" if failing else "none" if self._random.random() < trouble / 4 else "pass"
         self._page.record(RUNS, 1, (word, agent, service))
+        if agent == "approvals":  # most are answered
+            self._page.record(RUNS_PAUSED, 1, (agent, service))
+            self._page.record(RUNS_RESUMED, int(at_s % 240 > 0), (agent, service))
         guilty = self._random.sample(EVALUATORS, k=self._random.choice((1, 1, 2))) if failing else ()
         for name in EVALUATORS:
             self._evaluate(name, agent, service, "fail" if name in guilty else "skipped" if word == "none" else "pass")

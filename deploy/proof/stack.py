@@ -107,7 +107,7 @@ class Stack:
     def run_agent(self) -> None:
         """Let the sample agent hold its conversations; it sends to the Collector."""
         environment = {"OTEL_SERVICE_NAME": SERVICE, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{self.at['http']}"}
-        self.running.start("agent", [sys.executable, "-m", "spanscore.demo.agent"], environment)
+        self.running.start("agent", [sys.executable, "-m", "spanscore.cli.demo_agent.agent"], environment)
 
     def traces(self, tags: Mapping[str, str] | None = None, service: str = SERVICE) -> list[dict[str, Any]]:
         """Return the traces that Jaeger finds, asked as Grafana asks."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from spanscore.contracts import Evaluator
     from spanscore.errors import ConfigError, InputError, PluginError, SpanscoreError
-    from spanscore.golden_runs import assert_trajectory
     from spanscore.in_process.exporter import ScoringSpanExporter
-    from spanscore.in_process.log_records import ScoringLogRecordProcessor
+    from spanscore.in_process.log_record_processor import ScoringLogRecordProcessor
     from spanscore.in_process.processor import ScoringSpanProcessor
     from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trajectory
-    from spanscore.runs import Runs, read, recording, score
+    from spanscore.runs.golden_runs import assert_trajectory
+    from spanscore.runs.recorded_runs import Runs, read, recording, score
+
+__version__ = "0.1.0"
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which a test can state
     "ConfigError",
@@ -44,11 +46,11 @@ _LATER: Final = {
     **dict.fromkeys(
         ("NOT_RECORDED", "Failed", "Report", "Score", "Skipped", "ToolCall", "Trajectory"), "spanscore.model"
     ),
-    **dict.fromkeys(("Runs", "read", "recording", "score"), "spanscore.runs"),
-    "ScoringLogRecordProcessor": "spanscore.in_process.log_records",
+    **dict.fromkeys(("Runs", "read", "recording", "score"), "spanscore.runs.recorded_runs"),
+    "ScoringLogRecordProcessor": "spanscore.in_process.log_record_processor",
     "ScoringSpanExporter": "spanscore.in_process.exporter",
     "ScoringSpanProcessor": "spanscore.in_process.processor",
-    "assert_trajectory": "spanscore.golden_runs",
+    "assert_trajectory": "spanscore.runs.golden_runs",
 }
 
 

@@ -1,4 +1,4 @@
-"""Every exception that spanscore raises on purpose.
+"""The exceptions that spanscore raises on purpose.
 
 SpanscoreError
 ├── ConfigError        a configuration or an evaluator's parameters are wrong

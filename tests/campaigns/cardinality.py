@@ -29,7 +29,7 @@ from campaigns.one_trace import send
 from conformance.processes import Process, process
 from deadline import DEADLINE_S
 from receivers.otlp_requests import simple_span, span_id
-from spanscore.sending.client import connect
+from spanscore.emitters.sending.client import connect
 
 MAX_SERIES: Final = 2_000
 _TRACES_PER_REQUEST: Final = 200

@@ -64,11 +64,12 @@ class Ports(NamedTuple):
 
     http: int
     pages: int
+    grpc: int = 0
 
 
 @dataclass
 class Outcome:
-    """What became of it all."""
+    """The outcome of all runs."""
 
     kills: Counter[str] = field(default_factory=Counter)
     """By the durability of who was killed."""
@@ -94,19 +95,20 @@ class Outcome:
 class Receiver:
     """`spanscore serve` in a process that is forked from one that has imported everything: starting takes so less."""
 
-    def __init__(self, directory: Path) -> None:
-        self.ports: Final = Ports(_free_port(), _free_port())
+    def __init__(self, directory: Path, configuration: str = _CONFIGURATION) -> None:
+        self.ports: Final = Ports(_free_port(), _free_port(), _free_port())
         self.scores: Final = directory / "scores.jsonl"
         self.state: Final = directory / "state"
         self._log: Final = directory / "log.txt"
         self._configuration: Final = directory / "spanscore.yaml"
+        self._text: Final = configuration
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
         self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
 
     def start(self, durability: str) -> None:
         """Start it."""
-        self._configuration.write_text(_CONFIGURATION.format(**self.ports._asdict(), durability=durability))
+        self._configuration.write_text(self._text.format(**self.ports._asdict(), durability=durability))
         self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
         self._process.start()
 
@@ -117,7 +119,7 @@ class Receiver:
             assert self._process.is_alive(), self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
             try:
-                for port in self.ports:
+                for port in (self.ports.http, self.ports.pages):
                     socket.create_connection(("127.0.0.1", port)).close()
             except OSError:
                 time.sleep(0.002)
@@ -221,20 +223,22 @@ def trace(number: int, calls: Sequence[int], chance: random.Random) -> list[tupl
     """
     numbers = itertools.count(2)
     return [
-        _logs(number, [next(numbers) for _ in range(count)])
+        logs(number, [next(numbers) for _ in range(count)])
         if place < len(calls) - 1 and chance.random() < _IN_LOGS
-        else _spans(number, [next(numbers) for _ in range(count)], is_last=place == len(calls) - 1)
+        else spans(number, [next(numbers) for _ in range(count)], is_last=place == len(calls) - 1)
         for place, count in enumerate(calls)
     ]
 
 
-def _spans(number: int, calls: Sequence[int], *, is_last: bool) -> tuple[str, bytes, int]:
-    spans = [_span(number, call, ROOT_ID) for call in calls] + ([_span(number, 1, b"")] if is_last else [])
-    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
-    return "/v1/traces", request.SerializeToString(), len(spans)
+def spans(number: int, calls: Sequence[int], *, is_last: bool) -> tuple[str, bytes, int]:
+    """Return a request with calls of a trace, and with its root where it is the last, with its path and size."""
+    found = [_span(number, call, ROOT_ID) for call in calls] + ([_span(number, 1, b"")] if is_last else [])
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=found)])])
+    return "/v1/traces", request.SerializeToString(), len(found)
 
 
-def _logs(number: int, calls: Sequence[int]) -> tuple[str, bytes, int]:
+def logs(number: int, calls: Sequence[int]) -> tuple[str, bytes, int]:
+    """Return a request with calls of a trace in logs, with its path and number of calls."""
     records = [_record(number, call) for call in calls] + [LogRecord(time_unix_nano=1, event_name="other")]
     request = ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])])
     return "/v1/logs", request.SerializeToString(), len(calls)
@@ -287,12 +291,21 @@ def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1,
                 print(f"{kill + 1} kills, {clients.acknowledged} spans acknowledged", flush=True)
         receiver.wait_until_ready()
         clients.finish()
+        _wait_until_scored(receiver)
         _check(receiver, outcome)
         receiver.stop()
         outcome.acknowledged, outcome.sent_again = clients.acknowledged, clients.sent_again
         outcome.traces = len(clients.expected)
         _account(receiver.scores, clients.expected, outcome)
     return outcome
+
+
+def _wait_until_scored(receiver: Receiver) -> None:
+    """Return when no trace is open any more: one that is not due would be left for the next start."""
+    deadline = time.monotonic() + DEADLINE_S
+    while receiver.counts()["live"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def _check(receiver: Receiver, outcome: Outcome) -> None:
@@ -328,7 +341,7 @@ def _tear(state: Path, chance: random.Random) -> bool:
     header = records.scan(newest.read_bytes()).header
     if header is None:
         return False
-    _, body, _ = _spans(2**64, [2, 3, 4], is_last=True)
+    _, body, _ = spans(2**64, [2, 3, 4], is_last=True)
     record = records.record_header(header.run, records.Entry(records.Kind.PROTOBUF, 2**62, 0, 0), body) + body
     with newest.open("ab") as file:
         file.write(record[: chance.randrange(1, len(record))])

@@ -36,6 +36,7 @@ from campaigns.fairness_prober import asked_for
 from commands import SPANSCORE
 from conformance.processes import Process, process
 from deadline import DEADLINE_S
+from otlp_capture import capturing
 
 LARGEST_RSS: Final = (256 + 400) * 2**20
 SLOWEST_S: Final = 1.0
@@ -62,6 +63,8 @@ class Attack:
     run: Callable[[Process], object]
     timeout: str = "60s"
     storage: str = "1GiB"
+    is_forwarded: bool = False
+    """Whether all that is received is sent on, so that metrics are taken, too."""
 
 
 @dataclass(kw_only=True)
@@ -122,6 +125,27 @@ def _json(running: Process) -> None:
         attacks.held_for(1.0)
 
 
+def _others_large(running: Process) -> None:
+    for path, most in (("/v1/logs", 500_000), ("/v1/metrics", 500_000), ("/v1/traces", 2_000_000)):
+        # More objects than such a request may have, and nearly as many as it may.
+        for size in (attacks.LARGE, 3 * most - 100_000):
+            attacks.at_once(running, attacks.full_of_nothing(path, size), 2, path)
+
+
+def _others_small(running: Process) -> None:
+    for path in ("/v1/logs", "/v1/metrics", "/v1/traces"):
+        attacks.at_once(running, attacks.full_of_nothing(path, 260_000), 24, path)
+
+
+def _protobuf_logs(running: Process) -> None:
+    for body in (
+        attacks.empty_records(),
+        attacks.one_record(b"gen_ai.choic"),
+        attacks.one_record(b"codex.tool_result"),
+    ):
+        attacks.at_once(running, body, 4, "/v1/logs", "application/x-protobuf")
+
+
 def _expiry(running: Process) -> None:
     attacks.post(running, attacks.rootless(1 << 71))
     attacks.held_for(4.0)  # they are due two seconds after they came
@@ -141,16 +165,25 @@ def _storage(running: Process) -> None:
     attacks.repeated(running, attacks.kept_open, 10)
 
 
+def _readers(running: Process) -> None:
+    with attacks.deaf_readers(running):
+        attacks.held_for(8.0)
+
+
 ATTACKS: Final = {
     "none": Attack(run=lambda _: attacks.held_for(5.0)),
     "memory": Attack(run=_memory),
     "loop": Attack(run=_loop),
     "traces": Attack(run=_traces),
     "json": Attack(run=_json),
+    "others large": Attack(run=_others_large, is_forwarded=True),
+    "others small": Attack(run=_others_small, is_forwarded=True),
+    "protobuf logs": Attack(run=_protobuf_logs),
     "expiry": Attack(run=_expiry, timeout="2s"),
     "slow bodies": Attack(run=_slow_bodies),
     "idle": Attack(run=_idle),
     "storage": Attack(run=_storage, storage="128MiB"),
+    "page readers": Attack(run=_readers),
 }
 
 
@@ -158,7 +191,14 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     """Run one attack beside the honest ones."""
     outcome = Outcome()
     configuration = _configuration(directory, attack)
-    with process(directory, configuration) as running, running.peak() as peak:
+    with ExitStack() as around:
+        if attack.is_forwarded:
+            behind = around.enter_context(capturing("http/protobuf"))
+            configuration = configuration.replace(
+                "exporters: {", f'exporters: {{otlp: {{endpoint: "{behind.endpoint}", signals: [traces]}}, '
+            )
+        running = around.enter_context(process(directory, configuration))
+        peak = around.enter_context(running.peak())
         with ExitStack() as stack:
             answers = stack.enter_context(asked_for(f"http://127.0.0.1:{running.pages[1]}/livez"))
             agents = [stack.enter_context(_agent(protocol, running)) for protocol in _PROTOCOLS]

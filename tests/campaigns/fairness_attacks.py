@@ -19,6 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from conformance.doors import EXPORT
 from conformance.processes import Process
 from receivers.otlp_requests import request_of, simple_span, span_id
+from spanscore.otlp.wire import length_delimited
 
 LARGE: Final = 60 * 2**20
 """Bytes of the one large value: below the largest request."""
@@ -27,13 +28,13 @@ _TIMEOUT_S: Final = 120.0
 _LONGEST_START_S: Final = 600.0
 
 
-def post(running: Process, body: bytes, content_type: str = "application/x-protobuf") -> int:
+def post(running: Process, body: bytes, content_type: str = "application/x-protobuf", path: str = "/v1/traces") -> int:
     """Send a request, gzipped, and return the status; 0 where the connection broke."""
     host, port = running.http_address
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
         headers = {"Content-Type": content_type, "Content-Encoding": "gzip"}
-        connection.request("POST", "/v1/traces", body, headers)
+        connection.request("POST", path, body, headers)
         return connection.getresponse().status
     except OSError:
         return 0
@@ -127,10 +128,41 @@ def _in_json(spans: list[str]) -> bytes:
     return gzip.compress(f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{",".join(spans)}]}}]}}]}}'.encode(), 9)
 
 
-def at_once(running: Process, body: bytes, times: int) -> list[int]:
-    """Send a request in JSON so many times at the same time, and return the statuses."""
+def at_once(
+    running: Process, body: bytes, times: int, path: str = "/v1/traces", content_type: str = "application/json"
+) -> list[int]:
+    """Send a request, in JSON where nothing else is said, so many times at the same time, and return the statuses."""
     with ThreadPoolExecutor(times) as senders:
-        return list(senders.map(lambda _: post(running, body, "application/json"), range(times)))
+        return list(senders.map(lambda _: post(running, body, content_type, path), range(times)))
+
+
+_FULL: Final = {
+    "/v1/logs": '{"resourceLogs":[{"scopeLogs":[{"logRecords":[%s]}]}]}',
+    "/v1/metrics": '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[%s]}}]}]}]}',
+    "/v1/traces": '{"resourceSpans":[{"scopeSpans":[{"spans":[' + _JSON_SPAN % (1, 1, '"events":[%s]') + "]}]}]}",
+}
+"""Requests in JSON by where they go, of which one list is to be filled."""
+
+
+def full_of_nothing(path: str, size: int) -> bytes:
+    """Return a request in JSON of about so many bytes: a list of empty objects."""
+    return gzip.compress((_FULL[path] % ",".join(["{}"] * (size // 3))).encode(), 9)
+
+
+def empty_records(size: int = LARGE) -> bytes:
+    """Return a request in protobuf of so many bytes of empty log records."""
+    return gzip.compress(_records(length_delimited(2, b"") * (size // 2)), 9)
+
+
+def one_record(text: bytes, size: int = LARGE) -> bytes:
+    """Return a request in protobuf of one log record, with so many bytes of a repeated text."""
+    return gzip.compress(
+        _records(length_delimited(2, length_delimited(5, length_delimited(1, text * (size // len(text)))))), 9
+    )
+
+
+def _records(content: bytes) -> bytes:
+    return length_delimited(1, length_delimited(2, content))
 
 
 def until_answered(url: str) -> None:
@@ -201,3 +233,28 @@ def repeated(running: Process, make: Callable[[int], bytes], times: int, apart: 
 def held_for(seconds: float) -> None:
     """Let something go on for so long."""
     time.sleep(seconds)
+
+
+def long_runs(first: int, runs: int = 60, calls: int = 120) -> bytes:
+    """Return a request of runs that fill the page of runs: each of many calls with long names."""
+    operation = text("gen_ai.operation.name", "execute_tool")
+    made = []
+    for run in range(first, first + runs):
+        for call in range(2, calls + 2):
+            pairs = [operation, text("gen_ai.tool.name", f"{call}-" * 60)]
+            made.append(simple_span(run, call, attributes=pairs, parent_span_id=span_id(1)))
+        made.append(simple_span(run, 1))
+    return gzip.compress(request_of(*made).SerializeToString(), 9)
+
+
+@contextmanager
+def deaf_readers(running: Process, readers: int = 200) -> Iterator[None]:
+    """Have so many clients ask for each page, of runs and of metrics, who do not read what they get."""
+    for number in range(4):
+        post(running, long_runs((1 << 75) + number * 10**6))
+        held_for(1.5)  # they are shown as soon as their root has ended half a second ago, and 80 in a second
+    with ExitStack() as stack:
+        for path in ("/", "/metrics") * readers:
+            client = stack.enter_context(socket.create_connection(running.pages, timeout=_TIMEOUT_S))
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        yield

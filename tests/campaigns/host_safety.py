@@ -27,12 +27,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import SpanContext, TraceFlags
 
-from isolation.hostile import Hostile
+from scoring.isolation.hostile import Hostile
 from spanscore import config
 from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.in_process.runtime import QUEUE_CAPACITY
 from spanscore.model import CloseReason, Outcome, Score, Trajectory
-from spanscore.pipeline import EvaluatorEntry
+from spanscore.scoring.pipeline import EvaluatorEntry
 
 FORKING: Final = Path(__file__).with_name("host_safety_forks.py")
 HOSTILE_HERE: Final = (

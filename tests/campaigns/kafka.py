@@ -48,20 +48,21 @@ _LONGEST_GAP_S: Final = 2.0
 _SENT_TWICE: Final = 0.05
 _LONGEST_LIFE_S: Final = 4.0
 """From the moment when all members have partitions until one is killed."""
+_TRACES: Final = "{decision_delay: 500ms, trace_timeout: 10m}"
 _CONFIGURATION: Final = """
 receivers:
   kafka:
     brokers: {brokers}
-    settings: {{session.timeout.ms: "{session_ms}", heartbeat.interval.ms: "500"}}
+    settings: {{session.timeout.ms: "{session_ms}", heartbeat.interval.ms: "500", fetch.wait.max.ms: "50"}}
 exporters: {{jsonl: {{path: scores-{number}.jsonl}}}}
-traces: {{decision_delay: 500ms, trace_timeout: 10m}}
+traces: {traces}
 telemetry: {{log_level: info}}
 """
 
 
 @dataclass
 class Outcome:
-    """What became of it all."""
+    """The outcome of all runs."""
 
     kills: int = 0
     ended: int = 0
@@ -93,12 +94,13 @@ class Outcome:
 class Member:
     """`spanscore serve` in a process that is forked from one that has imported everything."""
 
-    def __init__(self, directory: Path, number: int, brokers: str, session_ms: int) -> None:
+    def __init__(self, directory: Path, number: int, brokers: str, session_ms: int, traces: str = _TRACES) -> None:
         self.log: Final = directory / f"log-{number}.txt"
         self._scores: Final = directory / f"scores-{number}.jsonl"
         configuration = directory / f"spanscore-{number}.yaml"
         listed = json.dumps(brokers.split(","))
-        configuration.write_text(_CONFIGURATION.format(brokers=listed, number=number, session_ms=session_ms))
+        how = {"brokers": listed, "number": number, "session_ms": session_ms, "traces": traces}
+        configuration.write_text(_CONFIGURATION.format(**how))
         context: Any = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
         self._process = context.Process(target=_serve, args=(configuration, self.log))
@@ -129,7 +131,7 @@ class Senders:
         """Tool calls of each trace, by its id."""
         self.records = self.sent_twice = 0
         self._producer: Final = producer
-        self._chance: Final = random.Random(seed)
+        self.chance: Final = random.Random(seed)
         self._ending: Final = threading.Event()
         self._thread: Final = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -148,7 +150,7 @@ class Senders:
             now = time.monotonic()
             if not self._ending.is_set():
                 number += 1
-                self._plan(number, now, waiting)
+                self.plan(number, now, waiting)
             while waiting and waiting[0][0] <= now:
                 _, _, key, body = heapq.heappop(waiting)
                 self._producer.produce(TOPIC, body, key)
@@ -156,8 +158,9 @@ class Senders:
             self._producer.poll(0)
             time.sleep(1 / _TRACES_PER_SECOND)
 
-    def _plan(self, number: int, now: float, waiting: list[tuple[float, int, bytes, bytes]]) -> None:
-        chance = self._chance
+    def plan(self, number: int, now: float, waiting: list[tuple[float, int, bytes, bytes]]) -> None:
+        """Plan the records of a trace: when each is written."""
+        chance = self.chance
         calls = [chance.randint(1, 4) for _ in range(chance.randint(2, 4))]
         key = f"{number:032x}".encode()
         at = now
@@ -184,13 +187,13 @@ def run(
     """
     chance = random.Random(seed)
     outcome = Outcome()
-    with tempfile.TemporaryDirectory() as name, _producing(brokers) as (producer, found):
+    with tempfile.TemporaryDirectory() as name, producing(brokers) as (producer, found):
         directory = Path(name)
         members = [Member(directory, number, found, session_ms) for number in range(MEMBERS)]
         senders = Senders(producer, seed)
         started = MEMBERS
         for kill in range(kills):
-            settled = _wait(lambda: all(member.has_scored for member in members))
+            settled = wait(lambda: all(member.has_scored for member in members))
             assert settled, [member.log.read_text() for member in members]
             time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
             members.pop(chance.randrange(len(members))).kill()
@@ -207,7 +210,7 @@ def run(
         senders.finish()
         outcome.traces, outcome.records = len(senders.expected), senders.records
         outcome.sent_twice = senders.sent_twice
-        _wait(lambda: _all_scored(directory, senders.expected), _SCORED_WITHIN_S)
+        wait(lambda: _all_scored(directory, senders.expected), _SCORED_WITHIN_S)
         for member in members:
             member.stop()
         _account(directory, senders.expected, outcome)
@@ -216,7 +219,7 @@ def run(
 
 
 @contextmanager
-def _producing(brokers: str | None) -> Iterator[tuple[Producer, str]]:
+def producing(brokers: str | None) -> Iterator[tuple[Producer, str]]:
     """Give a producer and where the brokers are; without any, the producer runs them itself."""
     where = {"bootstrap.servers": brokers} if brokers is not None else {"test.mock.num.brokers": 3}
     producer = Producer({**where, "partitioner": "fnv1a_random", "log_level": 0, "linger.ms": 5})
@@ -224,7 +227,8 @@ def _producing(brokers: str | None) -> Iterator[tuple[Producer, str]]:
     yield producer, ",".join(f"{broker.host}:{broker.port}" for broker in found)
 
 
-def _wait(check: Callable[[], bool], timeout_s: float = DEADLINE_S) -> bool:
+def wait(check: Callable[[], bool], timeout_s: float = DEADLINE_S) -> bool:
+    """Wait until that is so, and return whether it is within the time."""
     deadline = time.monotonic() + timeout_s
     while not check():
         if time.monotonic() > deadline:

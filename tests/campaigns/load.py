@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest kn
 
 from conformance.processes import Process, process
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
-from spanscore.sending.client import Accepted, Client, Delivery, TryAgain, connect
+from spanscore.emitters.sending.client import Accepted, Client, Delivery, TryAgain, connect
 
 SPANS: Final = 100
 LARGE: Final = 5_000

@@ -63,7 +63,7 @@ class Setting:
 
 @dataclass
 class Outcome:
-    """What became of it all."""
+    """The outcome of all runs."""
 
     traces: int = 0
     whole: int = 0

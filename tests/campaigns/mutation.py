@@ -1,9 +1,9 @@
 """Makes small mistakes in the modules that score, one at a time, and tells which of them their own tests do not notice.
 
-    python tests/campaigns/mutation.py                                   collect, compare, evaluators and reading
+    python tests/campaigns/mutation.py                                   collect, compare, evaluators and trajectories
     python tests/campaigns/mutation.py evaluators compare/globs          a package, and a module
     python tests/campaigns/mutation.py --sample 100 --seed 7             some of the mutants
-    python tests/campaigns/mutation.py reading --list                     what would be changed
+    python tests/campaigns/mutation.py trajectories --list                 what would be changed
 
 A module's own tests are those in the folder of its package; of an evaluator those of its own file, and those of other
 files that have its name in their id. The exit status is 1 where fewer than 90 of 100 mutants of a package are killed,
@@ -33,7 +33,7 @@ from campaigns.mutation_equivalents import EQUIVALENT
 from campaigns.mutation_trials import ROOT, Bench, Test, Trial
 
 PACKAGE: Final = ROOT / "src" / "spanscore"
-PACKAGES: Final = ("collect", "compare", "evaluators", "reading")
+PACKAGES: Final = ("collect", "compare", "evaluators", "trajectories")
 KILLED: Final = frozenset({"killed", "hangs"})
 
 
@@ -43,7 +43,7 @@ def modules(names: Sequence[str], package: Path = PACKAGE) -> list[Path]:
     Raises:
         SystemExit: there is none of a name.
     """
-    found = {name: sorted((package / name).glob("[a-z]*.py")) or [package / f"{name}.py"] for name in names}
+    found = {name: sorted((package / name).rglob("*[!_].py")) or [package / f"{name}.py"] for name in names}
     if missing := [name for name, paths in found.items() if not paths[0].exists()]:
         sys.exit(f"there are no modules {', '.join(missing)}")
     return sorted({path for paths in found.values() for path in paths})
@@ -75,7 +75,7 @@ def main() -> int:
 
 def _campaign(made: Sequence[tuple[Path, Change]], tests: Path) -> Iterator[tuple[Trial, str]]:
     paths = sorted({path for path, _ in made})
-    folders = sorted({tests / path.parent.name for path in paths})
+    folders = sorted({tests / _package(path) for path in paths})
     with tempfile.TemporaryDirectory(prefix="mutation-") as directory:
         bench = Bench(folders, Path(directory))
         known = bench.measure(folders, paths, lambda file, test: any(_is_own(path, file, test) for path in paths))
@@ -93,9 +93,11 @@ def _seen_by(path: Path, change: Change, known: Sequence[Test]) -> list[Test]:
 
 
 def _is_own(path: Path, file: Path, test: str) -> bool:
-    if file.parent.name != path.parent.name:
+    package = _package(path)
+    if package not in file.parts:
         return False
-    return path.parent.name != "evaluators" or file.stem == f"test_{path.stem}" or f"[{path.stem}" in test
+    is_shared = package != "evaluators" or path.stem.startswith("_")
+    return is_shared or file.stem == f"test_{path.stem}" or f"[{path.stem}" in test
 
 
 def _weighed(trial: Trial, verdict: str) -> str:
@@ -112,7 +114,7 @@ def _summary(verdicts: Mapping[Path, Mapping[str, int]], bar: float) -> int:
     packages: dict[str, Counter[str]] = defaultdict(Counter)
     for path, counted in sorted(verdicts.items()):
         print(f"{_module(path):<40} {_score(counted)}")
-        packages[path.parent.name].update(counted)
+        packages[_package(path)].update(counted)
     for package, counted in packages.items():
         print(f"{package:<40} {_score(counted)}")
     is_reached = all(_percent(counted) >= bar and not _unclear(counted) for counted in packages.values())
@@ -139,6 +141,10 @@ def _percent(counted: Mapping[str, int]) -> float:
 
 def _unclear(counted: Mapping[str, int]) -> set[str]:
     return set(counted) - KILLED - {"lives", "is equivalent"}
+
+
+def _package(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0]
 
 
 def _module(path: Path) -> str:

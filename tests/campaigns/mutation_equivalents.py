@@ -26,14 +26,14 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "compare/names": {
         (
-            "_CACHED_LENGTH: Final = 256  # names may be a megabyte long; the cache must not hold thousands of those",
+            "_CACHED_LENGTH: Final = 256  # names may be a megabyte long; the cache must not keep thousands of those",
             "256 -> 257",
         ): "how much is remembered is a matter of memory",
     },
     "evaluators/tool_call_accuracy": {
         ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",
     },
-    "reading/reader": {
+    "trajectories/reader": {
         (
             "reading = _joined(readings) if len(readings) > 1 else readings[0][1] if readings else None",
             "len(readings) > 1 -> len(readings) >= 1",
@@ -43,7 +43,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "without self._offers[offered] = dialects",
         ): "what is not remembered is found again",
     },
-    "reading/tree": {
+    "trajectories/tree": {
         ("_UNKNOWN: Final = -2", "2 -> 3"): "any number that is no position does",
     },
 }

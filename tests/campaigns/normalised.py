@@ -42,8 +42,8 @@ from dialects.spans import as_received, built_in_log_names, built_in_reader
 from otlp_capture import Capture, capturing, port_of
 from receivers.otlp_requests import CORPUS, CORPUS_NAMES, to_json
 from spanscore.model import CloseReason, Span, Trace, Unit
-from spanscore.reading.trajectory import trajectories
 from spanscore.recordings.files import Recording
+from spanscore.trajectories.trajectory import trajectories
 
 PROCESSOR: Final = "gen_ai_normalizer"
 _SOURCES: Final = ("openinference", "openllmetry")

@@ -33,7 +33,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from conformance.processes import Process, process
 from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span, span_id
-from spanscore.sending.client import Accepted, Client, Delivery, connect
+from spanscore.emitters.sending.client import Accepted, Client, Delivery, connect
 
 SPANS_PER_REQUEST: Final = 1_000
 _CONFIGURATION: Final = """

@@ -30,7 +30,7 @@ _SYNC_INTERVAL_S: Final = {"power": 0.0, "crash": 0.1}
 
 @dataclass
 class Outcome:
-    """What became of it all."""
+    """The outcome of all runs."""
 
     durability: str
     states: int = 0

@@ -29,11 +29,17 @@ def large_json(running: Process) -> None:
     assert [200, 200] == attacks.at_once(running, attacks.json_attributes(1 << 73, 100_000), 2)
 
 
+def page_readers(running: Process) -> None:
+    """Have forty clients ask for pages that they do not read."""
+    with attacks.deaf_readers(running, 20):
+        attacks.held_for(1.0)
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     "attack",
-    [Attack(run=slow_bodies), Attack(run=expiry, timeout="500ms"), Attack(run=large_json)],
-    ids=["slow bodies", "expiry", "json"],
+    [Attack(run=slow_bodies), Attack(run=expiry, timeout="500ms"), Attack(run=large_json), Attack(run=page_readers)],
+    ids=["slow bodies", "expiry", "json", "page readers"],
 )
 def test_honest_agents_lose_nothing(tmp_path: Path, attack: Attack) -> None:
     """Beside an attack every trace of agents with stock exporters is scored, once and whole, and `/livez` answers."""

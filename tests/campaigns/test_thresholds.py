@@ -42,8 +42,7 @@ def test_tests_that_cannot_be_run_have_noticed_nothing(tmp_path: Path) -> None:
 
 def test_every_evaluator_can_be_changed() -> None:
     """Each compares in one place, and has tests of its own."""
-    package = thresholds.PACKAGE / "evaluators"
-
     assert len(thresholds.EVALUATORS) == 16
-    assert [1] * 16 == [(package / f"{name}.py").read_text().count(thresholds.RIGHT) for name in thresholds.EVALUATORS]
+    files = [thresholds.comparing(thresholds.PACKAGE / "evaluators", name) for name in thresholds.EVALUATORS]
+    assert [1] * 16 == [file.read_text().count(thresholds.RIGHT) for file in files]
     assert all((thresholds.TESTS / f"test_{name}.py").exists() for name in thresholds.EVALUATORS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from campaigns import versions
-from spanscore.difference import Verdict
+from spanscore.runs.diff import Verdict
 
 pytestmark = pytest.mark.campaign
 

@@ -9,8 +9,8 @@ def test_a_span_is_followed_on_all_threads() -> None:
     """From the request over the storage and its thread to the metric."""
     assert {
         "receivers/otlp/over_grpc.py _Services._handler.<locals>.export",
-        "engine.py Engine.take",
+        "scoring/engine.py Engine.take",
         "storage/storage.py Storage.append",
-        "storage/files.py Directory.sync",
+        "storage/directory.py Directory.sync",
         "emitters/prometheus.py Prometheus.emit",
     } <= ways.functions_on_the_way()

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from scipy import stats
 
-from spanscore.difference import Settings, Verdict, compared, overall, pairing
 from spanscore.model import CloseReason, Evaluation, Report, Score, Trajectory
+from spanscore.runs.diff import Settings, Verdict, compared, overall, pairing
 
 ALPHA = 0.05
 Draw = Callable[[random.Random, int, int], Sequence[float]]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dialects.spans import TRACE_ID, span
-from spanscore import config, wiring
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.model import CloseReason, Outcome, Report, Span, Trace
 from traces import agent
 

@@ -13,8 +13,8 @@ from dialects.spans import TRACE_ID, built_in_reader
 from spanscore.emitters.prometheus import Prometheus
 from spanscore.metrics.exposition import Exposition
 from spanscore.model import CloseReason, Failed, Outcome, Report, Score, Trace, Trajectory
-from spanscore.pipeline import EvaluatorEntry, Pipeline
 from spanscore.reports.evaluation_event import event_attributes
+from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
 
 
 class Answers:

@@ -12,9 +12,9 @@ from catalogue.bounds import costs_at_most
 from catalogue.scoring import a_run, outcome_of, report_of, tool_span
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import over_http
+from spanscore.contracts.instruments.instrument import EVALUATIONS, TOOL_DURATION
 from spanscore.emitters.console import line
 from spanscore.emitters.prometheus import Prometheus
-from spanscore.instruments.instrument import EVALUATIONS, TOOL_DURATION
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.series import MAX_SERIES
 from spanscore.model import Report, Score

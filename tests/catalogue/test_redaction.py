@@ -11,15 +11,16 @@ import pytest
 import spanscore
 from catalogue.scoring import a_run, tool_span
 from dialects.spans import TRACE_ID
-from spanscore import config, wiring
-from spanscore.emitters.console import line
+from spanscore import config
+from spanscore.config import parts as wiring
+from spanscore.contracts.plugins import names
+from spanscore.emitters._report_line import line
 from spanscore.in_process.span_events import span_events
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
-from spanscore.pipeline import EvaluatorEntry, Pipeline
-from spanscore.plugins import names
-from spanscore.reading.reader import DialectReader
 from spanscore.reports.evaluation_event import MAX_TOOL_CALLS_CHARS, event_attributes
 from spanscore.reports.serialization import report_line
+from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.trajectories.reader import DialectReader
 
 CANARY = "canary-5e1f"
 WANTED = {"city": f"wanted-{CANARY}"}

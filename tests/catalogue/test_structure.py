@@ -12,10 +12,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from catalogue.bounds import costs_at_most
 from catalogue.scoring import outcome_of
-from receivers.otlp_requests import decoded_span, field, request_of, simple_span, texts, to_json
+from receivers.otlp_requests import decoded_span, field, refusal, request_of, simple_span, texts, to_json
 from receivers.receiving import JSON, Receiver, over_grpc, over_http
 from serving import DEADLINE_S
 from spanscore.model import Skipped
+from spanscore.otlp.findings import Refusal
 
 LIMIT = 64 * 2**20
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -115,7 +116,7 @@ def test_millions_of_values_in_json(opening: bytes, value: bytes, times: int) ->
     bomb = opening + value * times + b'""]}'
     with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=160):
         answer = receiver.post(bomb, JSON)
-    assert (400, "the request has more than 2 million objects and lists, or 4 million values") == (
+    assert (400, "the request has more than 2,000,000 objects and lists, or 4,000,000 values") == (
         answer.status,
         answer.error[1],
     )
@@ -167,7 +168,7 @@ def test_deep_values(depth: int) -> None:
     with over_http() as receiver, costs_at_most(cpu_s=1, mib=16):
         assert 200 == receiver.post(with_value(nested_bytes(depth))).status
         assert decoded_span(1) == receiver.core.spans[0]
-        assert 2 - len(receiver.core.spans) == receiver.core.refused.get("too_deep", 0)
+        assert 2 - len(receiver.core.spans) == receiver.core.refused[refusal(Refusal.TOO_DEEP)]
     with over_http() as receiver, costs_at_most(cpu_s=1, mib=16):
         assert 200 == receiver.post(json.dumps(document).encode(), JSON).status
         assert [1, 2] == [span.trace_id[-1] for span in receiver.core.spans]
@@ -177,7 +178,7 @@ def test_absurdly_deep_values() -> None:
     """A value nested 100,000 times costs its span in protobuf and its request in JSON: no more, within 64 MiB."""
     with over_http(max_request_body_size=LIMIT) as receiver, costs_at_most(cpu_s=2, mib=64):
         assert 200 == receiver.post(with_value(nested_bytes(100_000))).status
-        assert ([decoded_span(1)], {"too_deep": 1}) == (receiver.core.spans, dict(receiver.core.refused))
+        assert ([decoded_span(1)], {refusal(Refusal.TOO_DEEP): 1}) == (receiver.core.spans, dict(receiver.core.refused))
         for deep in (b"[" * 100_000 + b"]" * 100_000, b'{"arrayValue":{"values":[' * 100_000):
             answer = receiver.post(deep, JSON)
             assert (400, 3) == (answer.status, answer.error[0])
@@ -216,4 +217,4 @@ def test_text_that_is_not_utf8() -> None:
     with over_http() as receiver, costs_at_most(cpu_s=1, mib=16):
         assert 200 == receiver.post(field(1, field(2, b"".join(field(2, span) for span in spans)))).status
     assert [decoded_span(1), decoded_span(3)] == receiver.core.spans
-    assert {"invalid_utf8": 1} == dict(receiver.core.refused)
+    assert {refusal(Refusal.INVALID_UTF8): 1} == dict(receiver.core.refused)

@@ -259,13 +259,13 @@ def test_a_flood_of_traces() -> None:
         invented += per_moment
         closed = traces.add([*flood, *moments.get(moment, ())], moment * 0.01)
         whole += sum(trace.trace_id.startswith(b"honest") and len(trace.spans) == HONEST_SPANS for trace in closed)
-        if moment == last // 4:
+        if moment == last // 2:  # by then, all that has a bound has reached it
             at_start = resident_mib()
     at_end = resident_mib()
 
     assert invented >= 50_000
     assert whole >= 0.99 * HONEST
-    assert at_end - at_start <= 8
+    assert at_end - at_start <= 4
     counts = traces.counts()
     assert counts.received == counts.in_closed + counts.live + sum(counts.late.values()) + sum(counts.dropped.values())
 

@@ -9,7 +9,7 @@ import pytest
 from commands import spanscore
 from spanscore import config
 from spanscore.cli import main
-from spanscore.plugins import KINDS, Kind, names
+from spanscore.contracts.plugins import KINDS, Kind, names
 
 EVERYTHING = [(kind, name) for kind in KINDS for name in names(kind)]
 

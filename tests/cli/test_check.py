@@ -39,7 +39,7 @@ def test_secrets_that_everybody_can_read_are_told(path: Path, capsys: pytest.Cap
     (path.parent / "tokens.txt").chmod(0o600)
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr()
-    assert f"{path}: right, 1 evaluator: health (tool_call_trajectory)\n" == told.out
+    assert f"{path}: valid, 1 evaluator: health (tool_call_trajectory)\n" == told.out
     assert told.err.startswith(f"warning: {path} holds exporters.otlp.headers.x-api-key, and can be read by every user")
 
 
@@ -49,5 +49,5 @@ def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.C
     path.write_text("evaluators:\n" + "".join(f'  "a\\e{n}": {{type: tool_call_trajectory}}\n' for n in range(10)))
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr().out
-    assert told.startswith(f"{path}: right, 10 evaluators: a\ufffd0 (tool_call_trajectory), ")
+    assert told.startswith(f"{path}: valid, 10 evaluators: a\ufffd0 (tool_call_trajectory), ")
     assert told.endswith("a\ufffd7 (tool_call_trajectory) and 2 more\n")

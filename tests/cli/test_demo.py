@@ -9,7 +9,7 @@ import urllib.request
 
 from commands import SPANSCORE
 from deadline import DEADLINE_S
-from page.shown_runs import embedded_in
+from reports.page.shown_runs import embedded_in
 from serving import eventually
 
 

@@ -196,6 +196,4 @@ def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
     )
 
     assert 2 == ended.returncode
-    assert "comparing versions needs scipy, which the extra `analysis` brings: pip install 'spanscore[analysis]'" in (
-        ended.stderr
-    )
+    assert "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore" in ended.stderr

@@ -7,7 +7,7 @@ import pytest
 from commands import spanscore
 from dialects.spans import built_in_reader, read, span
 from spanscore.model import CloseReason, Span, Trace
-from spanscore.reading.explained import Explanation, explained
+from spanscore.trajectories.explained import Explanation, explained
 from traces import BERN, PARIS, agent, asked, having, model, tool
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -43,6 +43,22 @@ def test_every_span_has_its_place_and_what_it_was_taken_for() -> None:
     assert ("Mcp",) == found.spans[3].dialects[:1]
 
 
+def test_messages_that_are_no_request() -> None:
+    """An agent's own span may list what its models asked for, and a span of tools what they returned."""
+    ended = spanscore("explain", CORPUS / "haystack-2.jsonl.gz", "--trace", "dd63e12c")
+
+    assert [
+        "a run of agent travel_agent, which asked for lookup_order, issue_refund",
+        "a run of an agent without a name",
+        "a request to a model, which asked for lookup_order",
+        "the messages of a model",
+        "a request to a model, which asked for issue_refund",
+        "the messages of a model",
+        "a request to a model",
+    ] == [line.split("haystack  ")[1].strip() for line in ended.stdout.splitlines() if " haystack  " in line]
+    assert "  no call of the run: issue_refund, which was refused" in ended.stdout.splitlines()
+
+
 def test_parents_that_form_a_cycle() -> None:
     """Every span is told once."""
     found = of(tool(1, "book", BERN, parent=2), tool(2, "pay", parent=1))
@@ -62,7 +78,7 @@ def test_a_recording() -> None:
         'get_weather({"city": "Paris", "days": 2}) → {"city": "Paris", "temp_c": 18, "sky": "clear"}'
     )
     assert "run of travel_agent: 5 tool calls" in lines
-    assert lines[-1].startswith("  health: fail 0.8  4 of 5 tool calls did not fail.")
+    assert lines[-1].startswith("  health: fail 0.8  1 of 5 tool calls failed.")
 
 
 def test_a_call_without_a_span() -> None:

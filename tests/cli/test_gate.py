@@ -238,11 +238,14 @@ def test_cases_cannot_move_the_cursor_or_flood_the_terminal(
 
 
 def test_nothing_to_score_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty recording fails with one sentence, whatever is configured."""
+    """An empty recording fails and is named, whatever is configured."""
     (tmp_path / "empty.jsonl").write_text("")
 
     assert 1 == main(["score", str(tmp_path / "empty.jsonl"), "--format", "json"])
-    assert "nothing to score: no trace was found\n" == capsys.readouterr().err
+    assert [
+        f"{tmp_path / 'empty.jsonl'}: holds no span",
+        "nothing to score: no trace was found",
+    ] == capsys.readouterr().err.splitlines()
 
 
 def test_a_mistyped_attribute_is_answered_with_the_nearest(
@@ -306,6 +309,34 @@ def test_agents_without_a_tool_call_are_remarked(tmp_path: Path, capsys: pytest.
     told = capsys.readouterr()
     assert remark in " ".join(told.out.split())
     assert remark in told.err
+
+
+def test_a_run_that_waits_is_not_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its only call is known, and not made: JSON tells it. Nothing is checked of a part of a run that pauses."""
+    recording = tmp_path / "run.jsonl"
+    kinds = {"1" * 16: "invoke_agent", "2" * 16: "execute_tool"}
+    agent, tool = (
+        {
+            "traceId": "1" * 32,
+            "spanId": span_id,
+            "name": kind,
+            "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": kind}}],
+        }
+        for span_id, kind in kinds.items()
+    )
+    interrupt = {"key": "exception.type", "value": {"stringValue": "langgraph.errors.GraphInterrupt"}}
+    name = {"key": "gen_ai.tool.name", "value": {"stringValue": "refund"}}
+    tool |= {"parentSpanId": "1" * 16, "events": [{"name": "exception", "attributes": [interrupt]}]}
+    tool["attributes"] += [name]
+    recording.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [agent, tool]}]}]}))
+
+    assert 1 == main(["score", str(recording), "--format", "json"])
+    told = capsys.readouterr()
+    assert ([], [{"name": "refund", "state": "waits"}], ["refund"]) == tuple(
+        json.loads(told.out)[key] for key in ("tool_calls", "withheld_calls", "paused")
+    )
+    assert "health checked nothing: skipped all 1" in told.err
+    assert "no tool call was found" not in told.err
 
 
 @pytest.mark.parametrize(("name", "content"), [("empty.pb", ""), ("empty.json", "{}"), ("none.jsonl", "\n\n")])

@@ -14,7 +14,7 @@ import pytest
 from cli.recorded_runs import recorded
 from commands import spanscore
 from deadline import DEADLINE_S
-from page.shown_runs import embedded_in
+from reports.page.shown_runs import embedded_in
 from spanscore.cli import main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -110,7 +110,7 @@ def test_runs_are_called_as_in_junit(configured: Path, tmp_path: Path) -> None:
     main(["score", recording, "--config", str(configured), "--html", str(page)])
     (batch,) = embedded_in(page.read_text(encoding="utf-8"))["batches"]
 
-    assert ["a #1", "b", "a #2"] == [batch["strings"][run[2]] for run in batch["runs"]]
+    assert ["a #1", "b", "a #2"] == [batch["strings"][run[-1]] for run in batch["runs"]]
 
 
 def test_the_page_holds_content_unless_that_is_hidden(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_names_that_are_no_text_are_written_all_the_same(configured: Path, tmp_p
     main(["score", recording, "--config", str(configured), "--html", str(page)])
     html = page.read_text(encoding="utf-8")
     (batch,) = embedded_in(html)["batches"]
-    found: list[Any] = [batch["strings"][call[0]] for call in batch["runs"][0][11][1]]
+    found: list[Any] = [batch["strings"][call[0]] for call in batch["runs"][0][-2][1]]
 
     assert ([*names[:4], f"{names[4][:200]}… (100 more characters)"], 0) == (found, html.count("<img"))
 

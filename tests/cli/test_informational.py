@@ -12,8 +12,8 @@ import pytest
 from cli.recorded_runs import recorded
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, report
 from spanscore.cli import main
-from spanscore.emitters.console import line
-from spanscore.instruments.instrument import EVALUATIONS, RUNS, SCORE
+from spanscore.contracts.instruments.instrument import EVALUATIONS, RUNS, SCORE
+from spanscore.emitters._report_line import line
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Outcome, Report
 from spanscore.reports.evaluation_event import event_attributes, sentence, severity, span_attributes

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 import spanscore as package
 from cli.recorded_runs import recorded
 from commands import spanscore
+from spanscore.cli._recordings import ProgressLines, progress
 
 GOOD = [("a", "lookup", "check", "refund")] * 6 + [("b", "lookup", "check", "voucher", "mail")] * 6
 
@@ -45,6 +48,33 @@ def test_good_runs_pass_what_they_teach_and_others_do_not(tmp_path: Path) -> Non
     assert 0 == spanscore("check", config).returncode
 
 
+def test_not_all_of_many_runs_are_tried(tmp_path: Path) -> None:
+    """The estimate says of how many runs it is, and why."""
+    good = recorded(tmp_path / "good.jsonl", *GOOD[:1] * 61)
+
+    ended = spanscore("learn", good, "-o", tmp_path / "learned.yaml")
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    told = "expected false alarms: 0 of 31 runs (0\N{EN DASH}11 %); 31 of 61 runs were tried, to limit the time"
+    assert told in ended.stdout
+
+
+def test_without_a_terminal_progress_is_a_line_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the command is doing then; a command that ends soon prints none."""
+    times = iter([5.0, 14.9, 15.0, 24.0, 25.0])
+    lines = ProgressLines(lambda: next(times))
+    with progress("reading", lines=lines) as shown:
+        assert shown is not None
+        shown(50, 100)
+        shown(70, 100)
+    with progress("learning refund", lines=lines) as shown:
+        assert shown is not None
+        shown(1, 7)
+        shown(2, 7)
+
+    assert "reading: 70 %\nlearning refund: 28 %\n" == capsys.readouterr().err
+
+
 def test_each_agent_and_each_case_can_have_its_own(tmp_path: Path) -> None:
     """By agent unless told otherwise; a case has what its own runs have in common."""
     good, config = recorded(tmp_path / "good.jsonl", *GOOD), tmp_path / "learned.yaml"
@@ -73,6 +103,17 @@ def test_a_learned_configuration_is_replaced_and_no_other(tmp_path: Path) -> Non
     ended = spanscore("learn", good, "-o", config)
 
     assert (2, f"{config} is there, and was not learned: it is not replaced\n") == (ended.returncode, ended.stderr)
+
+
+def test_a_pipe_is_written_to_and_not_read(tmp_path: Path) -> None:
+    """A pipe is not read before it is written: a read would wait for ever."""
+    good, pipe = recorded(tmp_path / "good.jsonl", *GOOD), tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        ended = spanscore("learn", good, "-o", pipe)
+
+        assert (0, "") == (ended.returncode, ended.stderr)
+        assert reader.read().startswith("# Learned by spanscore")
 
 
 def test_what_cannot_be_learned_from_is_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from cli.recorded_runs import recorded
 from commands import really_started
+from otlp_capture import capturing
 from spanscore.cli._overview import SUMMARIES
 
 RUNS = (("one", "look_up", "pay"), ("two", "look_up", "pay"))
@@ -24,7 +25,7 @@ ANSWERS: dict[str, tuple[str, int, str]] = {
     "learn": ("runs.jsonl -o learned.yaml", 0, "learned.yaml"),
     "diff": ("runs.jsonl runs.jsonl", 0, "no run differs"),
     "explain": ("runs.jsonl", 0, "call 1: look_up("),
-    "send": ("runs.jsonl --endpoint http://localhost:1", 1, "localhost:1"),
+    "send": ("runs.jsonl --endpoint {receiver}", 0, "sent"),
     "list": ("receivers", 0, "kafka"),
     "describe": ("tool_policy", 0, "forbidden"),
     "check": ("spanscore.yaml", 0, "health"),
@@ -46,6 +47,7 @@ def test_it_answers(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     recorded(tmp_path / "runs.jsonl", *RUNS)
     (tmp_path / "spanscore.yaml").write_text("evaluators: {health: {type: tool_call_trajectory}}\n")
     arguments, status, said = ANSWERS[command]
-    ended = really_started(command, *arguments.split())
+    with capturing("http/protobuf") as receiver:
+        ended = really_started(command, *arguments.format(receiver=receiver.endpoint).split())
 
     assert (status, True) == (ended.returncode, said in ended.stdout + ended.stderr), ended

@@ -77,6 +77,7 @@ def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.Captu
         "verdict",
         "revision",
         "tool_calls",
+        "withheld_calls",
         "outcomes",
         "attributes",
     } == set(first)
@@ -165,7 +166,7 @@ def test_a_wrong_configuration_lists_every_error(tmp_path: Path, capsys: pytest.
 def test_a_right_configuration_is_said_to_be_right(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`check` ends with status 0 and says what it found."""
     assert 0 == main(["check", config])
-    assert f"{config}: right, 1 evaluator: trip_order (tool_call_order)\n" == capsys.readouterr().out
+    assert f"{config}: valid, 1 evaluator: trip_order (tool_call_order)\n" == capsys.readouterr().out
 
 
 def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str]) -> None:

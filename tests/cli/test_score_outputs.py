@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from commands import SPANSCORE, spanscore
 from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
-from spanscore.cli import _outputs, main
+from spanscore.cli import _report_writers, main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDING = str(CORPUS / "strands.jsonl.gz")
@@ -286,12 +286,12 @@ def test_no_content_leaves_out_what_tools_were_told_and_told(
     )
     recording.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [failed_call()]}]}]}))
     shown = {}
-    for form, more in product(_outputs.FORMATS, ([], ["--no-content"])):
+    for form, more in product(_report_writers.FORMATS, ([], ["--no-content"])):
         assert 1 == main(["score", str(recording), "--config", str(configured), "--format", form, *more])
         shown[form, bool(more)] = capsys.readouterr().out
 
-    assert {form: [True, False] for form in _outputs.FORMATS} == {
-        form: ["CANARY" in shown[form, False], "CANARY" in shown[form, True]] for form in _outputs.FORMATS
+    assert {form: [True, False] for form in _report_writers.FORMATS} == {
+        form: ["CANARY" in shown[form, False], "CANARY" in shown[form, True]] for form in _report_writers.FORMATS
     }
     assert "called  pay ✗ PaymentError" in shown["table", True]
 

@@ -5,34 +5,18 @@ from __future__ import annotations
 import io
 import json
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otlp_capture import FORBIDDEN, INVALID, PROTOCOLS, UNAVAILABLE, Capture, capturing, partial_success, spans_of
+from otlp_capture import FORBIDDEN, INVALID, UNAVAILABLE, Capture, capturing, partial_success
 from receivers.otlp_requests import CORPUS, corpus_lines, from_json, request_of, simple_span, to_json
 from spanscore.cli import main
-from spanscore.cli._replay import Pace, rewritten
-from spanscore.sending.client import Protocol
+from spanscore.emitters.sending.client import Protocol
 
 RECORDING = str(CORPUS / "strands.jsonl.gz")
-
-
-@pytest.fixture(params=PROTOCOLS)
-def protocol(request: pytest.FixtureRequest) -> Protocol:
-    """Each protocol."""
-    return request.param
-
-
-@pytest.fixture
-def receiver() -> Iterator[Capture]:
-    """A receiver over HTTP."""
-    with capturing("http/protobuf") as capture:
-        yield capture
 
 
 def framed(*requests: ExportTraceServiceRequest) -> bytes:
@@ -140,8 +124,6 @@ def test_nothing_to_send_fails(receiver: Capture, tmp_path: Path, capsys: pytest
     [
         ["--endpoint", "localhost:4318"],
         ["--endpoint", "http://localhost:1", "--header", "token"],
-        ["--endpoint", "http://localhost:1", "--speed", "-1"],
-        ["--endpoint", "http://localhost:1", "--speed", "nan"],
         ["--endpoint", "http://localhost:1", "--header", "content-length=0"],
         [],
     ],
@@ -175,109 +157,14 @@ def test_fresh_ids(receiver: Capture, tmp_path: Path) -> None:
     assert ["work"] * 4 == [span.name for span in spans]
 
 
-def test_shift_time(receiver: Capture, tmp_path: Path) -> None:
-    """The recording is moved so that its last span ends when it is sent; nothing else about times changes."""
-    path = tmp_path / "recording.jsonl"
-    event = Span.Event(time_unix_nano=1_500)
-    first = simple_span(1, 1, start_time_unix_nano=1_000, end_time_unix_nano=2_000, events=[event])
-    last = simple_span(2, 1, start_time_unix_nano=3_000, end_time_unix_nano=5_000)
-    path.write_bytes(b"\n".join(to_json(request_of(each)) for each in (last, first)))
-    before = time.time_ns()
-
-    assert 0 == main(["send", str(path), "--endpoint", receiver.endpoint, "--shift-time"])
-
-    spans = receiver.spans()
-    shift = spans[0].end_time_unix_nano - 5_000
-    assert before <= shift + 5_000 <= time.time_ns()
-    assert [(3_000, 5_000), (1_000, 2_000)] == [
-        (span.start_time_unix_nano - shift, span.end_time_unix_nano - shift) for span in spans
-    ]
-    assert 1_500 == spans[1].events[0].time_unix_nano - shift
-
-
-def test_shift_time_needs_files(receiver: Capture, capsys: pytest.CaptureFixture[str]) -> None:
-    """What can be read only once cannot be moved: its end is not known at its beginning."""
-    assert 2 == main(["send", "-", "--endpoint", receiver.endpoint, "--shift-time"])
-    assert "save it to a file" in capsys.readouterr().err
-
-
-def test_to_kafka(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each trace of a request becomes a record with its id as key, so that all of a trace go to one partition."""
-    pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
-    from receivers.kafka_cluster import cluster  # noqa: PLC0415 - it needs the package
-
-    names = ("strands", "agno-oi")
-    expected = spans_of([from_json(line).SerializeToString() for name in names for line in corpus_lines(name)])
-    with cluster() as brokers:
-        to = ["--kafka", ",".join(brokers.brokers), "--topic", "recorded"]
-        assert 0 == main(["send", *(str(CORPUS / f"{name}.jsonl.gz") for name in names), *to])
-        records = brokers.read("recorded")
-
-    keys = {message.key() for message in records}
-    assert {span.trace_id.hex().encode() for span in expected} == keys
-    assert len(keys) == len({(message.key(), message.partition()) for message in records})
-    for message in records:
-        assert {message.key()} == {span.trace_id.hex().encode() for span in spans_of([message.value() or b""])}
-    sent = spans_of([message.value() or b"" for message in records])
-    assert sorted(span.SerializeToString() for span in expected) == sorted(span.SerializeToString() for span in sent)
-    assert capsys.readouterr().out.startswith(f"sent {len(expected)} spans in {len(records)} records to recorded at ")
-
-
-def test_kafka_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be written is told, and the exit status says so."""
-    pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
-
-    assert 1 == main(["send", RECORDING, "--kafka", "127.0.0.1:1", "--setting", "message.timeout.ms=200"])
-    told = capsys.readouterr()
-    assert "a record could not be written: Local: Message timed out" in told.err
-    assert told.out.startswith("sent 0 spans in 0 records, ")
-
-
-def test_the_pace_of_the_recording() -> None:
-    """Requests are as far apart as they were, divided by the speed; being late delays nothing behind it."""
-    now = 50.0
-    waits: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        waits.append(seconds)
-        now += seconds
-
-    pace = Pace(2.0, lambda: now, sleep)
-    for moment_s in (100, 104, 103, 0):
-        pace.wait(moment_s * 10**9)
-    now += 10
-    for moment_s in (110, 130):
-        pace.wait(moment_s * 10**9)
-
-    assert [2.0, 3.0] == waits
-    assert 50 + 30 / 2 == now
-
-
-def test_as_fast_as_possible() -> None:
-    """Speed 0 never waits."""
-    Pace(0, lambda: 0.0, lambda _: pytest.fail("it waited")).wait(10**18)
-
-
-def test_times_stay_times() -> None:
-    """However far a span is moved, its times stay in the range of 64 bits, and one that is not set stays so."""
-    spans = [simple_span(1, start_time_unix_nano=5, end_time_unix_nano=2**64 - 1), simple_span(2, end_time_unix_nano=0)]
-    moved = [
-        (span.start_time_unix_nano, span.end_time_unix_nano)
-        for shift_ns in (-10, 10)
-        for span in spans_of([rewritten(request_of(*spans).SerializeToString(), shift_ns=shift_ns)])
-    ]
-
-    assert [(0, 2**64 - 11), (0, 0), (15, 2**64 - 1), (11, 0)] == moved
-
-
-def test_what_is_rewritten_keeps_unknown_fields() -> None:
-    """New ids and times change nothing that we do not know."""
+def test_fresh_ids_keep_unknown_fields(receiver: Capture, tmp_path: Path) -> None:
+    """New ids change nothing that we do not know."""
+    path = tmp_path / "recording.pb"
     unknown = b"\xc8\x3e\x96\x01"
-    body = request_of(simple_span(1)).SerializeToString() + unknown
+    path.write_bytes(request_of(simple_span(1)).SerializeToString() + unknown)
 
-    assert rewritten(body, b"key", 1).endswith(unknown)
-    assert body == rewritten(body)
+    assert 0 == main(["send", str(path), "--endpoint", receiver.endpoint, "--fresh-ids"])
+    assert receiver.bodies()[0].endswith(unknown)
 
 
 def test_a_recording_of_json_lines_with_arrays(receiver: Capture, tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -13,12 +12,12 @@ import pytest
 from google.protobuf.message import Message
 
 from otlp.log_requests import SPAN_ID, TRACE_ID, logs, record
-from otlp_capture import FORBIDDEN, INVALID, PROTOCOLS, Capture, Reply, capturing, partial_success, records_of
-from receivers.otlp_requests import request_of, simple_span, to_json, trace_id
+from otlp_capture import FORBIDDEN, INVALID, Capture, Reply, capturing, partial_success, records_of
+from receivers.otlp_requests import request_of, simple_span, to_json
 from service.test_logs import CALLS, FIRST, SECOND, SPANS
 from serving import ON_ANY_PORT, serving
 from spanscore.cli import main
-from spanscore.sending.client import Protocol
+from spanscore.emitters.sending.client import Protocol
 
 LOGS = logs([record("codex.tool_result", {"n": 1}), record("http.request", body="GET /")])
 OTHER_LOGS = logs([record("claude_code.api_request", trace_id=b"", span_id=b"")])
@@ -31,19 +30,6 @@ PATHS = {
         f"/opentelemetry.proto.collector.{name}Service/Export" for name in ("trace.v1.Trace", "logs.v1.Logs")
     ),
 }
-
-
-@pytest.fixture(params=PROTOCOLS)
-def protocol(request: pytest.FixtureRequest) -> Protocol:
-    """Each protocol."""
-    return request.param
-
-
-@pytest.fixture
-def receiver() -> Iterator[Capture]:
-    """A receiver over HTTP."""
-    with capturing("http/protobuf") as capture:
-        yield capture
 
 
 def json_lines(requests: list[Message]) -> bytes:
@@ -251,44 +237,3 @@ def test_fresh_ids(receiver: Capture, tmp_path: Path) -> None:
     assert sent.trace_id != TRACE_ID
     assert {(sent.trace_id, sent.span_id)} == {(each.trace_id, each.span_id) for each in records_of([first])}
     assert [(b"", b"")] == [(each.trace_id, each.span_id) for each in records_of([other])]
-
-
-def test_shift_time(receiver: Capture, tmp_path: Path) -> None:
-    """Records are moved as spans are; a time that is not set stays so."""
-    path = tmp_path / "recording.jsonl"
-    written = logs(
-        [record("codex.a", time_unix_nano=0, observed_time_unix_nano=2_000), record("b", time_unix_nano=500)]
-    )
-    path.write_bytes(json_lines([written, request_of(simple_span(1, end_time_unix_nano=5_000))]))
-    before = time.time_ns()
-
-    assert 0 == main(["send", str(path), "--endpoint", receiver.endpoint, "--shift-time"])
-    shift = records_of(receiver.bodies()[:1])[1].time_unix_nano - 500
-    assert before <= shift + 5_000 <= time.time_ns()
-    assert [(0, 2_000 + shift), (500 + shift, 0)] == [
-        (each.time_unix_nano, each.observed_time_unix_nano) for each in records_of(receiver.bodies()[:1])
-    ]
-
-
-def test_to_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The records of each trace go to the partition of its spans; those without a trace id have no key."""
-    pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
-    from receivers.kafka_cluster import cluster  # noqa: PLC0415 - it needs the package
-
-    path = tmp_path / "recording.jsonl"
-    mixed = logs([record("a", trace_id=trace_id(1)), record("b"), record("c", trace_id=trace_id(1)), record("d")])
-    path.write_bytes(json_lines([mixed, SPAN, OTHER_LOGS]))
-    with cluster() as brokers:
-        to = ["--kafka", ",".join(brokers.brokers), "--topic", "recorded"]
-        assert 0 == main(["send", str(path), *to])
-        messages = brokers.read("recorded")
-
-    names = {
-        message.key(): [each.event_name for each in records_of([message.value() or b""])]
-        for message in messages
-        if message.value() != SPAN.SerializeToString()
-    }
-    key = trace_id(1).hex().encode()
-    assert {key: ["a", "c"], TRACE_ID.hex().encode(): ["b", "d"], None: ["claude_code.api_request"]} == names
-    assert 1 == len({message.partition() for message in messages if message.key() == key})
-    assert capsys.readouterr().out.startswith("sent 1 span, 5 log records in 4 records to recorded at ")

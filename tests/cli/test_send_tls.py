@@ -9,20 +9,14 @@ from pathlib import Path
 import pytest
 
 from commands import SPANSCORE
-from otlp_capture import PROTOCOLS, Capture, capturing
+from otlp_capture import Capture, capturing
 from receivers.otlp_requests import request_of, simple_span, to_json
 from spanscore.cli import main
-from spanscore.sending.client import Protocol
+from spanscore.emitters.sending.client import Protocol
 
 TLS = Path(__file__).parents[1] / "tls"
 CA = ["--ca-file", str(TLS / "ca.crt")]
 CLIENT = ["--cert-file", str(TLS / "client.crt"), "--key-file", str(TLS / "client.key")]
-
-
-@pytest.fixture(params=PROTOCOLS)
-def protocol(request: pytest.FixtureRequest) -> Protocol:
-    """Each protocol."""
-    return request.param
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from opentelemetry.util.re import parse_env_headers
 
 from commands import serve
 from deadline import DEADLINE_S
@@ -34,7 +35,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals) -> None:
-    """It says where to send, and on a signal scores and prints what is open, and ends well."""
+    """It says where to send, and on a signal scores and prints what is open and not stored, and ends well."""
+    path.write_text(f"{CONFIGURATION}storage: {{durability: none}}\n")
     with serve("--config", path) as command:
         url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
         request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf"})
@@ -43,6 +45,20 @@ def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals)
 
         status, output = command.finish()
         assert (0, True) == (status, f"{1:032x}" in output)
+
+
+def test_a_signal_leaves_what_is_not_due_for_the_next_start(path: Path) -> None:
+    """It is not printed, and the log says how many traces wait on disk."""
+    path.write_text(f"{CONFIGURATION}storage: {{directory: state}}\n")
+    with serve("--config", path) as command:
+        url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
+        request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf"})
+        urllib.request.urlopen(request, timeout=DEADLINE_S).close()
+        command.process.send_signal(signal.SIGTERM)
+        command.wait_for("stay on disk for the next start: 1$")
+
+        status, output = command.finish()
+        assert (0, False) == (status, f"{1:032x}" in output)
 
 
 def test_a_hangup_reads_the_configuration_again(path: Path) -> None:
@@ -60,8 +76,24 @@ def test_a_hangup_reads_the_configuration_again(path: Path) -> None:
         assert 0 == command.finish()[0]
 
 
+def test_senders_are_told_of_their_token(path: Path) -> None:
+    """The line names the header, as OpenTelemetry's SDKs read it, and the file that has the tokens; it has no token."""
+    (path.parent / "tokens.txt").write_text("secret-1\n")
+    path.write_text(
+        CONFIGURATION.replace("    protocols:", "    auth: {bearer_token_file: tokens.txt}\n    protocols:")
+    )
+    with serve("--config", path) as command:
+        url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
+        told = command.wait_for('  export OTEL_EXPORTER_OTLP_HEADERS="(.*)"  # with a token of (.*) in place of TOKEN$')
+        assert (str(path.parent / "tokens.txt"), False) == (told[2], any("secret-1" in line for line in command.told))
+        headers = parse_env_headers(told[1].replace("TOKEN", "secret-1"), liberal=True)
+        request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf", **headers})
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+            assert 200 == answer.status
+
+
 def test_a_port_in_use_is_an_error(path: Path) -> None:
-    """It does not start, and names the address and the key."""
+    """The service does not start, and names the address and the key."""
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         path.write_text(CONFIGURATION.replace("127.0.0.1:0", f"127.0.0.1:{port}", 1))

@@ -13,7 +13,7 @@ from spanscore.cli import main
 LOOKUP, REFUND = "lookup_order", "issue_refund"
 TURNS = [("c-1", LOOKUP, REFUND), ("c-1", REFUND), ("c-2", LOOKUP), ("c-2", REFUND, LOOKUP), ("c-3", LOOKUP)]
 """Runs, each the conversation that it is a turn of and the tools that it called."""
-UNTOLD = "2 conversations have several turns, which are no alternatives of one case: set test.case.id"
+UNTOLD = "2 conversations have several turns, which are no alternatives of one case: set test.case.id on each turn"
 KEY = "gen_ai.conversation.id"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cli.recorded_runs import recorded
 from spanscore.cli import main
-from spanscore.wording.nearest import mistyped
+from spanscore.messages.nearest import mistyped
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
-from commands import spanscore
-from spanscore.cli import main
+from commands import python, spanscore
+from spanscore.cli import COMMANDS, main
 
+HEAVY = {"asyncio", "difflib", "email", "google", "grpc", "importlib.metadata", "inspect", "opentelemetry", "pydantic"}
 CHOICES = "(choose from evaluators, dialects, receivers, emitters)"
 
 
@@ -35,6 +38,38 @@ def test_the_overview_fits_the_terminal(
 
     assert columns >= max(map(len, told.splitlines()))
     assert sorted(whole.split()) == sorted(told.split())
+
+
+def loaded(*arguments: str) -> set[str]:
+    """Return the modules that a new interpreter has loaded after the command."""
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from spanscore.cli import main; main()"
+    return set(python("-c", code, *arguments).stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("--version",)])
+def test_the_overview_loads_no_command(arguments: tuple[str, ...]) -> None:
+    """And nothing that takes long."""
+    modules = loaded(*arguments)
+
+    assert "spanscore.cli" in modules
+    assert HEAVY.isdisjoint(modules)
+    assert [] == [module for module in COMMANDS.values() if f"spanscore.cli.{module}" in modules]
+
+
+@pytest.mark.parametrize("command", ["diff", "score"])
+def test_a_command_loads_no_other(command: str) -> None:
+    """Nor, as it reads files, anything of a server."""
+    modules = loaded(command, "--help")
+
+    assert {"asyncio", "grpc", "aiohttp"}.isdisjoint(modules)
+    assert [command] == [module for module in COMMANDS.values() if f"spanscore.cli.{module}" in modules]
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is written once."""
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert f"spanscore {version('spanscore')}\n" == capsys.readouterr().out
 
 
 def test_every_command_is_in_the_overview(capsys: pytest.CaptureFixture[str]) -> None:

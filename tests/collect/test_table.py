@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -270,7 +271,9 @@ class TestLimits:
         traces = table(max_trace_bytes=100)
         assert [] == traces.add([child(A, 1), child(A, 2)], now=0, sizes=[60, 40])
 
-        assert [closed(CloseReason.SIZE_LIMIT, child(A, 1), child(A, 2))] == traces.add([child(A, 3)], 1, sizes=[1])
+        (full,) = traces.add([child(A, 3)], 1, sizes=[1])
+        assert closed(CloseReason.SIZE_LIMIT, child(A, 1), child(A, 2)) == full
+        assert child(A, 3) == full.beyond
         assert [] == traces.add([child(A, 4)], now=2, sizes=[0])
         assert [] == traces.drain()
         assert {LateReason.OVER_LIMIT: 2} == traces.counts().late
@@ -637,6 +640,25 @@ class TestClosing:
         assert [] == traces.drain()
         assert traces.next_due() is None
 
+    def test_cut_short(self) -> None:
+        """What is closed before it is due says so, also where its root has ended: more of it may be on its way."""
+        traces = table(decision_delay_s=2)
+        traces.add([child(A, 1), root(B), root(C)], now=0)
+
+        cut = [replace(closed(CloseReason.SHUTDOWN, span), cut_short=True) for span in (root(C), child(A, 1), root(B))]
+        assert cut[:1] == traces.cut_short([C, C, trace_id(9)])
+        assert cut[1:] == traces.cut_short()
+        assert [] == traces.cut_short()
+        assert {CloseReason.SHUTDOWN: 3} == traces.counts().closed
+
+    def test_which_late_spans_opened_again(self) -> None:
+        """Traces that were closed before are told from new ones."""
+        traces = table(decision_delay_s=0)
+        traces.add([root(A), child(B, 1)], now=0)
+        traces.add([child(A, 1)], now=1)
+
+        assert ([B, A], [A]) == (traces.open_traces(), traces.reopened())
+
     def test_close(self) -> None:
         """A recording that knows where a trace ends closes it, whole or not."""
         traces = table(decision_delay_s=2)
@@ -748,6 +770,39 @@ class TestAnnouncedSpans:
 
         assert [closed(CloseReason.EVICTED, child(A, 1))] == traces.started(C, ROOT, now=0)
         assert 2 == traces.counts().open_traces
+
+
+class TestResumed:
+    def test_what_was_away_waits_anew(self) -> None:
+        """After a time in which no span could come, traces are no older than before, and late children have time."""
+        traces = table(decision_delay_s=2, trace_timeout_s=10, max_trace_age_s=20)
+        traces.add([child(B, 1)], now=0)
+        traces.add([child(A, 1), root(A)], now=1.5)
+        traces.expire(3)
+        traces.resumed(100)
+
+        assert 102 == traces.next_due()
+        assert [] == traces.add([child(A, 2), child(B, 2)], now=101.5)
+        assert [closed(CloseReason.ROOT_ENDED, child(A, 1), root(A), child(A, 2))] == traces.expire(103.5)
+        traces.add([child(B, 3)], now=110)
+        assert [closed(CloseReason.TIMED_OUT, *(child(B, number) for number in (1, 2, 3)))] == traces.expire(117)
+
+    def test_no_delay_is_put_off_for_ever(self) -> None:
+        """However often the process is away, five delays after its root's end, by its own age, a trace is closed."""
+        traces = table(decision_delay_s=2)
+        traces.add([root(A)], now=0)
+        for at in range(1, 10):
+            assert [] == traces.expire(at)
+            traces.resumed(at)
+
+        assert 10 == traces.next_due()
+
+    def test_without_open_traces(self) -> None:
+        """Nothing waits, and time goes on."""
+        traces = table(decision_delay_s=0)
+        traces.resumed(5)
+        assert [closed(CloseReason.ROOT_ENDED, root(A))] == traces.add([root(A)], now=1)
+        assert 5 == traces.add([root(B)], now=0)[0].root_received_at
 
 
 class TestGiveUp:

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from spanscore.compare.arguments import Comparison
+from spanscore.compare.arguments import ArgumentComparison
 from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED
 
 VALUE = {"a": {"b": [1, {"c": 2}], "d": 3}, "e": 4}
 
 
-def fits(comparison: Comparison, actual: Any, reference: Any) -> bool:
+def fits(comparison: ArgumentComparison, actual: Any, reference: Any) -> bool:
     """Compare two calls' arguments."""
     return comparison.fits(comparison.key(actual), comparison.key(reference))
 
@@ -20,34 +20,40 @@ class TestComparison:
     @pytest.mark.parametrize(
         ("comparison", "actual", "reference", "expected"),
         [
-            (Comparison(), {"a": 1}, {"a": 1.0}, True),
-            (Comparison(), NOT_RECORDED, {}, True),
-            (Comparison(), None, {}, False),
-            (Comparison(mode="ignore"), {"a": 1}, {}, True),
-            (Comparison(mode="subset"), {"a": 1}, {"a": 1, "b": 2}, True),
-            (Comparison(mode="subset"), {"a": 1, "b": 2}, {"a": 1}, False),
-            (Comparison(mode="superset"), {"a": 1, "b": 2}, {"a": 1}, True),
-            (Comparison(mode="subset"), {"a": 1}, {"a": 1.0}, True),
-            (Comparison(mode="superset"), {"a": 1}, {"a": 1.0}, True),
-            (Comparison(mode="superset"), {"a": [1]}, {"a": []}, False),
-            (Comparison(mode="superset"), [1, 2], {}, True),
-            (Comparison(ignored=(("a", "b"),)), VALUE, {"a": {"d": 3}, "e": 4}, True),
-            (Comparison(ignored=(("e",),)), VALUE, {**VALUE, "a": 1}, False),
-            (Comparison(only=(("a", "d"), ("e",))), VALUE, {"a": {"d": 3}, "e": 4.0}, True),
-            (Comparison(only=(("x",),)), {}, {"a": 1}, True),
-            (Comparison(only=(("x",),)), {"x": None}, {}, False),
-            (Comparison(only=(("x",),)), {"x": [True]}, {"x": [1]}, False),
-            (Comparison(only=()), {"x": 1}, {"y": 2}, True),
+            (ArgumentComparison(), {"a": 1}, {"a": 1.0}, True),
+            (ArgumentComparison(), NOT_RECORDED, {}, True),
+            (ArgumentComparison(), None, {}, False),
+            (ArgumentComparison(mode="ignore"), {"a": 1}, {}, True),
+            (ArgumentComparison(mode="subset"), {"a": 1}, {"a": 1, "b": 2}, True),
+            (ArgumentComparison(mode="subset"), {"a": 1, "b": 2}, {"a": 1}, False),
+            (ArgumentComparison(mode="superset"), {"a": 1, "b": 2}, {"a": 1}, True),
+            (ArgumentComparison(mode="subset"), {"a": 1}, {"a": 1.0}, True),
+            (ArgumentComparison(mode="superset"), {"a": 1}, {"a": 1.0}, True),
+            (ArgumentComparison(mode="superset"), {"a": [1]}, {"a": []}, False),
+            (ArgumentComparison(mode="superset"), [1, 2], {}, True),
+            (ArgumentComparison(ignored=(("a", "b"),)), VALUE, {"a": {"d": 3}, "e": 4}, True),
+            (ArgumentComparison(ignored=(("e",),)), VALUE, {**VALUE, "a": 1}, False),
+            (ArgumentComparison(only=(("a", "d"), ("e",))), VALUE, {"a": {"d": 3}, "e": 4.0}, True),
+            (ArgumentComparison(only=(("x",),)), {}, {"a": 1}, True),
+            (ArgumentComparison(only=(("x",),)), {"x": None}, {}, False),
+            (ArgumentComparison(only=(("x",),)), {"x": [True]}, {"x": [1]}, False),
+            (ArgumentComparison(only=()), {"x": 1}, {"y": 2}, True),
         ],
     )
-    def test_ways_to_compare(self, comparison: Comparison, actual: Any, reference: Any, *, expected: bool) -> None:
+    def test_ways_to_compare(
+        self, comparison: ArgumentComparison, actual: Any, reference: Any, *, expected: bool
+    ) -> None:
         """As a whole, not at all, by top-level containment, without some paths, or by some paths only."""
         assert expected == fits(comparison, actual, reference)
 
     def test_what_has_to_be_recorded(self) -> None:
         """Arguments are looked at unless they are ignored, or no path of them is compared."""
-        looked_at = [Comparison(), Comparison(mode="subset"), Comparison(mode="ignore", only=(("a",),))]
-        ignored = [Comparison(mode="ignore"), Comparison(only=())]
+        looked_at = [
+            ArgumentComparison(),
+            ArgumentComparison(mode="subset"),
+            ArgumentComparison(mode="ignore", only=(("a",),)),
+        ]
+        ignored = [ArgumentComparison(mode="ignore"), ArgumentComparison(only=())]
 
         assert [True] * 3 == [each.looks_at_arguments for each in looked_at]
         assert [False] * 2 == [each.looks_at_arguments for each in ignored]
@@ -55,8 +61,13 @@ class TestComparison:
     def test_kinds(self) -> None:
         """Some compare arguments as a whole, some by what is contained."""
         path = (("a",),)
-        ways = [Comparison(), Comparison(ignored=path), Comparison(only=path), Comparison(mode="subset")]
-        ways += [Comparison(mode="superset"), Comparison(mode="superset", only=path)]
+        ways = [
+            ArgumentComparison(),
+            ArgumentComparison(ignored=path),
+            ArgumentComparison(only=path),
+            ArgumentComparison(mode="subset"),
+        ]
+        ways += [ArgumentComparison(mode="superset"), ArgumentComparison(mode="superset", only=path)]
 
         assert [True, False, False, False, False, False] == [each.is_equality for each in ways]
         assert [False, False, False, True, True, False] == [each.by_containment for each in ways]
@@ -64,14 +75,14 @@ class TestComparison:
     @pytest.mark.parametrize(
         ("comparison", "paths"),
         [
-            (Comparison(), [("a",), ("b", "c"), ("d",), ("e",)]),
-            (Comparison(mode="subset"), [("a",), ("b", "c"), ("e",)]),
-            (Comparison(mode="superset"), [("a",), ("b", "c"), ("d",)]),
-            (Comparison(ignored=(("a",), ("b", "c"))), [("d",), ("e",)]),
-            (Comparison(only=(("b",), ("d",), ("e",), ("x",))), [("b", "c"), ("d",), ("e",)]),
+            (ArgumentComparison(), [("a",), ("b", "c"), ("d",), ("e",)]),
+            (ArgumentComparison(mode="subset"), [("a",), ("b", "c"), ("e",)]),
+            (ArgumentComparison(mode="superset"), [("a",), ("b", "c"), ("d",)]),
+            (ArgumentComparison(ignored=(("a",), ("b", "c"))), [("d",), ("e",)]),
+            (ArgumentComparison(only=(("b",), ("d",), ("e",), ("x",))), [("b", "c"), ("d",), ("e",)]),
         ],
     )
-    def test_differences(self, comparison: Comparison, paths: list[tuple[str, ...]]) -> None:
+    def test_differences(self, comparison: ArgumentComparison, paths: list[tuple[str, ...]]) -> None:
         """They are told as far as arguments are compared, with their whole paths."""
         reference, actual = {"a": 1, "b": {"c": 1}, "d": 1}, {"a": 2, "b": {"c": 2}, "e": 1}
 
@@ -80,12 +91,16 @@ class TestComparison:
 
     def test_calls_without_arguments_have_none(self) -> None:
         """What was not recorded differs as an empty object does."""
-        assert [("a",)] == [each.path for each in Comparison().differences({"a": 1}, NOT_RECORDED)]
-        assert [("a",)] == [each.path for each in Comparison().differences(NOT_RECORDED, {"a": 1})]
+        assert [("a",)] == [each.path for each in ArgumentComparison().differences({"a": 1}, NOT_RECORDED)]
+        assert [("a",)] == [each.path for each in ArgumentComparison().differences(NOT_RECORDED, {"a": 1})]
 
     def test_partners_are_the_nearest_first(self) -> None:
         """Of those that contain the arguments the smallest, of those that are contained the largest."""
         sets = [frozenset(text) for text in ("abc", "a", "ab", "x")]
 
-        assert {sets[1]: [sets[1], sets[2], sets[0]]} == Comparison(mode="subset").partners([sets[1]], sets, Effort())
-        assert {sets[0]: [sets[0], sets[2], sets[1]]} == Comparison(mode="superset").partners([sets[0]], sets, Effort())
+        assert {sets[1]: [sets[1], sets[2], sets[0]]} == ArgumentComparison(mode="subset").partners(
+            [sets[1]], sets, Effort()
+        )
+        assert {sets[0]: [sets[0], sets[2], sets[1]]} == ArgumentComparison(mode="superset").partners(
+            [sets[0]], sets, Effort()
+        )

@@ -7,20 +7,26 @@ from typing import Any
 import pytest
 
 from spanscore.compare.bipartite import maximum_matching
-from spanscore.compare.by_matchers import Untaken, differing, fitting, passed, run_of, unrecorded_sources
+from spanscore.compare.by_matchers import Untaken, differing, fitting, need_sources, passed, run_of
 from spanscore.compare.effort import MAX_COMPARISONS, TooMuchWorkError
-from spanscore.compare.matchers import Run
+from spanscore.compare.expected import UnrecordedError
+from spanscore.compare.matchers.base import Matcher, Results
 from spanscore.compare.matching import common_subsequence, json_key
 from spanscore.compare.names import exact
-from spanscore.compare.reference import Wanted
-from spanscore.model import Completeness, Skipped, ToolCall, Trajectory
+from spanscore.compare.reference import ComparableCall
+from spanscore.model import Completeness, ToolCall, Trajectory
 
 ANY = {"x": {"$any": True}}
 
 
-def wanted(*arguments: Any) -> list[Wanted]:
+def wanted(*arguments: Any) -> list[ComparableCall]:
     """Expect calls of `a`."""
-    return [Wanted.read("a", each, "it") for each in arguments]
+    return [ComparableCall.read("a", each, "it") for each in arguments]
+
+
+def matchers(*arguments: Any) -> list[Matcher]:
+    """The matchers of expected arguments."""
+    return [each.matcher for each in wanted(*arguments) if each.matcher]
 
 
 def calls(*arguments: Any) -> tuple[ToolCall, ...]:
@@ -62,7 +68,7 @@ def test_plain_and_with_matchers_side_by_side() -> None:
         made,
         expected,
         key=lambda _, arguments: json_key(arguments),
-        matches=lambda each, index: each.fits(made[index].arguments, Run().before(index)),
+        matches=lambda each, index: each.fits(made[index].arguments, Results().before(index)),
     )
 
     assert found.made[0] == found.made[1] != found.made[2]
@@ -76,7 +82,7 @@ def test_what_looks_back_tells_equal_calls_apart() -> None:
     """The same arguments may have come from a result for the one, and not for the other."""
     expected = wanted({"x": {"$from": "a"}})
     made = tuple(ToolCall(name="a", arguments={"x": 1}, result=1) for _ in range(2))
-    run = run_of(Trajectory(calls=made), ["a", "a"], [each.matcher for each in expected if each.matcher])
+    run = run_of(Trajectory(calls=made), ["a", "a"], matchers({"x": {"$from": "a"}}))
     found = fitting(
         ["a"] * 2,
         made,
@@ -91,18 +97,17 @@ def test_what_looks_back_tells_equal_calls_apart() -> None:
 def test_results_that_were_not_recorded() -> None:
     """They are asked for only of the tools that are looked at."""
     trajectory = Trajectory(calls=calls({}), completeness=Completeness(results_recorded=False))
-    reasons = [
-        unrecorded_sources(trajectory, exact, [each.matcher for each in wanted({"x": {"$from": tool}}) if each.matcher])
-        for tool in ("a", "*", "b")
-    ]
 
-    assert [Skipped("results of 1 call of 'a' were not recorded")] * 2 + [None] == reasons
+    for tool in ("a", "*"):
+        with pytest.raises(UnrecordedError, match=r"^results of 1 call of 'a' were not recorded$"):
+            need_sources(trajectory, exact, matchers({"x": {"$from": tool}}))
+    need_sources(trajectory, exact, matchers({"x": {"$from": "b"}}))
 
 
 def test_differences() -> None:
     """Of matchers and of plain values, by the places of both calls."""
     differ = differing(
-        wanted({"x": {"$range": [0, 1]}}, {"x": 1}), calls({"x": 2, "y": 1}, {"y": 2}), Run(), extra=False
+        wanted({"x": {"$range": [0, 1]}}, {"x": 1}), calls({"x": 2, "y": 1}, {"y": 2}), Results(), extra=False
     )
 
     assert ["expected 0 to 1, got 2", "not expected, got 1"] == [each.words for each in differ(0, 0)]

@@ -25,22 +25,26 @@ def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
 @pytest.mark.parametrize(
     ("deviation", "words", "plain"),
     [
-        (at("arguments", AMOUNT), "issue_refund.amount: expected 40, got 400", "issue_refund.amount: another value"),
+        (
+            at("arguments", AMOUNT),
+            "issue_refund.amount: expected 40, got 400",
+            "issue_refund.amount: not the expected value",
+        ),
         (
             at("arguments", AMOUNT, NOTE),
             'issue_refund.amount: expected 40, got 400, issue_refund.note: not expected, got "secret"',
-            "issue_refund.amount: another value, issue_refund: more than expected",
+            "issue_refund.amount: not the expected value, issue_refund: unexpected key",
         ),
-        (at("arguments"), "issue_refund: other arguments", "issue_refund: other arguments"),
+        (at("arguments"), "issue_refund: not the expected arguments", "issue_refund: not the expected arguments"),
         (
             at("arguments", *[AMOUNT] * 5),
             f"{', '.join(['issue_refund.amount: expected 40, got 400'] * 3)}, 2 more paths",
-            f"{', '.join(['issue_refund.amount: another value'] * 3)}, 2 more paths",
+            f"{', '.join(['issue_refund.amount: not the expected value'] * 3)}, 2 more paths",
         ),
         (
             at("result", AMOUNT),
             "issue_refund result.amount: expected 40, got 400",
-            "issue_refund result.amount: another",
+            "issue_refund result.amount: not the expected value",
         ),
         (
             at("schema", Difference(("who", "secret"), "type: 'string'", 5, ("who", "*"))),
@@ -57,8 +61,8 @@ def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
             "issue_refund failed: Timeout: secret",
             "issue_refund f",
         ),
-        (at("unexpected"), "issue_refund: not expected", "issue_refund: not expected"),
-        (at("order"), "issue_refund: called, but not in the expected order", "issue_refund: called, but not"),
+        (at("unexpected"), "issue_refund was called, but not expected", "issue_refund was called, but"),
+        (at("order"), "issue_refund was called out of order", "issue_refund was called out of order"),
         (at("wrong_tool", expected="lookup"), "expected lookup, got issue_refund", "expected lookup, got issue_refund"),
         (at("rule", expected="max_calls: 1"), "issue_refund breaks 'max_calls: 1'", "issue_refund breaks"),
     ],
@@ -72,7 +76,7 @@ def test_words(deviation: Deviation, words: str, plain: str) -> None:
 
 def test_a_missing_call_has_no_number() -> None:
     """What was not called is nowhere in the run."""
-    assert "lookup: expected, not called" == Deviation(kind="missing", tool="lookup").words(content=True)
+    assert "lookup was not called" == Deviation(kind="missing", tool="lookup").words(content=True)
 
 
 def told(account: Account) -> Score:
@@ -150,7 +154,7 @@ def test_three_are_told_without_a_number_of_others() -> None:
     """Of deviations and of paths: there is nothing more to count."""
     score = told(Account("1.", {}, [at("unexpected")] * 3))
 
-    assert f"1. {'; '.join(['issue_refund: not expected (call 2)'] * 3)}." == score.explanation
+    assert f"1. {'; '.join(['issue_refund was called, but not expected (call 2)'] * 3)}." == score.explanation
     assert "more" not in at("arguments", *[AMOUNT] * 3).words(content=True)
 
 
@@ -159,17 +163,14 @@ def test_a_score_tells_the_first_three() -> None:
     missing = [Deviation(kind="missing", tool=name) for name in "abcde"]
     score = told(Account("2 of 7.", {"n": 1}, missing))
 
-    assert (
-        "2 of 7. a: expected, not called; b: expected, not called; c: expected, not called; 2 more."
-        == score.explanation
-    )
+    assert "2 of 7. a was not called; b was not called; c was not called; 2 more." == score.explanation
     assert (None, 5) == (score.without_content, len(score.details["deviations"]))
     before = told(Account("2 of 7 (a).", {}, told=missing))
     assert ("2 of 7 (a).", None, 5) == (before.explanation, before.without_content, len(before.details["deviations"]))
     whole = scored(1.0, passed=True, account=lambda: Account("7 of 7.", {"n": 1}))
     assert Score(1.0, passed=True, explanation="7 of 7.", details={"n": 1}) == whole
     changed = told(Account("2 of 7.", {}, [at("arguments", AMOUNT)]))
-    assert "2 of 7. issue_refund.amount: another value (call 2)." == changed.without_content
+    assert "2 of 7. issue_refund.amount: not the expected value (call 2)." == changed.without_content
 
 
 def test_an_alignment_gives_one_deviation_a_call() -> None:

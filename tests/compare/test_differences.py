@@ -67,10 +67,10 @@ def test_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("difference", "words", "plain"),
     [
-        (Difference(("a",), 40, 400), "expected 40, got 400", "another value"),
-        (Difference(("a",), "40", 40), 'expected "40", got 40', "another value"),
+        (Difference(("a",), 40, 400), "expected 40, got 400", "not the expected value"),
+        (Difference(("a",), "40", 40), 'expected "40", got 40', "not the expected value"),
         (Difference(("a",), [1], ABSENT), "expected [1], got nothing", "missing"),
-        (Difference(("a",), ABSENT, None), "not expected, got null", "more than expected"),
+        (Difference(("a",), ABSENT, None), "not expected, got null", "unexpected key"),
     ],
 )
 def test_words(difference: Difference, words: str, plain: str) -> None:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-from spanscore.compare.expected import cut_off, numbered, unrecorded_arguments, unrecorded_results
+from collections.abc import Callable
+
+import pytest
+
+from spanscore.compare.expected import UnrecordedError, need_arguments, need_missing, need_results, numbered
 from spanscore.compare.names import exact, sanitized
-from spanscore.model import Completeness, Skipped, ToolCall, Trajectory
+from spanscore.model import Completeness, ToolCall, Trajectory
 
 LOST = Completeness(arguments_recorded=False, results_recorded=False)
 CALLS = (
@@ -22,33 +26,38 @@ def test_arguments_that_are_lacking() -> None:
     """Only those of the tools that are looked at; the sentence has their number and names."""
     run = Trajectory(calls=CALLS, completeness=LOST)
 
-    assert unrecorded_arguments(run, exact, {"a"}) is None
-    assert Skipped("arguments of 2 calls of 'b' were not recorded") == unrecorded_arguments(run, exact, {"a", "b"})
-    assert Skipped("arguments of 1 call of 'c' were not recorded") == unrecorded_arguments(run, exact, {"c"})
+    need_arguments(run, exact, {"a"})
+    with pytest.raises(UnrecordedError, match=r"^arguments of 2 calls of 'b' were not recorded$"):
+        need_arguments(run, exact, {"a", "b"})
+    with pytest.raises(UnrecordedError, match=r"^arguments of 1 call of 'c' were not recorded$"):
+        need_arguments(run, exact, {"c"})
 
 
 def test_results_that_are_lacking() -> None:
     """A call that failed has none, and where results are recorded a call without one returned nothing."""
     run = Trajectory(calls=CALLS, completeness=LOST)
 
-    assert unrecorded_results(run, exact, {"a", "c"}) is None
-    assert Skipped("results of 2 calls of 'b' were not recorded") == unrecorded_results(run, exact, {"a", "b", "c"})
-    assert unrecorded_results(Trajectory(calls=CALLS), exact, {"b"}) is None
+    need_results(run, exact, {"a", "c"})
+    need_results(Trajectory(calls=CALLS), exact, {"b"})
+    with pytest.raises(UnrecordedError, match=r"^results of 2 calls of 'b' were not recorded$"):
+        need_results(run, exact, {"a", "b", "c"})
 
 
-def test_names_are_normalised() -> None:
+@pytest.mark.parametrize("need", [need_arguments, need_results])
+def test_names_are_normalised(need: Callable[..., None]) -> None:
     """A tool is looked at by the name that the evaluator compares."""
     run = Trajectory(calls=(ToolCall(name="web search"),), completeness=LOST)
 
-    assert unrecorded_arguments(run, sanitized, {"web_search"}) is not None
-    assert unrecorded_results(run, sanitized, {"web_search"}) is not None
-    assert unrecorded_results(run, exact, {"web_search"}) is None
+    need(run, exact, {"web_search"})
+    with pytest.raises(UnrecordedError):
+        need(run, sanitized, {"web_search"})
 
 
 def test_what_is_missing_of_a_trace_that_was_cut_off() -> None:
     """It may be in the part that was not received; where nothing is missing, or nothing was cut off, all is known."""
     cut = Trajectory(calls=CALLS, completeness=Completeness(truncated=True))
 
-    reason = "the trace was cut off by a limit; what is missing (2) may be in the part not received"
-    assert (Skipped(reason), None) == (cut_off(cut, 2), cut_off(cut, 0))
-    assert cut_off(Trajectory(calls=CALLS), 2) is None
+    need_missing(cut, 0)
+    need_missing(Trajectory(calls=CALLS), 2)
+    with pytest.raises(UnrecordedError, match=r"^the trace was cut off by a limit; missing calls \(2\) may be in"):
+        need_missing(cut, 2)

@@ -5,14 +5,22 @@ from typing import Any
 import pytest
 
 from spanscore.compare.differences import Difference
-from spanscore.compare.json_schema import MAX_DEPTH, MAX_PARTS, MAX_WORK, Schema, UncheckableError, Work, problem_text
+from spanscore.compare.json_schema import (
+    MAX_DEPTH,
+    MAX_PARTS,
+    MAX_WORK,
+    Schema,
+    SchemaWork,
+    UncheckableError,
+    problem_text,
+)
 
 TREE = {"type": "object", "properties": {"child": {"$ref": "#"}}, "additionalProperties": False}
 
 
 def problems(schema: Any, value: Any) -> list[str]:
     """Check one value."""
-    return list(map(problem_text, Schema(schema).problems(value, Work())))
+    return list(map(problem_text, Schema(schema).problems(value, SchemaWork())))
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -47,8 +55,8 @@ class TestProblems:
 
         assert [
             Difference(path=("days", "secret"), expected="maximum: 3", actual=7, known_path=("days", "*")),
-        ] == Schema(schema).problems({"days": {"secret": 7}}, Work())
-        (refused,) = Schema({"additionalProperties": False}).problems({"secret": {"a": 1}}, Work())
+        ] == Schema(schema).problems({"days": {"secret": 7}}, SchemaWork())
+        (refused,) = Schema({"additionalProperties": False}).problems({"secret": {"a": 1}}, SchemaWork())
         assert ({"a": 1}, ("*",)) == (refused.actual, refused.known_path)
 
     @pytest.mark.parametrize(
@@ -176,9 +184,9 @@ class TestRefusals:
     def test_work_is_shared(self) -> None:
         """Checks that share an allowance end together when it is used up."""
         schema = Schema({"items": {"type": "integer"}})
-        work = Work(MAX_WORK)
+        work = SchemaWork(MAX_WORK)
         schema.problems([1] * 900, work)
 
         assert MAX_WORK - 901 == work.left
         with pytest.raises(UncheckableError, match="too much work"):
-            schema.problems([1] * 900, Work(900))
+            schema.problems([1] * 900, SchemaWork(900))

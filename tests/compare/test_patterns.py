@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spanscore.compare.patterns import compiled, is_found, is_whole
+from spanscore.compare._patterns import compiled, is_found, is_whole
 
 
 def test_found_and_whole() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.compare.provenance import LONGEST, Sources, TooMuchError, leaves, texts
+from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.provenance import LONGEST, Sources, leaves, texts
 
 WORDS = st.lists(st.sampled_from(["ab", "abcd", "ABCD", "b c", "12", "1,2"]), max_size=3)
 
@@ -30,7 +31,7 @@ def test_a_part_counts_from_when_it_is_known() -> None:
 
 def test_texts_that_are_too_long_are_refused() -> None:
     """At the bound, before anything is looked for."""
-    with pytest.raises(TooMuchError):
+    with pytest.raises(TooMuchWorkError):
         Sources([["x" * LONGEST]])
 
 

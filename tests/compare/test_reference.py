@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from examples import at_most
 from spanscore.compare.matching import json_equal, member_keys
-from spanscore.compare.reference import UNKNOWN, Reference, Wanted
+from spanscore.compare.reference import UNKNOWN, ComparableCall, Reference
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
 
 ARGUMENTS = st.one_of(
@@ -19,7 +19,9 @@ CALLS = st.lists(st.tuples(st.sampled_from(["search", "book"]), ARGUMENTS), max_
 
 def expecting(calls: list[tuple[str, Any]]) -> Reference:
     """Return a reference of these calls, in which no arguments equal an empty object."""
-    return Reference([Wanted.of(name, arguments) for name, arguments in calls], lambda _, given: member_keys(given))
+    return Reference(
+        [ComparableCall.of(name, arguments) for name, arguments in calls], lambda _, given: member_keys(given)
+    )
 
 
 def run(calls: list[tuple[str, Any]]) -> tuple[tuple[str, ...], list[ToolCall]]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from examples import at_most
 from spanscore.compare.matching import member_keys
-from spanscore.compare.similarity import SimilarArguments
+from spanscore.compare.similarity import SimilarArguments, UntakenArguments
 
 ARGUMENTS = st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2), max_size=4), max_size=6)
 LEAST = st.sampled_from([0.0, 0.3, 0.5, 0.67, 0.75, 0.8, 1.0])
@@ -42,14 +42,16 @@ class TestSimilarArguments:
         self, calls: list[dict[str, Any]], references: list[dict[str, Any]], least: float
     ) -> None:
         """Each call takes the most similar open reference, the first of equals."""
-        open_references = SimilarArguments([member_keys(reference) for reference in references], least).untaken()
+        open_references = UntakenArguments(
+            SimilarArguments([member_keys(reference) for reference in references], least)
+        )
 
         assert one_by_one(calls, references, least) == [open_references.take(member_keys(call)) for call in calls]
 
     def test_thousands_that_share_most(self) -> None:
         """References that share all members but one are still told apart, in any order."""
         references = [{"query": f"q{number}", "limit": 10, "lang": "en"} for number in range(3_000)]
-        open_references = SimilarArguments([member_keys(reference) for reference in references], 0.5).untaken()
+        open_references = UntakenArguments(SimilarArguments([member_keys(reference) for reference in references], 0.5))
 
         found = [open_references.take(member_keys(reference)) for reference in reversed(references)]
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from spanscore.config import Parameter, describe
+from spanscore.contracts.plugins import names
 from spanscore.errors import ConfigError
-from spanscore.plugins import names
 
 
 def test_evaluator() -> None:

@@ -9,10 +9,11 @@ from typing import Final
 import pytest
 
 from dialects.spans import TRACE_ID, as_received, built_in_reader
-from spanscore import config, wiring
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.model import NOT_RECORDED, CloseReason, Trace, Trajectory
-from spanscore.pipeline import EvaluatorEntry
-from spanscore.reading.trajectory import trajectories
+from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.trajectories.trajectory import trajectories
 from test_corpus import recorded
 
 SPARING: Final = (

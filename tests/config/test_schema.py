@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from examples import at_most
-from spanscore import plugins
 from spanscore.config import describe, json_schema, loads
+from spanscore.contracts import plugins
 from spanscore.errors import ConfigError
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "config").glob("*.yaml"))

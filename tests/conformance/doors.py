@@ -105,13 +105,13 @@ def chain(**keys: str) -> Iterator[Chain]:
             yield Chain(running, behind)
 
 
-def over_grpc(to: Served, body: bytes, **how: Any) -> Told:
+def over_grpc(to: Served, body: bytes, method: str = EXPORT, **how: Any) -> Told:
     """Send over gRPC."""
     options = [("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(to.grpc, options) as channel:
         answer, call = None, None
         try:
-            answer, call = channel.unary_unary(EXPORT).with_call(body, timeout=DEADLINE_S, **how)
+            answer, call = channel.unary_unary(method).with_call(body, timeout=DEADLINE_S, **how)
         except grpc.RpcError as error:
             return told_by_grpc(error)
         assert call.code() is grpc.StatusCode.OK

@@ -12,7 +12,7 @@ import pytest
 
 from otlp_capture import PROTOCOLS, UNAVAILABLE, Capture, Reply, capturing, partial_success
 from receivers.otlp_requests import request_of, simple_span
-from spanscore.sending.client import Accepted, Client, Delivery, Protocol, Refused, Retries, TryAgain, connect
+from spanscore.emitters.sending.client import Accepted, Client, Delivery, Protocol, Refused, Retries, TryAgain, connect
 
 ONE = request_of(simple_span(1)).SerializeToString()
 RETRYABLE = {
@@ -60,7 +60,7 @@ def delivered(client: Client, waits: list[float] | None = None) -> Accepted | Re
 
 @pytest.mark.parametrize("protocol", ["grpc"], indirect=True)
 def test_028_the_codes_of_the_table_are_retried_and_no_others(behind: Capture, client: Client) -> None:
-    """Of all codes six are worth another try, and RESOURCE_EXHAUSTED with RetryInfo; all else is refused for good."""
+    """Six codes are retried, and RESOURCE_EXHAUSTED with RetryInfo; all others are permanent."""
     for code in set(grpc.StatusCode) - {grpc.StatusCode.OK}:
         behind.replies.append(Reply(http=500, grpc=code))
         answer = client.send("traces", ONE)
@@ -70,7 +70,7 @@ def test_028_the_codes_of_the_table_are_retried_and_no_others(behind: Capture, c
 
 
 def test_029_the_delay_is_kept_and_then_the_waits_grow(behind: Capture, client: Client) -> None:
-    """No retry comes before the receiver asked for it; without such a wish waits double, give or take a half."""
+    """No retry comes before the receiver's delay; without one, waits double, plus or minus a half."""
     behind.replies.append(Reply(http=503, grpc=grpc.StatusCode.UNAVAILABLE, retry_delay_s=7))
     behind.replies.extend([UNAVAILABLE] * 4)
     waits: list[float] = []
@@ -81,15 +81,15 @@ def test_029_the_delay_is_kept_and_then_the_waits_grow(behind: Capture, client: 
     assert [True] * 4 == [0.5 <= wait / (0.5 * 2**attempt) <= 1.5 for attempt, wait in enumerate(waits[1:], 1)]
 
 
-def test_030_an_answer_that_is_too_large_is_not_read(behind: Capture, client: Client) -> None:
-    """More than 4 MiB are not read, and the request, which was answered, is not sent again."""
+def test_030_a_response_that_is_too_large_is_not_read(behind: Capture, client: Client) -> None:
+    """More than 4 MiB are not read; the request was answered, and is not sent again."""
     behind.replies.append(Reply(body=bytes(4 * 2**20 + 1)))
     assert isinstance(delivered(client), Refused)
     assert 1 == len(behind.seen)
 
 
-def test_031_what_was_rejected_is_not_sent_again(behind: Capture, client: Client) -> None:
-    """A partial success ends a request: the rejected spans are counted, and the reason is told."""
+def test_031_rejected_spans_are_not_sent_again(behind: Capture, client: Client) -> None:
+    """A partial success ends a request: the rejected spans are counted, and the reason is reported."""
     behind.replies.append(partial_success(3, "no good"))
     assert Accepted(rejected=3, message="no good") == delivered(client)
     assert 1 == len(behind.seen)
@@ -111,7 +111,7 @@ def test_031_what_was_rejected_is_not_sent_again(behind: Capture, client: Client
 def test_056_retry_after_is_understood(
     behind: Capture, client: Client, value: str, at_least: float, at_most: float
 ) -> None:
-    """Seconds and dates are kept, up to a minute; what is neither is as if it were not there."""
+    """Seconds and dates are kept, up to a minute; any other value is ignored."""
     behind.replies.append(Reply(http=503, headers={"Retry-After": value}))
     waits: list[float] = []
     assert Accepted() == delivered(client, waits)
@@ -119,7 +119,7 @@ def test_056_retry_after_is_understood(
 
 
 def test_067_a_receiver_that_hangs_up_gets_the_same_request_again() -> None:
-    """Without an answer nobody knows what became of the request: it is sent again, after waits that grow."""
+    """Without a response the request is sent again, after waits that grow."""
     seen: list[bytes] = []
 
     class HangsUp(BaseHTTPRequestHandler):

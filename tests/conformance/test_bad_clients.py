@@ -24,7 +24,7 @@ from receivers.http2 import Call, message
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import PROTOBUF, Receiver, answered, is_closed
 from serving import DEADLINE_S, eventually
-from spanscore.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1)).SerializeToString()
 MANY = 20_000
@@ -196,7 +196,7 @@ def test_large_messages_wait_for_each_other() -> None:
         for _ in range(2):
             slow.append(Call(receiver.port))
             slow[-1].send(message(ONE)[:-1], last=False)
-            eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.readers.places)) == len(slow))
+            eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.set_aside.arriving)) == len(slow))
         assert Told(OK) == over_grpc(receiver, ONE)  # a slow one had to go
         gone = slow[0].status()
         assert 14 == gone.code

@@ -39,8 +39,8 @@ def told_status(reply: Reply) -> tuple[int, str | None, int]:
     return reply.status, reply.content_type, reply.error[0]
 
 
-def test_043_traces_go_to_their_path() -> None:
-    """POST /v1/traces is served, or whatever other path is configured, and then that alone."""
+def test_043_traces_have_their_path() -> None:
+    """POST /v1/traces is served, or the configured path, and then only that."""
     for path, other in (("/v1/traces", "/otlp"), ("/otlp", "/v1/traces")):
         with HTTP.run(traces_url_path=path) as receiver:
             body = BODIES[PROTOBUF]
@@ -49,7 +49,7 @@ def test_043_traces_go_to_their_path() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
 def test_044_other_methods_are_not_allowed(receiver: Receiver, method: str) -> None:
-    """The answer is 405, says that POST is allowed, and has a Status."""
+    """The response is 405, names POST, and has a Status."""
     reply = receiver.request(method, "/v1/traces")
     assert (405, "POST") == (reply.status, reply.headers["Allow"])
     if method != "HEAD":
@@ -58,14 +58,14 @@ def test_044_other_methods_are_not_allowed(receiver: Receiver, method: str) -> N
 
 @ENCODINGS
 def test_045_other_paths_are_not_found(receiver: Receiver, content_type: str) -> None:
-    """The answer is 404, with a Status."""
+    """The response is 404, with a Status."""
     for path in ("/", "/v1/trace", "/v1/traces/", "//v1/traces", "/v1development/profiles"):
         assert (404, content_type, 5) == told_status(receiver.post(b"", content_type, path))
 
 
 @pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs"])
-def test_046_metrics_and_logs_go_on_where_they_can(path: str) -> None:
-    """Where they can be sent on they are taken; elsewhere metrics are 404, which is not retried, and logs only read."""
+def test_046_metrics_and_logs_are_forwarded_if_possible(path: str) -> None:
+    """If they cannot be forwarded, metrics are 404, which is not retried, and logs are only read."""
     with HTTP.run() as alone:
         assert (404 if "metrics" in path else 200) == alone.post(b"", path=path).status
     with HTTP.run(others=True) as before_another:
@@ -74,7 +74,7 @@ def test_046_metrics_and_logs_go_on_where_they_can(path: str) -> None:
 
 
 def test_047_both_encodings_are_taken_on_one_port(receiver: Receiver) -> None:
-    """The content type tells protobuf from JSON."""
+    """The content type distinguishes protobuf and JSON."""
     assert [200, 200] == [receiver.post(body, content_type).status for content_type, body in BODIES.items()]
     assert [decoded_span(1)] * 2 == receiver.core.spans
 
@@ -91,12 +91,12 @@ def test_048_the_content_type_is_a_media_type(receiver: Receiver, content_type: 
 
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/grpc", "application/jsonl"])
 def test_049_other_content_types_are_not_supported(receiver: Receiver, content_type: str | None) -> None:
-    """The answer is 415, with a Status in JSON."""
+    """The response is 415, with a Status in JSON."""
     assert (415, JSON, INVALID_ARGUMENT) == told_status(receiver.post(BODIES[PROTOBUF], content_type))
 
 
 @ENCODINGS
-def test_050_the_answer_has_the_encoding_of_the_request(receiver: Receiver, content_type: str) -> None:
+def test_050_the_response_has_the_encoding_of_the_request(receiver: Receiver, content_type: str) -> None:
     """Successes and errors alike."""
     receiver_answers = [
         receiver.post(BODIES[content_type], content_type),
@@ -118,8 +118,8 @@ def test_051_success_is_200(receiver: Receiver, content_type: str) -> None:
 
 
 @ENCODINGS
-def test_052_what_cannot_be_decoded_is_a_bad_request(receiver: Receiver, content_type: str) -> None:
-    """The answer is 400, and its Status says in a BadRequest what is wrong."""
+def test_052_a_body_that_cannot_be_decoded_is_a_bad_request(receiver: Receiver, content_type: str) -> None:
+    """The response is 400, and a BadRequest in its Status names the mistake."""
     reply = receiver.post(b"\xff\xff garbage", content_type)
     assert (400, content_type, INVALID_ARGUMENT) == told_status(reply)
     if content_type == PROTOBUF:
@@ -130,8 +130,8 @@ def test_052_what_cannot_be_decoded_is_a_bad_request(receiver: Receiver, content
         assert [reply.error[1]] == [fault["description"] for fault in detail["fieldViolations"]]
 
 
-def test_053_what_is_too_large_is_refused_as_soon_as_that_shows(receiver: Receiver) -> None:
-    """By its announced length before it is read; in chunks when they are too many; and when it inflates too far."""
+def test_053_a_body_that_is_too_large_is_refused_early(receiver: Receiver) -> None:
+    """By its announced length before it is read; by the sum of its chunks; or when it inflates too far."""
     limit = 2**20
     with receiver.raw(head(limit + 1)) as announced:
         assert 413 == answered(announced).status
@@ -142,8 +142,8 @@ def test_053_what_is_too_large_is_refused_as_soon_as_that_shows(receiver: Receiv
 
 
 @ENCODINGS
-def test_054_who_must_come_again_is_told_when(content_type: str) -> None:
-    """Overload, a fault of ours and the end of the process are 503, with a whole number of seconds from 1 to 30."""
+def test_054_a_request_to_retry_has_a_retry_after(content_type: str) -> None:
+    """Overload, internal errors and the end of the process are 503, with 1 to 30 whole seconds."""
     with HTTP.run(admission={"max_bytes": 1_000}) as receiver:
         replies = [receiver.post(bytes(1_001), content_type)]
         receiver.core.fault = OSError("no space left on device")
@@ -156,8 +156,8 @@ def test_054_who_must_come_again_is_told_when(content_type: str) -> None:
         assert 1 <= int(reply.headers["Retry-After"]) <= 30
 
 
-def test_055_only_what_may_be_sent_again_has_a_status_that_says_so(receiver: Receiver) -> None:
-    """What is wrong with the request is told with a status that clients do not retry, and never with 500."""
+def test_055_only_requests_that_may_be_retried_have_such_a_status(receiver: Receiver) -> None:
+    """A wrong request has a status that clients do not retry, and never 500."""
     body = BODIES[PROTOBUF]
     refused = [
         receiver.post(b"\xff"),
@@ -175,7 +175,7 @@ def test_055_only_what_may_be_sent_again_has_a_status_that_says_so(receiver: Rec
 
 @pytest.mark.parametrize("damage", ["cut", "other", "checksum", "trailing", "nothing"])
 def test_057_damaged_gzip_is_a_bad_request(receiver: Receiver, damage: str) -> None:
-    """A body must be exactly what its encoding says; nothing of another one is taken."""
+    """A body must be exactly what its encoding defines; nothing of any other is taken."""
     whole = gzip.compress(BODIES[PROTOBUF])
     bodies = {
         "cut": whole[:-1],
@@ -190,7 +190,7 @@ def test_057_damaged_gzip_is_a_bad_request(receiver: Receiver, damage: str) -> N
 
 @pytest.mark.parametrize("content_encoding", ["zstd", "br", "deflate", "gzip, gzip", "gzip,identity"])
 def test_058_other_encodings_are_not_supported(receiver: Receiver, content_encoding: str) -> None:
-    """The answer is 415 and says what is supported: gzip, once, or none."""
+    """The response is 415 and names the supported ones: gzip, once, or none."""
     reply = receiver.post(BODIES[PROTOBUF], Content_Encoding=content_encoding)
     assert (415, PROTOBUF, INVALID_ARGUMENT) == told_status(reply)
     assert "gzip, identity" == reply.headers["Accept-Encoding"]
@@ -211,7 +211,7 @@ def test_059_gzip_may_have_members(receiver: Receiver, content_encoding: str) ->
     assert [] == receiver.core.spans
 
 
-def test_060_answers_are_not_compressed(receiver: Receiver) -> None:
-    """They are a few bytes: whatever a client would accept, it gets them as they are."""
+def test_060_responses_are_not_compressed(receiver: Receiver) -> None:
+    """They are a few bytes, whatever a client would accept."""
     reply = receiver.post(b"\xff", Accept_Encoding="gzip")
     assert (None, True) == (reply.headers.get("Content-Encoding"), bool(reply.error[1]))

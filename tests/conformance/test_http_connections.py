@@ -17,7 +17,7 @@ from serving import eventually
 from spanscore import config
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import Cors
-from spanscore.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1)).SerializeToString()
 ORIGIN = "https://app.example.com"
@@ -38,7 +38,7 @@ def receiver(shared: Receiver) -> Receiver:
 
 
 def test_061_a_connection_is_kept(receiver: Receiver) -> None:
-    """A thousand requests fit on one; they may be sent ahead of the answers, or ask before they send the body."""
+    """It takes a thousand requests, also ahead of the responses, or with `Expect: 100-continue`."""
     connection = receiver.connection()
     for _ in range(1_000):
         connection.request("POST", "/v1/traces", ONE, {"Content-Type": PROTOBUF})
@@ -59,7 +59,7 @@ def test_061_a_connection_is_kept(receiver: Receiver) -> None:
 
 
 def test_062_a_body_may_come_in_chunks(receiver: Receiver) -> None:
-    """Without a length that is told before."""
+    """Without an announced length."""
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in ONE)
     with receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked"), chunks, b"0\r\n\r\n") as connection:
         assert 200 == answered(connection).status
@@ -88,8 +88,8 @@ SMUGGLED = {
 
 
 @pytest.mark.parametrize("shape", SMUGGLED)
-def test_063_what_can_be_read_in_two_ways_is_refused(receiver: Receiver, shape: str) -> None:
-    """Where another server might see other requests than we do, the answer is 400 and the connection ends."""
+def test_063_an_ambiguous_request_is_refused(receiver: Receiver, shape: str) -> None:
+    """If another server might see other requests, the response is 400 and the connection is closed."""
     with receiver.raw(SMUGGLED[shape], b"5\r\nhello\r\n0\r\n\r\n") as connection:
         told = answered(connection)
         assert (400, {"message": "not valid HTTP/1.1"}) == (told.status, json.loads(told.body))
@@ -97,8 +97,8 @@ def test_063_what_can_be_read_in_two_ways_is_refused(receiver: Receiver, shape: 
     assert [] == receiver.core.spans
 
 
-def test_064_slow_clients_are_cut_off() -> None:
-    """Headers may take 10 s, a body and the reading of an answer 30 s; others are served meanwhile."""
+def test_064_slow_clients_are_disconnected() -> None:
+    """Headers may take 10 s, a body and the reading of a response 30 s; others are served meanwhile."""
     assert (10, 30, 30) == (HttpLimits().head_s, HttpLimits().body_s, HttpLimits().answer_s)
     with HTTP.run(limits=HttpLimits(head_s=1, body_s=1, answer_s=1)) as receiver:
         late = request_of(simple_span(2)).SerializeToString()
@@ -130,7 +130,7 @@ def test_065_headers_are_bounded(receiver: Receiver, headers: str) -> None:
         assert is_closed(connection)
 
 
-def test_066_web_pages_send_only_where_they_are_named(receiver: Receiver) -> None:
+def test_066_web_pages_send_only_if_they_are_named(receiver: Receiver) -> None:
     """None can by default; a wildcard is refused in the configuration; named pages can, without credentials."""
     preflight = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST"}
     for asked in (receiver.request("OPTIONS", "/v1/traces", headers=preflight), receiver.post(b"", Origin=ORIGIN)):

@@ -41,8 +41,8 @@ def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
 ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port by default may be another program's
 
 
-def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
-    """Listeners are on localhost by default; other addresses need TLS and authentication, or the operator's word."""
+def test_094_only_this_machine_can_connect_by_default() -> None:
+    """Listeners are on localhost; other addresses need TLS and authentication, or `--insecure`."""
     defaults = config.default().for_serve()
     protocols = defaults.receivers["otlp"].protocols
     endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters["prometheus"].endpoint)
@@ -55,8 +55,8 @@ def test_094_only_this_machine_can_connect_unless_told_otherwise() -> None:
             pass
 
 
-def test_095_at_the_end_nobody_waits_for_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New connections are refused, and those there are told to come again later, while what began is still ended."""
+def test_095_at_the_end_refusals_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New connections are refused, open ones are told to retry later, and running requests end."""
     monkeypatch.setattr(over_grpc, "_FAREWELL_S", FAREWELL_S)
     with serving() as running:
         host, port = running.service.addresses[listeners.HTTP][0]
@@ -103,7 +103,7 @@ def test_095_a_signal_ends_it_well(tmp_path: Path) -> None:
 
 
 def test_096_after_the_end_nothing_goes_on(door: Door) -> None:
-    """When it has stopped, all that was acknowledged is behind, and nothing more comes."""
+    """When it has stopped, all acknowledged requests are finished, and no work continues."""
     with chain(annotate="root_event") as running:
         taken = threading.Event()
         acknowledged: list[int] = []
@@ -132,7 +132,7 @@ def test_096_after_the_end_nothing_goes_on(door: Door) -> None:
 
 
 def test_097_restarts_leave_nothing_behind() -> None:
-    """Started and stopped a hundred times on the same ports, or never started, it leaves no thread and no open file."""
+    """A hundred starts and stops on the same ports, or no start at all, leave no thread and no open file."""
     with serving() as running:
         ports = {key: addresses[0].port for key, addresses in running.service.addresses.items()}
     configuration = f"""
@@ -161,7 +161,7 @@ traces: {{remember_traces: 1000}}
 
 
 def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
-    """It does not start, and says which address and which key it is about."""
+    """It does not start, and names the address and the key of the configuration."""
     with socket.create_server(("127.0.0.1", 0)) as used:
         endpoint = f"127.0.0.1:{used.getsockname()[1]}"
         status, told = serve(tmp_path, ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
@@ -170,14 +170,14 @@ def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
 
 
 def test_099_a_wrong_configuration_is_an_error(tmp_path: Path) -> None:
-    """It does not start, not even in part, and tells all that is wrong."""
+    """It does not start, not even in part, and reports every mistake."""
     status, told = serve(tmp_path, f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
     assert (2, False) == (status, "listening" in told)
     assert all(key in told for key in ("traces.decision_delay", "evaluatorz"))
 
 
 def test_100_one_listener_may_fail_without_the_others() -> None:
-    """When a listening socket is gone, the others serve on, and readiness names what is wrong."""
+    """If a listening socket is lost, the others serve on, and readiness names it."""
     for lost, served in ((listeners.HTTP, GRPC), (listeners.GRPC, HTTP)):
         with serving() as running:
             assert 200 == running.readiness()[0]

@@ -9,8 +9,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from conformance.doors import AS_JSON, OK, Chain, Door, Told, chain, numbers, over_grpc, over_http
-from receivers.otlp_requests import decoded_span, request_of, simple_span, span_id, trace_id
+from receivers.otlp_requests import decoded_span, refusal, request_of, simple_span, span_id, trace_id
 from spanscore.model import Report, Score, Skipped
+from spanscore.otlp.findings import Refusal
 
 TOOL = KeyValue(key="openinference.span.kind", value=AnyValue(string_value="TOOL"))
 TOOL_NAME = KeyValue(key="tool.name", value=AnyValue(string_value="search"))
@@ -59,14 +60,14 @@ def test_087_a_parent_of_zeros_is_none(door: Door) -> None:
 
 
 @pytest.mark.parametrize("send", [over_grpc, over_http])
-def test_088_text_that_is_no_text_costs_its_span_only(shared: Chain, send: Door) -> None:
-    """Of a request that protobuf cannot parse for one string that is not UTF-8, the other spans are taken."""
+def test_088_invalid_text_costs_its_span_only(shared: Chain, send: Door) -> None:
+    """If protobuf cannot parse a request for a string that is not UTF-8, its other spans are taken."""
     number = next(numbers)
     bad = simple_span(number, 3, name="bad--text")
     body = request_of(simple_span(number, 1), bad, simple_span(number, 2)).SerializeToString()
     told = send(shared.running, body.replace(b"bad--text", b"bad\xff\xfetext"))  # type: ignore[operator]
 
-    assert (OK, 1, True) == (told.code, told.rejected, "invalid_utf8" in told.message)
+    assert (OK, 1, True) == (told.code, told.rejected, refusal(Refusal.INVALID_UTF8) in told.message)
     assert [span_id(1), span_id(2)] == [span.span_id for span in shared.sent_on(number, 2)]
 
 
@@ -78,7 +79,7 @@ def test_089_a_span_may_have_no_name(door: Door) -> None:
 
 
 def test_090_a_span_may_end_before_it_begins(shared: Chain, door: Door) -> None:
-    """It goes on as it came; to evaluators a call like that took no time."""
+    """It is forwarded unchanged; to evaluators such a call took no time."""
     number = next(numbers)
     times = {"start_time_unix_nano": 9, "end_time_unix_nano": 5}
     span = simple_span(number, attributes=[TOOL, TOOL_NAME], **times)
@@ -102,7 +103,7 @@ def test_091_a_span_that_has_not_ended_closes_nothing(door: Door) -> None:
         assert [trace_id(2), trace_id(1)] == [report.trajectory.trace_id for report in emitted]
 
 
-def test_092_a_time_may_lie_in_no_calendar(shared: Chain, door: Door) -> None:
+def test_092_a_time_may_be_in_no_calendar(shared: Chain, door: Door) -> None:
     """The largest number of 64 bits is a time like any other."""
     number = next(numbers)
     times = {"start_time_unix_nano": 2**64 - 2, "end_time_unix_nano": 2**64 - 1}
@@ -112,8 +113,8 @@ def test_092_a_time_may_lie_in_no_calendar(shared: Chain, door: Door) -> None:
     assert 1 == len(reports(shared, number, before + 1))
 
 
-def test_093_what_was_dropped_before_is_no_failure() -> None:
-    """A tool span that misses attributes may have had the arguments: who wants to compare them skips the trace."""
+def test_093_dropped_attributes_are_no_failure() -> None:
+    """A tool span that misses attributes may have had the arguments: evaluators that compare them skip."""
     evaluators = "{arguments: {type: tool_call_args, tool_calls: [{name: search, args: {q: x}}]}}"
     arguments = KeyValue(key="input.value", value=AnyValue(string_value='{"q": "y"}'))
     with chain(evaluators=evaluators) as running:

@@ -14,9 +14,9 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 import spanscore
 from dialects.spans import read, span
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, call, report, trajectory
+from spanscore.contracts.instruments.instrument import SCORE, SCORE_INSTRUMENTS, SERVICE, SWITCHABLE, Instrument
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.emitters.otlp._encoded_metrics import EncodedMetrics
-from spanscore.instruments.instrument import SCORE, SCORE_INSTRUMENTS, SERVICE, SWITCHABLE, Instrument
-from spanscore.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.accumulation import Accumulation, Origin
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report

@@ -16,8 +16,8 @@ import yaml
 import pictured
 from cases import failing
 from deadline import DEADLINE_S
-from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument, InstrumentKind
-from spanscore.instruments.own import OWN_INSTRUMENTS
+from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS, Instrument, InstrumentKind
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.exposition import prometheus_label, prometheus_name
 
 GRAFANA = Path(__file__).parents[2] / "deploy" / "grafana"

@@ -14,8 +14,8 @@ import yaml
 
 from cases import failing
 from deadline import DEADLINE_S
-from spanscore.instruments.instrument import SCORE_INSTRUMENTS, InstrumentKind
-from spanscore.instruments.own import OWN_INSTRUMENTS
+from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS, InstrumentKind
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.exposition import prometheus_name
 
 PROMETHEUS = Path(__file__).parents[2] / "deploy" / "prometheus"

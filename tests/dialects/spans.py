@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from spanscore import plugins
-from spanscore.contracts import Dialect
+from spanscore.contracts import Dialect, plugins
 from spanscore.model import NOT_RECORDED, CloseReason, Span, SpanEvent, ToolCall, Trace, Trajectory, Unit
-from spanscore.reading.explained import explained
-from spanscore.reading.reader import DialectReader
-from spanscore.reading.trajectory import trajectories
-from spanscore.reading.wanted import WantedAttributes, log_names, wanted_attributes
+from spanscore.trajectories.explained import explained
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.trajectory import trajectories
+from spanscore.trajectories.wanted import WantedAttributes, log_names, wanted_attributes
 
 TRACE_ID = bytes(15) + b"\x01"
 START_NS = 1_700_000_000_000_000_000

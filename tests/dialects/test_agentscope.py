@@ -5,8 +5,9 @@ from typing import Any
 
 from dialects.spans import built_in_dialects, call, calls, span
 from spanscore.model import Span
-from spanscore.reading.reader import DialectReader
-from spanscore.reading.slimming import Slimming
+from spanscore.otlp.slices import at_once
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.wanted import UnusedTexts
 
 RESULT = "gen_ai.tool.call.result"
 
@@ -37,12 +38,11 @@ def test_a_tool_may_say_error_itself() -> None:
 
 def test_a_failure_is_kept_where_nothing_looks_at_results() -> None:
     """Of other results nothing is."""
-    slimming = Slimming(DialectReader(built_in_dialects(), results=False), results=False)
     failed, fine = (
         each._replace(attributes=dict(each.attributes))
         for each in (tool(2, "full", state="error"), tool(3, "ok", state="success"))
     )
-    slimming.slim([failed, fine], [1000, 1000])
+    at_once(UnusedTexts(DialectReader(built_in_dialects(), results=False)).taking_out([failed, fine], [1000, 1000]))
 
     assert (RESULT in failed.attributes, RESULT in fine.attributes) == (True, False)
     assert [["full"], [None]] == [[made.error for made in calls(each)] for each in (failed, fine)]
@@ -52,6 +52,6 @@ def test_all_results_are_kept_where_something_looks_at_them() -> None:
     """Whatever their state."""
     fine = tool(2, "ok", state="success")
     fine = fine._replace(attributes=dict(fine.attributes))
-    Slimming(DialectReader(built_in_dialects())).slim([fine], [1000])
+    at_once(UnusedTexts(DialectReader(built_in_dialects())).taking_out([fine], [1000]))
 
     assert RESULT in fine.attributes

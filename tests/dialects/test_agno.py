@@ -38,3 +38,30 @@ def test_a_failure_is_a_status_and_the_text_for_the_model() -> None:
     failed = failed._replace(status_code=StatusCode.ERROR, status_message="no rooms")
 
     assert calls(failed) == [call(2, "book", {}, result="no rooms", error="no rooms")]
+
+
+def test_under_openllmetry() -> None:
+    """The execution is printed as a whole, and a failure stands in it alone; without content nobody knows of it."""
+    rest = "updated_session_state=None images=None videos=None audios=None files=None"
+
+    def executed(number: int, output: str | None) -> Span:
+        held = {"traceloop.span.kind": "tool", "gen_ai.tool.name": "book", "traceloop.entity.input": '{"nights": 2}'}
+        told = {} if output is None else {"traceloop.entity.output": f"{output} {rest}"}
+        scope = "opentelemetry.instrumentation.agno"
+        return span(number, "book.tool", {**held, **told}, parent=1, scope=scope, status_code=StatusCode.OK)
+
+    agent = span(1, "planner.agent", {"traceloop.span.kind": "agent", "gen_ai.agent.name": "planner"})
+    nights: dict[str, Any] = {"nights": 2}
+
+    assert calls(
+        agent,
+        executed(2, "status='success' result={'id': 'BK-1'} error=None"),
+        executed(3, "status='success' result=an error=None of mine error=None"),
+        executed(4, "status='failure' result=None error='no \"rooms\"'"),
+        executed(5, None),
+    ) == [
+        call(2, "book", nights, result={"id": "BK-1"}, agent="planner"),
+        call(3, "book", nights, result="an error=None of mine", agent="planner"),
+        call(4, "book", nights, error='no "rooms"', agent="planner"),
+        call(5, "book", nights, agent="planner"),
+    ]

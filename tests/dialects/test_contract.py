@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spanscore import plugins
+from spanscore.contracts import plugins
 from spanscore.testing import check_dialect
 
 NAMES = [name for name in plugins.names("dialects") if name != "custom"]

@@ -7,9 +7,9 @@ import pytest
 from dialects.spans import TRACE_ID, call, span
 from spanscore.dialects.custom import Custom
 from spanscore.model import CloseReason, Span, StatusCode, ToolCall, Trace
-from spanscore.reading.reader import DialectReader
-from spanscore.reading.trajectory import trajectories
 from spanscore.testing import check_dialect
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.trajectory import trajectories
 
 SHOP = Custom(
     name="shop",

@@ -9,9 +9,9 @@ import pytest
 from dialects.spans import built_in_reader, call, calls, event, exception, read, span
 from spanscore import evaluator
 from spanscore.config import loads
+from spanscore.config.parts import root_condition
 from spanscore.model import Score, Skipped, Span, StatusCode, Trajectory
 from spanscore.recordings.files import Recording
-from spanscore.wiring import root_condition
 
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
 RUN = span(1, "invoke_agent planner", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"})

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 
-from dialects.spans import call, calls, read, span
+from dialects.spans import call, calls, read, span, span_id, start_ns
+from spanscore.model import Span
 
 RUN = span(1, "haystack.agent.run", {"haystack.agent.steps_taken": 1}, scope="my_application")
 
@@ -49,3 +50,78 @@ def test_an_agent_has_the_name_of_its_component() -> None:
 
     assert calls(pipeline, component, run, tool, beside) == [call(4, "book", agent="travel_agent")]
     assert [False] == [trajectory.recognised for trajectory in read(pipeline, beside)]
+
+
+def component(number: int, kind: str, **content: object) -> Span:
+    """Return the span of a component with its recorded input and output."""
+    recorded = {f"haystack.component.{key}": json.dumps(value) for key, value in content.items()}
+    return span(number, "haystack.component.run", {"haystack.component.type": kind, **recorded}, parent=1)
+
+
+def said(role: str, *parts: object, **meta: str) -> list[object]:
+    """Return a list of one message, as Haystack writes it."""
+    return [{"role": role, "meta": meta, "content": list(parts)}]
+
+
+BOOK = {"tool_name": "book", "arguments": {"nights": 2}, "id": "c1"}
+CHECK = {"tool_name": "check", "arguments": {}, "id": "c2"}
+ASKED = said("assistant", {"tool_call": BOOK}, {"tool_call": CHECK}, finish_reason="tool_calls")
+DONE = said("tool", {"tool_call_result": {"result": "no rooms", "origin": BOOK, "error": True}})
+FINE = said("tool", {"tool_call_result": {"result": "{'rooms': 0}", "origin": CHECK, "error": False}})
+
+
+def test_the_calls_of_a_tool_invoker_are_those_that_the_generator_asked_for() -> None:
+    """One span stands for all of them; its output has the results, also where no model is asked afterwards."""
+    generator = component(
+        2, "AzureOpenAIChatGenerator", input={"messages": said("user", {"text": "go"})}, output={"replies": ASKED}
+    )
+    invoker = component(3, "ToolInvoker", input={"messages": ASKED}, output={"tool_messages": [*DONE, *FINE]})
+
+    for root in (RUN, span(1, "haystack.pipeline.run")):
+        (run,) = read(root, generator, invoker)
+
+        assert [(made.name, made.arguments, made.result, made.error, made.call_id) for made in run.calls] == [
+            ("book", {"nights": 2}, "no rooms", "no rooms", "c1"),
+            ("check", {}, {"rooms": 0}, None, "c2"),
+        ]
+
+
+def test_a_call_that_a_person_refused_before_the_tool_invoker_was_not_made() -> None:
+    """The invoker is given the others only; the next request holds the refusal."""
+    refusal = {"result": "Tool execution for 'book' was rejected by the user.", "origin": BOOK, "error": True}
+    told = [*ASKED, *said("tool", {"tool_call_result": refusal}), *FINE]
+    spans = (
+        component(2, "OpenAIChatGenerator", output={"replies": ASKED}),
+        component(3, "ToolInvoker", output={"tool_messages": FINE}),
+        component(4, "OpenAIChatGenerator", input={"messages": told}, output={"replies": said("assistant")}),
+    )
+
+    assert ["check"] == [made.name for made in calls(RUN, *spans)]
+
+
+def test_a_tool_invoker_without_content_says_that_tools_were_called() -> None:
+    """Nobody knows which: the run is not one that needed none. A generator alone may have answered in words."""
+    generator, invoker = component(2, "OpenAIChatGenerator"), component(3, "ToolInvoker")
+    idle = component(4, "ToolInvoker", output={"tool_messages": []})
+
+    assert [True] == [bool(run.unread) for run in read(RUN, generator, invoker)]
+    assert [False] == [bool(run.unread) for run in read(RUN, generator)]
+    assert [False] == [bool(run.unread) for run in read(RUN, generator, idle)]
+
+
+def test_an_agent_without_spans_of_its_steps_has_them_in_its_conversation() -> None:
+    """What it was given is of earlier turns. Where the steps have spans, no call is told twice."""
+    earlier = said("assistant", {"tool_call": {**BOOK, "id": "c0"}})
+    messages = {"input": {"messages": earlier}, "output": {"messages": [*earlier, *ASKED, *DONE, *FINE]}}
+    agent = component(2, "Agent", **messages)._replace(end_ns=start_ns(9))
+    agent = agent._replace(attributes={**agent.attributes, "haystack.component.name": "planner"})
+    run = span(3, "haystack.agent.run", parent=2)
+    steps = (
+        component(4, "OpenAIChatGenerator", output={"replies": ASKED})._replace(parent_span_id=span_id(3)),
+        component(5, "ToolInvoker", output={"tool_messages": [*DONE, *FINE]})._replace(parent_span_id=span_id(3)),
+    )
+    pipeline = span(1, "haystack.pipeline.run")
+    made = [("book", "no rooms", "planner"), ("check", None, "planner")]
+
+    assert made == [(each.name, each.error, each.agent) for each in calls(pipeline, agent)]
+    assert made == [(each.name, each.error, each.agent) for each in calls(pipeline, agent, run, *steps)]

@@ -15,8 +15,8 @@ import pytest
 from dialects.spans import built_in_log_names, built_in_reader
 from spanscore.contracts import CallReading
 from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace
-from spanscore.reading.trajectory import trajectories
 from spanscore.recordings.files import Recording
+from spanscore.trajectories.trajectory import trajectories
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 IDS = re.compile(r',"(?:traceId|spanId)": ?"[^"]*"')

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dialects.spans import call, calls, exception, read, span
+from dialects.spans import call, calls, exception, read, span, span_id
 from spanscore.model import Span, StatusCode
 
 
@@ -56,3 +56,18 @@ def test_a_failure_and_the_ids_of_the_model_s_answer() -> None:
     failed = failed._replace(status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),))
 
     assert calls(model, failed) == [call(2, "book", {}, call_id="c1", error="ValueError: full")]
+
+
+def test_an_agent_has_its_own_name_where_the_span_has_that_of_a_method() -> None:
+    """So autologging does with agents of Pydantic AI, whose two spans are one run. Some agents have no name."""
+
+    def autologged(number: int, method: str, name: str, parent: int = 0) -> Span:
+        return span(number, method, {"mlflow.spanType": '"AGENT"', "name": name}, parent=parent)
+
+    tool = span(3, "book", {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": "{}"}, parent=2)
+    named = (autologged(1, "Agent.run_sync", '"planner"'), autologged(2, "Agent.run", '"planner"', 1), tool)
+    nameless = (autologged(1, "Agent.run_sync", "null"), tool._replace(parent_span_id=span_id(1)))
+
+    assert calls(*named) == [call(3, "book", {}, agent="planner")]
+    assert [run.agent for run in read(*named)] == ["planner"]
+    assert [run.agent for run in read(*nameless)] == ["Agent.run_sync"]

@@ -12,8 +12,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from otlp_capture import INVALID, Capture, capturing
-from spanscore.sending.client import Protocol
-from spanscore.sending.destination import Destination
+from spanscore.emitters.sending.client import Protocol
+from spanscore.emitters.sending.destination import Destination
 
 _REFUSED = 10
 """More requests than a test sends."""

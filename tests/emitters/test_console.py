@@ -16,7 +16,7 @@ from deadline import DEADLINE_S
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, TRACE_ID, report, trajectory
 from spanscore.contracts import Host, SendsInBackground
 from spanscore.emitters.console import Console, ConsoleExporter
-from spanscore.model import Completeness, Report, Score
+from spanscore.model import CloseReason, Completeness, Report, Score
 
 NOON = 1_700_000_000.0
 
@@ -71,6 +71,16 @@ def test_line_of_a_trajectory_that_is_incomplete() -> None:
     why = "e1: no arguments were recorded"
     assert [f"22:13:20 - {TRACE_ID.hex()} shop e1=skipped incomplete (root_ended)  {why}"] == printed(
         report(SKIPPED, about=about)
+    )
+
+
+@pytest.mark.parametrize("reason", [CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT])
+def test_line_of_a_trajectory_that_a_limit_cut(reason: CloseReason) -> None:
+    """The line says which limit, and what that means for the scores."""
+    cut = replace(report(PASSED, about=trajectory(completeness=Completeness(truncated=True))), close_reason=reason)
+
+    assert [f"22:13:20 ✓ {TRACE_ID.hex()} refund e1=1 incomplete ({reason}: later calls were not scored)"] == printed(
+        cut
     )
 
 

@@ -20,12 +20,12 @@ from spanscore.collect.table import TraceTable
 from spanscore.contracts import PassingOn
 from spanscore.emitters.otlp._held_roots import HoldLimits
 from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.sending.backlog import QueueLimits
+from spanscore.emitters.sending.destination import Destination
+from spanscore.emitters.sending.send_queue import Timing
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.reports.evaluation_event import event_attributes, event_time_ns, span_attributes
-from spanscore.sending.backlog import QueueLimits
-from spanscore.sending.destination import Destination
-from spanscore.sending.send_queue import Timing
 
 IN_ORDER = QueueLimits(batch_bytes=0, linger_s=0)
 

@@ -34,18 +34,19 @@ from otlp_capture import (
     spans_of,
 )
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
-from spanscore import config, wiring
+from spanscore import config
 from spanscore.collect.table import TraceTable
+from spanscore.config import parts as wiring
 from spanscore.contracts import PassingOn, SendsInBackground
 from spanscore.emitters.otlp._held_roots import HoldLimits
 from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
-from spanscore.engine import Engine
+from spanscore.emitters.sending import send_queue
+from spanscore.emitters.sending.backlog import Backlog, QueueItem, QueueLimits
+from spanscore.emitters.sending.client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
+from spanscore.emitters.sending.destination import Destination
+from spanscore.emitters.sending.send_queue import Timing
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.sending import send_queue
-from spanscore.sending.backlog import Backlog, Outgoing, QueueLimits
-from spanscore.sending.client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
-from spanscore.sending.destination import Destination
-from spanscore.sending.send_queue import Timing
+from spanscore.scoring.engine import Engine
 
 JOINED = QueueLimits(linger_s=60)
 AT_ONCE = QueueLimits(linger_s=0)
@@ -265,11 +266,11 @@ def test_what_comes_waits_for_company() -> None:
     backlog = Backlog(QueueLimits(linger_s=3, batch_bytes=10))
     assert backlog.due() is None
 
-    backlog.put(Outgoing("traces", b"12345"), 100)
-    backlog.put(Outgoing("traces", b"1234"), 102)
+    backlog.put(QueueItem("traces", b"12345"), 100)
+    backlog.put(QueueItem("traces", b"1234"), 102)
     assert 103 == backlog.due()
 
-    backlog.put(Outgoing("traces", b"1"), 102.5)
+    backlog.put(QueueItem("traces", b"1"), 102.5)
     assert -math.inf == backlog.due()
     assert 3 == len(backlog.take())
     assert backlog.due() is None

@@ -17,8 +17,8 @@ from emitters.reports import PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
 from otlp_capture import DEADLINE_S, InMemory
 from receivers.otlp_requests import field
 from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.otlp.wire import WireError
-from spanscore.sending.backlog import QueueLimits
 
 _TRACE_IDS = st.integers(1, 4).map(lambda number: number.to_bytes(16, "big"))
 _SPAN_IDS = st.integers(1, 4).map(lambda number: number.to_bytes(8, "big"))

@@ -18,10 +18,10 @@ from emitters.reports import (
 )
 from otlp_capture import InMemory, capturing
 from spanscore.contracts import AtMostOnce
-from spanscore.emitters.otlp.metrics import OtlpMetrics
-from spanscore.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
-from spanscore.sending import send_queue
-from spanscore.sending.client import connect
+from spanscore.contracts.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
+from spanscore.emitters.otlp.otlp_metrics import OtlpMetrics
+from spanscore.emitters.sending import send_queue
+from spanscore.emitters.sending.client import connect
 
 
 def test_exemplars_reach_the_receiver(otlp: OtlpServer) -> None:

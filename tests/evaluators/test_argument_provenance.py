@@ -106,9 +106,7 @@ def test_only_named_tools_and_paths_are_checked() -> None:
 def test_the_explanation_names_the_argument_and_tells_the_value_only_where_it_may() -> None:
     """With numbers from which the value can be recomputed."""
     found = score(run({"name": "refund", "arguments": {"order": "R-1", "amount": 400}}))
-    counted = (
-        "1 of 2 values in arguments were seen before as they are, 0 in another form (each counts 1), 1 not at all."
-    )
+    counted = "Of 2 values in arguments, 1 were seen before the call, 0 in another form (each counts 1), and 1 not."
     assert (found.value, found.passed) == (0.5, False)
     assert found.explanation == f"{counted} refund.amount: not seen before, got 400 (call 1)."
     assert found.without_content == f"{counted} refund: not seen before (call 1)."
@@ -119,10 +117,10 @@ def test_the_explanation_names_the_argument_and_tells_the_value_only_where_it_ma
 def test_what_may_stand_in_what_was_not_recorded_is_skipped() -> None:
     """A value that is unseen there is not made up for that."""
     made = run({"name": "f", "arguments": {"a": "R-2"}}, user=())
-    assert outcome(made) == Skipped("the user's words were not recorded, where unseen values may come from")
+    assert outcome(made) == Skipped("the user's messages were not recorded; unseen values may come from them")
     assert score(made, constants=["R-2"]).value == 1
     blind = run({"name": "f", "arguments": {}}, {"name": "g", "arguments": {"a": "R-2"}})
-    assert outcome(blind) == Skipped("results of 1 calls were not recorded, where unseen values may come from")
+    assert outcome(blind) == Skipped("the results of 1 call were not recorded; unseen values may come from them")
 
 
 def test_without_arguments_or_values_there_is_nothing_to_score() -> None:

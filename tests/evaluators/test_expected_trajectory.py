@@ -63,6 +63,7 @@ class TestValue:
 
         assert value_of(outcome) == 1.0
         assert details_of(outcome)["deviations"] == []
+        assert getattr(outcome, "explanation", "") == "No deviation. Score 1."
 
     def test_wrong_argument(self) -> None:
         """A call with wrong arguments takes its step, counts as one, and is explained down to the argument."""
@@ -72,8 +73,7 @@ class TestValue:
             value=0.75,
             passed=False,
             explanation=(
-                "Deviations: 1, of 4 calls required and 0 that may be unexpected; the value is 1 - deviations / their "
-                "sum. issue_refund.amount: expected 40 ± 0.01, got 400 (call 4)."
+                "1 deviation: issue_refund.amount: expected 40 ± 0.01, got 400 (call 4). Score 0.75 = 1 - 1/4."
             ),
             details={
                 "deviations": [
@@ -96,8 +96,7 @@ class TestValue:
                 ],
             },
             without_content=(
-                "Deviations: 1, of 4 calls required and 0 that may be unexpected; the value is 1 - deviations / their "
-                "sum. issue_refund.amount: another value (call 4)."
+                "1 deviation: issue_refund.amount: not the expected value (call 4). Score 0.75 = 1 - 1/4."
             ),
         )
         assert outcome == expected
@@ -122,13 +121,27 @@ class TestValue:
             (None, "a", "ignored"),
         ]
 
+    def test_a_call_at_a_wrong_place_that_is_forbidden(self) -> None:
+        """Two deviations are told, and the second one does not read as if the tool were unknown."""
+        outcome = evaluated(["a", "b", "c"], called("b", "c", "a"), other_calls="forbid")
+
+        assert outcome.explanation == (
+            "2 deviations: a was called out of order (call 3); a was not expected at this place (call 3). "
+            "Score 0.6667 = 1 - 2/6."
+        )
+
     def test_first_three_in_words(self) -> None:
         """The explanation tells the first three deviations, and how many more there are."""
         outcome = evaluated(["a", "b", "c", "d", "e"], called())
 
-        assert "a: expected, not called; b: expected, not called; c: expected, not called; 2 more." in (
-            outcome.explanation
-        )
+        words = "5 deviations: a was not called; b was not called; c was not called; 2 more. Score 0 = 1 - 5/5."
+        assert words == outcome.explanation
+
+    def test_a_value_below_1_does_not_read_as_1(self) -> None:
+        """One deviation in many calls is still one."""
+        outcome = evaluated([{"repeat": ["a"]}, "b"], called(*"a" * 9_999), other_calls="forbid")
+
+        assert outcome.explanation == "1 deviation: b was not called. Score 0.9999 = 1 - 1/10001."
 
     def test_threshold(self) -> None:
         """A run passes with exactly the threshold."""
@@ -193,7 +206,7 @@ class TestValue:
         outcome = evaluated([{"call": "a", "error": False}, {"call": "b", "error": True}], run)
 
         assert value_of(outcome) == 0.0
-        assert "a failed: boom (call 1); b: expected to fail, did not (call 2)." in outcome.explanation
+        assert "a failed: boom (call 1); b was expected to fail, but did not (call 2)." in outcome.explanation
         assert "boom" not in outcome.without_content
         assert value_of(evaluated([{"call": "a", "error": True}, {"call": "b", "error": "any"}], run)) == 1.0
 
@@ -229,7 +242,7 @@ class TestTogether:
     def test_not_recorded(self) -> None:
         """Without turn and times nothing is known of what was parallel; a turn is not told by times."""
         assert evaluated([{"parallel": ["a", "b"]}], called("a", "b")) == Skipped(
-            "neither model turn nor times were recorded of 'a' (call 1), which may be of a 'parallel' step"
+            "neither model turn nor times were recorded for 'a' (call 1), which may take a 'parallel' step"
         )
         assert isinstance(evaluated([{"turn": ["a"]}], at(("a", 1, 2))), Skipped)
         assert value_of(evaluated([{"turn": ["a"]}, "b"], called("b"))) == 0.5
@@ -269,7 +282,7 @@ class TestAgents:
     def test_not_recorded(self) -> None:
         """Where no call has an agent, nothing is known."""
         assert evaluated(self.STEPS, called("a")) == Skipped(
-            "it was not recorded which agent made the calls, and steps are for those of an agent"
+            "the agents that made the calls were not recorded, and the steps name agents"
         )
 
 
@@ -295,6 +308,8 @@ class TestSkipped:
 
         assert "'c' (call 3)" in evaluated(self.STEPS, run).reason
         assert "'b' (call 2)" in evaluated(["a", from_a], run).reason
+        not_from_a = {"call": "b", "args": {"x": {"$not": {"$from": "a"}}}}
+        assert "'b' (call 2)" in evaluated(["a", not_from_a], run).reason
         assert value_of(evaluated(["a", "b"], run)) == 1.0
 
     def test_cut_off(self) -> None:

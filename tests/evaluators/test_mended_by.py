@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import spanscore
 from evaluators.runs import called
 from examples import at_most
-from spanscore import plugins
-from spanscore.compare.rules import Rules
+from spanscore.compare.rules.tool_rules import Rules
+from spanscore.contracts import plugins
 from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import ModelCall, Score, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy

@@ -95,7 +95,9 @@ def test_what_is_written_to_a_cache_has_its_price_by_either_name(name: str) -> N
 def test_the_explanation_names_what_was_exceeded_with_both_numbers() -> None:
     """And how many limits were kept."""
     found = score(steps=3, total_tokens=1800, duration_s=2.5)
-    assert found.explanation == "1 of 3 limits were kept: steps is 4, at most 3; duration_s is 3, at most 2.5."
+    assert (
+        found.explanation == "1 of 3 limits were kept: steps is 4, the limit is 3; duration_s is 3, the limit is 2.5."
+    )
     assert found.details["exceeded"] == ["steps", "duration_s"]
 
 
@@ -124,7 +126,7 @@ def test_the_explanation_names_what_was_exceeded_with_both_numbers() -> None:
         (
             replace(RUN, completeness=Completeness(truncated=True)),
             {"tool_calls": 2},
-            "the trace was cut off by a limit; what is missing may exceed the budget",
+            "the trace was cut off by a limit; the part not received may exceed the budget",
         ),
     ],
 )

@@ -36,17 +36,25 @@ ONE_AFTER_THE_OTHER = run(("web", 1, 5, None), ("docs", 7, 9, None))
 @pytest.mark.parametrize(
     ("steps", "trajectory", "words"),
     [
-        ([{"parallel": ["web", "docs"]}], ONE_AFTER_THE_OTHER, "docs: not in parallel with web (call 2)"),
-        ([{"turn": ["web", "docs"]}], run(("web", 1, 5, 1), ("docs", 1, 5, 2)), "not in parallel with web, asked in"),
+        (
+            [{"parallel": ["web", "docs"]}],
+            ONE_AFTER_THE_OTHER,
+            "docs was called, but not in parallel with web (call 2)",
+        ),
+        (
+            [{"turn": ["web", "docs"]}],
+            run(("web", 1, 5, 1), ("docs", 1, 5, 2)),
+            "docs was called, but not in the same model turn as web",
+        ),
         (
             [{"repeat": [{"parallel": ["web", "docs"]}], "min": 2, "max": 2}],
             run(("web", 1, 4, None), ("docs", 2, 5, None), ("web", 6, 7, None), ("docs", 8, 9, None)),
-            "docs: not in parallel with web (call 4)",
+            "docs was called, but not in parallel with web (call 4)",
         ),
         (
             ["find", {"parallel": ["web", "docs"]}],
             run(("docs", 1, 9, None), ("find", 2, 3, None), ("web", 4, 8, None)),
-            "docs: called, but not in the expected order (call 1)",
+            "docs was called out of order (call 1)",
         ),
     ],
 )
@@ -82,7 +90,7 @@ def test_which_of_equal_steps_is_missing(
     outcome = scored(kind, run(*calls), **parameters)
     (row,) = outcome.details["deviations"]
 
-    assert f"the {which} of 3 fetch: expected, not called." in outcome.explanation
+    assert f"the {which} of 3 fetch calls was not made." in outcome.explanation
     assert (int(which[0]), 3) == (row["nth"], row["of"])
 
 
@@ -90,7 +98,7 @@ def test_a_step_alone_has_no_number() -> None:
     """It is the only one of its name."""
     outcome = scored("expected_trajectory", run(("a", 1, 1, 1)), steps=["a", "fetch"])
 
-    assert outcome.explanation.endswith(" fetch: expected, not called.")
+    assert outcome.explanation.startswith("1 deviation: fetch was not called.")
     assert "nth" not in outcome.details["deviations"][0]
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import pytest
@@ -36,9 +35,9 @@ class TestExact:
             value=(2 + 0.5) / 4 - 0.25 * 3 / 4,
             passed=False,
             explanation=(
-                "2 exact matches at 1, 1 by name only at 0.5, 1 wrong and 1 too many (counted twice) at -0.25, over 4 "
-                "expected calls, within 0 and 1. b.x: expected 2, got 3 (call 2); expected c, got z (call 3); e: not "
-                "expected (call 5)."
+                "4 calls expected: 2 exact matches, 1 by name only, 1 wrong and 1 too many (each counts twice); "
+                "score = (2 * 1 + 1 * 0.5 - 3 * 0.25) / 4. b.x: expected 2, got 3 (call 2); expected c, got z "
+                "(call 3); e was called, but not expected (call 5)."
             ),
             details={
                 "mode": "exact",
@@ -68,9 +67,9 @@ class TestExact:
                 ],
             },
             without_content=(
-                "2 exact matches at 1, 1 by name only at 0.5, 1 wrong and 1 too many (counted twice) at -0.25, over 4 "
-                "expected calls, within 0 and 1. b.x: another value (call 2); expected c, got z (call 3); e: not "
-                "expected (call 5)."
+                "4 calls expected: 2 exact matches, 1 by name only, 1 wrong and 1 too many (each counts twice); "
+                "score = (2 * 1 + 1 * 0.5 - 3 * 0.25) / 4. b.x: not the expected value (call 2); expected c, got z "
+                "(call 3); e was called, but not expected (call 5)."
             ),
         )
 
@@ -93,9 +92,9 @@ class TestFlexible:
             value=(2 + 0.5) / 4 - 0.25 / 4,
             passed=False,
             explanation=(
-                "2 exact matches at 1, 1 by name only at 0.5 and 1 extra at -0.25, over 4 expected calls, "
-                "within 0 and 1. a.x: expected 1, got 9 (call 3); c: expected, not called; z: not expected "
-                "(call 1)."
+                "4 calls expected: 2 exact matches, 1 by name only and 1 extra; "
+                "score = (2 * 1 + 1 * 0.5 - 1 * 0.25) / 4. a.x: expected 1, got 9 (call 3); c was not called; "
+                "z was called, but not expected (call 1)."
             ),
             details={
                 "mode": "flexible",
@@ -132,9 +131,9 @@ class TestFlexible:
                 ],
             },
             without_content=(
-                "2 exact matches at 1, 1 by name only at 0.5 and 1 extra at -0.25, over 4 expected calls, "
-                "within 0 and 1. a.x: another value (call 3); c: expected, not called; z: not expected (call "
-                "1)."
+                "4 calls expected: 2 exact matches, 1 by name only and 1 extra; "
+                "score = (2 * 1 + 1 * 0.5 - 1 * 0.25) / 4. a.x: not the expected value (call 3); c was not called; "
+                "z was called, but not expected (call 1)."
             ),
         )
 
@@ -188,8 +187,24 @@ class TestValue:
 
         assert isinstance(outcome, Score)
         assert outcome.explanation.startswith(
-            "1 exact matches at 1, 0 by name only at 0.5 and 1 wrong at -0.25, over 2 expected calls, within 0 and 1. "
+            "2 calls expected: 1 exact match, 0 by name only and 1 wrong; score = (1 * 1 + 0 * 0.5 - 1 * 0.25) / 2. "
         )
+
+    @pytest.mark.parametrize(
+        ("made_calls", "weights", "ending"),
+        [
+            ("zz", Weights(), "; score = (0 * 1 + 0 * 0.5 - 2 * 0.25) / 2, at least 0. expected a"),
+            ("ab", Weights(exact=2), "; score = (2 * 2 + 0 * 0.5 - 0 * 0.25) / 2, at most 1."),
+            ("", Weights(), "2 calls expected, 0 made."),
+        ],
+    )
+    def test_the_limits_of_the_value_are_explained(self, made_calls: str, weights: Weights, ending: str) -> None:
+        """The sum of the weights may be below 0 or above 1."""
+        evaluator = expecting(("a", NOT_RECORDED), ("b", NOT_RECORDED), weights=weights)
+        outcome = evaluator.evaluate(called(*made_calls))
+
+        assert isinstance(outcome, Score)
+        assert ending in outcome.explanation
 
     def test_calls_too_many_are_marked_where_they_cost(self) -> None:
         """In mode flexible they do by their own penalty, in mode exact by that for another tool."""
@@ -214,20 +229,6 @@ class TestValue:
         evaluator = expecting(("a", 1), ("b", 1), ("c", 1), weights=huge)
 
         assert 0 <= value_of(evaluator.evaluate(called(*"abcdefgh"))) <= 1
-
-
-class TestParameters:
-    @pytest.mark.parametrize("weight", [-0.1, math.inf, math.nan])
-    def test_refuses_weights_without_meaning(self, weight: float) -> None:
-        """A weight is finite and not negative."""
-        with pytest.raises(ValueError, match=r"weights\.name_only: must be a finite number"):
-            Weights(name_only=weight)
-
-    def test_refuses_an_unknown_mode(self) -> None:
-        """There are two modes."""
-        mode: Any = "loose"
-        with pytest.raises(ValueError, match="mode: must be exact or flexible, not 'loose'"):
-            ToolCallAccuracy(expected=(), mode=mode)
 
 
 class TestThreshold:
@@ -259,6 +260,6 @@ class TestContract:
         """Expected calls that are missing from a truncated trace do not count against the agent."""
         evaluator = expecting(("a", NOT_RECORDED), ("b", NOT_RECORDED), mode=mode)
 
-        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        reason = "the trace was cut off by a limit; missing calls (1) may be in the part not received"
         assert Skipped(reason) == evaluator.evaluate(called("a", completeness=CUT_OFF))
         assert 1.0 == value_of(evaluator.evaluate(made(("a", NOT_RECORDED), ("b", NOT_RECORDED), completeness=CUT_OFF)))

@@ -156,14 +156,9 @@ class TestContract:
 
     def test_truncated(self) -> None:
         """Expected calls that are missing from a truncated trace do not count against the agent."""
-        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        reason = "the trace was cut off by a limit; missing calls (1) may be in the part not received"
         evaluator = expecting(("a", {"x": 1}), ("b", {}))
         assert Skipped(reason) == evaluator.evaluate(made(("a", {"x": 1}), completeness=CUT_OFF))
-
-    def test_needs_a_call(self) -> None:
-        """Expecting nothing cannot be checked."""
-        with pytest.raises(ValueError, match="tool_calls: at least one"):
-            ToolCallArgs(tool_calls=())
 
     def test_repeated_names_have_labels_of_their_own(self) -> None:
         """Every expected call is explained."""

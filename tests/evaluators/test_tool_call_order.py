@@ -21,8 +21,7 @@ class TestValue:
             value=0.75,
             passed=False,
             explanation=(
-                "3 of 4 expected calls were made in order, among 5 calls. c: called, but not in the expected "
-                "order (call 3)."
+                "3 of 4 expected calls were made in order, among 5 calls. c was called out of order (call 3)."
             ),
             details={
                 "lcs": ["a", "b", "d"],
@@ -99,12 +98,7 @@ class TestContract:
         """Expected calls that are missing from a truncated trace do not count against the agent."""
         evaluator = ToolCallOrder(tool_calls_order=("a", "b"))
 
-        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        reason = "the trace was cut off by a limit; missing calls (1) may be in the part not received"
 
         assert Skipped(reason) == evaluator.evaluate(called("a", completeness=CUT_OFF))
         assert 1.0 == value_of(evaluator.evaluate(called("a", "b", completeness=CUT_OFF)))
-
-    def test_needs_a_tool(self) -> None:
-        """An order of nothing cannot be checked."""
-        with pytest.raises(ValueError, match="tool_calls_order: at least one"):
-            ToolCallOrder(tool_calls_order=())

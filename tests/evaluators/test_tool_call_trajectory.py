@@ -32,7 +32,7 @@ class TestMeasurements:
         expected = Score(
             value=0.75,
             passed=False,
-            explanation="3 of 4 tool calls did not fail. search failed: timeout (call 2).",
+            explanation="1 of 4 tool calls failed. search failed: timeout (call 2).",
             details={
                 "measurements": {
                     "tool_calls_total": 4,
@@ -49,7 +49,7 @@ class TestMeasurements:
                     {"kind": "error", "tool": "search", "call": 1, "span_id": None, "path": "", "actual": "timeout"}
                 ],
             },
-            without_content="3 of 4 tool calls did not fail. search failed (call 2).",
+            without_content="1 of 4 tool calls failed. search failed (call 2).",
         )
 
         assert expected == ToolCallTrajectory().evaluate(RUN)
@@ -120,7 +120,9 @@ class TestGates:
         assert isinstance(held, Score)
         assert isinstance(broken, Score)
         assert (True, False) == (held.passed, broken.passed)
-        assert [f"{actual} exceeds {gate} {limit - 1:g}"] == broken.details["gates_exceeded"]
+        tools = " ('search', 'book')" if gate == "max_consecutive_same_tool" else ""
+        assert [f"{gate} is {actual}{tools}, the limit is {limit - 1:g}"] == broken.details["gates_exceeded"]
+        assert broken.explanation.startswith(f"1 of 4 tool calls failed; {gate} is {actual}{tools}, ")
 
     def test_the_first_repeat_too_many_deviates(self) -> None:
         """It is the call behind as many as are allowed, and only where a gate says how many are."""

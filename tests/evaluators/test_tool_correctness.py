@@ -20,8 +20,8 @@ class TestValue:
             value=0.0,
             passed=False,
             explanation=(
-                "2 tools were expected and 2 used; 1 expected were not used ('book') and 1 used were not "
-                "expected ('pay')."
+                "2 tools expected, 2 called: 1 missing, 1 unexpected. "
+                "book was not called; Pay was called, but not expected (call 2)."
             ),
             details={
                 "missing": ["book"],

@@ -71,6 +71,9 @@ def test_similar_arguments(similar: float | None, found: int) -> None:
     outcome = ToolLoops(similar=similar).evaluate(made(*(("search", {"query": query}) for query in queries)))
 
     assert found == len(details_of(outcome)["loops"])
+    told = "search was called again with similar arguments, 3 times in total (call 2)."
+    assert isinstance(outcome, Score)
+    assert bool(found) == outcome.explanation.endswith(told)
 
 
 def test_other_tools_and_other_arguments_are_not_similar() -> None:
@@ -85,8 +88,17 @@ def test_what_is_told() -> None:
 
     assert isinstance(outcome, Score)
     assert 0.4 == outcome.value
-    assert "3 of 5 calls are part of a loop. a breaks 'identical: 3 times' (call 3)." == outcome.explanation
+    told = "3 of 5 calls are part of a loop. a was called again with the same arguments, 3 times in total (call 3)."
+    assert told == outcome.explanation
     assert [{"kind": "identical", "tools": ["a"], "calls": [0, 2, 4], "times": 3}] == details_of(outcome)["loops"]
+
+
+def test_a_round_of_calls_is_told() -> None:
+    """How many calls it has, how often it was made, and where it is made again."""
+    outcome = ToolLoops(identical=None).evaluate(run("a1 b1 a2 b2 a1 b1 a2 b2 a1 b1 a2 b2"))
+
+    assert isinstance(outcome, Score)
+    assert "a begins the same 4 calls again, 3 times in total (call 5)" in outcome.explanation
 
 
 def test_arguments_that_were_not_recorded() -> None:

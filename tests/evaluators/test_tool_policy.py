@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evaluators.runs import CUT_OFF, NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
-from spanscore.compare.call_rules import CallPattern, Then, When
-from spanscore.compare.rules import Rules
+from spanscore.compare.rules.call_rules import CallPattern, Then, When
+from spanscore.compare.rules.tool_rules import Rules
 from spanscore.evaluators.tool_policy import ToolPolicy
-from spanscore.model import Score, Skipped, ToolCall, Trajectory
+from spanscore.model import Completeness, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
 
 RULES: dict[str, Any] = {
@@ -152,7 +153,7 @@ class TestRules:
         policy = ToolPolicy(declared_tools_only=True, tool_names="canonical", max_calls=3)
         declared = {"search": {}, "IssueRefund": {}}
 
-        assert Skipped("the trace does not declare the tools that there are") == policy.evaluate(called("search"))
+        assert Skipped("the trace does not declare its tools") == policy.evaluate(called("search"))
         assert 1.0 == value_of(policy.evaluate(called("search", "issue_refund", tool_definitions=declared)))
         outcome = policy.evaluate(called("search", "pay", tool_definitions=declared))
         assert isinstance(outcome, Score)
@@ -172,6 +173,21 @@ class TestRules:
         unknown = called("issue_refund", completeness=NO_ARGUMENTS)
         assert Skipped("arguments of 1 call of 'issue_refund' were not recorded") == policy.evaluate(unknown)
         assert 1.0 == value_of(policy.evaluate(called("other", completeness=NO_ARGUMENTS)))
+
+    @pytest.mark.parametrize("order", [{"$from": "lookup"}, {"$not": {"$from": "lookup"}}])
+    def test_earlier_results_that_were_not_recorded(self, order: dict[str, Any]) -> None:
+        """Whether a call comes from one is not known, and so not whether a rule for such calls is kept."""
+        then = Then(forbidden="wipe")
+        run = Trajectory(
+            calls=(ToolCall(name="lookup", arguments={}), ToolCall(name="issue", arguments={"order": "A-1"})),
+            completeness=Completeness(results_recorded=False),
+        )
+        for policy in (
+            ToolPolicy(forbidden_calls=(CallPattern(call="issue", args={"order": order}),)),
+            ToolPolicy(when=(When(call="issue", args={"order": order}, then=then),)),
+        ):
+            assert Skipped("results of 1 call of 'lookup' were not recorded") == policy.evaluate(run)
+            assert 1.0 == value_of(policy.evaluate(replace(run, calls=run.calls[:1])))
 
     @pytest.mark.parametrize(("args", "value"), [({"limit": {"$absent": True}}, 0.0), ({}, 0.0), ({"limit": 1}, 1.0)])
     def test_a_call_without_arguments(self, args: dict[str, Any], value: float) -> None:
@@ -225,7 +241,7 @@ class TestRules:
         assert isinstance(outcome, Score)
         assert (0.0, False) == (outcome.value, outcome.passed)
         assert (
-            "3 of 4 rules were kept, but a gate was broken; "
+            "3 of 4 rules were kept, but a broken gate makes the score 0; "
             "broken: 'gates.forbidden: delete_*' by delete_order (call 4)."
         ) == outcome.explanation
         assert ["a", "b", "c", "delete_*"] == list(policy.named_tools())
@@ -253,7 +269,8 @@ class TestRules:
 
         assert isinstance(outcome, Score)
         assert outcome.explanation.startswith(
-            "0 of 10 rules were kept; broken: 'forbidden: a' by a (call 1) and 2 more, 'forbidden: b' by b (call 4), "
+            "0 of 10 rules were kept; broken: 'forbidden: a' by a (call 1) and 2 more calls, "
+            "'forbidden: b' by b (call 4), "
         )
         assert outcome.explanation.endswith(" more rules.")
         named = outcome.explanation.count("'forbidden: ")
@@ -307,7 +324,7 @@ class TestContract:
         """A required tool that is missing from a truncated trace does not count against the agent; a breach does."""
         policy = ToolPolicy(required=("a",), forbidden=("b",))
 
-        reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+        reason = "the trace was cut off by a limit; missing calls (1) may be in the part not received"
         breach = policy.evaluate(called("b", completeness=CUT_OFF))
         assert 0.5 == value_of(breach)
         assert "1 of 2 rules were kept; broken: 'forbidden: b' by b (call 1)." == getattr(breach, "explanation", None)
@@ -320,10 +337,6 @@ class TestContract:
         ("rules", "reason"),
         [
             ({}, "at least one rule is needed"),
-            ({"max_calls": -1}, "max_calls: must be a whole number of at least 0, not -1"),
-            ({"max_calls_per_tool": {"a": True}}, r"max_calls_per_tool\.a: must be a whole number"),
-            ({"max_retries_per_tool": {"a": -1}}, r"max_retries_per_tool\.a: must be a whole number"),
-            ({"forbidden_sequences": (("a",),)}, "forbidden_sequences: a sequence must have at least 2 tools"),
             ({"gates": Rules()}, "at least one rule is needed"),
             (
                 {"forbidden_calls": (CallPattern(call="a", args={"x": {"$nearr": 1}}),)},
@@ -333,6 +346,6 @@ class TestContract:
         ],
     )
     def test_refuses_what_means_nothing(self, rules: dict[str, Any], reason: str) -> None:
-        """A policy has rules, and a limit is a number of calls."""
+        """A policy has rules, and matchers that there are."""
         with pytest.raises(ValueError, match=reason):
             ToolPolicy(**rules)

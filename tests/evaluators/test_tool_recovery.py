@@ -50,7 +50,8 @@ def test_what_is_told() -> None:
 
     assert isinstance(outcome, Score)
     assert (
-        "1 of 2 failed calls were recovered from. b breaks 'recovered after a failure' (call 3)." == outcome.explanation
+        "1 of 2 failed calls were recovered from. b failed, and no later call recovered from it (call 3)."
+        == outcome.explanation
     )
     assert {"failed": 2, "recovered": 1} == details_of(outcome)["totals"]
     assert [{"call": 0, "by": 1}] == details_of(outcome)["recovered"]
@@ -67,7 +68,7 @@ def test_names_are_normalised() -> None:
 
 def test_a_recovery_that_may_not_have_been_received() -> None:
     """Of a truncated trace only what was recovered is known."""
-    reason = "the trace was cut off by a limit; what is missing (1) may be in the part not received"
+    reason = "the trace was cut off by a limit; missing calls (1) may be in the part not received"
     assert Skipped(reason) == ToolRecovery().evaluate(run("a!", CUT_OFF))
     assert 1.0 == value_of(ToolRecovery().evaluate(run("a! a", CUT_OFF)))
 

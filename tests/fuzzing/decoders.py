@@ -10,7 +10,6 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 from spanscore.contracts import Markers, Precedence
@@ -19,9 +18,8 @@ from spanscore.otlp import clean_requests
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import decoding_any
 from spanscore.otlp.slices import at_once
-from spanscore.reading.reader import DialectReader
-from spanscore.reading.slimming import Slimming
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.wanted import UnusedTexts, WantedAttributes
 
 COMPARED: Counter[bool] = Counter()
 """How many requests were compared, and how many left alone."""
@@ -30,8 +28,8 @@ _MOST_SPANS = 50
 _WANTED = WantedAttributes(["k", "gen_ai.*"])
 
 
-class _Forgoing:
-    """A dialect of all spans that forgoes some texts."""
+class _Sparing:
+    """A dialect of all spans that does not need some texts."""
 
     precedence = Precedence.CONVENTION
     markers = Markers(span_names=("",))
@@ -46,8 +44,8 @@ class _Forgoing:
         """Say nothing."""
 
 
-_SLIMMING = Slimming(DialectReader([_Forgoing()]), results=False)
-_SLIM = WantedAttributes(["k", "gen_ai.*"], _SLIMMING)
+_UNUSED = UnusedTexts(DialectReader([_Sparing()], results=False))
+_FEWER = WantedAttributes(["k", "gen_ai.*"], _UNUSED)
 _HOW_ODD = (0.0, 0.002, 0.01, 0.05)
 """The chance that something is odd; a request has one of these."""
 
@@ -118,7 +116,7 @@ _DEEPEST = 40
 
 def decoders(body: bytes) -> None:
     """What the compiled decoder reads has the same spans, sizes and types, and nothing is wrong with it."""
-    for wanted in (None, _WANTED, _SLIM):
+    for wanted in (None, _WANTED, _FEWER):
         fast = clean_requests.decoded(body, _MOST_SPANS, wanted)
         COMPARED[fast is not None] += 1
         if fast is None:
@@ -128,8 +126,8 @@ def decoders(body: bytes) -> None:
         except MalformedRequest as error:
             message = "it reads what is malformed"
             raise AssertionError(message) from error
-        if wanted is _SLIM:
-            other = replace(other, sizes=_SLIMMING.slim(other.spans, other.sizes))
+        if wanted is _FEWER:
+            at_once(_UNUSED.taking_out(other.spans, other.sizes))
         assert other == fast
         assert other.sizes == fast.sizes
         assert repr(other.spans) == repr(fast.spans)

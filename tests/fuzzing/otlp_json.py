@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spanscore.otlp.findings import Decoded, MalformedRequest
-from spanscore.otlp.from_json import decode_document, decode_json, decoding_in_parts
+from spanscore.otlp.from_json import decode_document, decode_json, decoding_odd
 from spanscore.otlp.json_names import parse_request, with_json_names
 from spanscore.otlp.slices import Steps
 from spanscore.otlp.slices import at_once as done
-from spanscore.otlp.strict_json import AT_ONCE
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.otlp.strict_json import is_small, opening
+from spanscore.trajectories.wanted import WantedAttributes
 
 MAX_SPANS = 4
 WANTED = WantedAttributes(["k", "gen_ai.*"])
 
 _MALFORMED = "malformed: "
-_OF_WHAT_IS_NOT_READ = (f"{_MALFORMED}nested too deeply", "Exceeds the limit")
+_OF_WHAT_IS_NOT_READ = ("nested too deeply", "Exceeds the limit")
 
 _HOW_ODD = (0.0, 0.01, 0.01, 0.03, 0.2)
 """The chance that a value is an odd one; a request has one of these."""
@@ -33,7 +33,7 @@ def answers(body: bytes, wanted: WantedAttributes | None) -> tuple[str, str]:
     """Return what a request is decoded to, and what it should be, in full: `1`, `1.0` and `True` are different."""
     actual = _answer(lambda: decode_json(body, max_spans=MAX_SPANS, wanted=wanted))
     expected = _answer(lambda: decode_document(parse_request(body or b"{}"), max_spans=MAX_SPANS, wanted=wanted))
-    return (actual, expected) if len(body) <= AT_ONCE else _but_for_what_may_differ(body, actual, expected)
+    return (actual, expected) if is_small(body) else _but_for_what_may_differ(body, actual, expected)
 
 
 def answers_in_parts(
@@ -54,7 +54,8 @@ def _but_for_what_may_differ(body: bytes, actual: str, expected: str) -> tuple[s
 
 
 def _in_parts(body: bytes, wanted: WantedAttributes | None, at_once: int) -> Steps[Decoded]:
-    return decoding_in_parts(with_json_names(body) or b"{}", max_spans=MAX_SPANS, wanted=wanted, at_once=at_once)
+    request = yield from opening(with_json_names(body) or b"{}")
+    return (yield from decoding_odd(request, max_spans=MAX_SPANS, wanted=wanted, at_once=at_once))
 
 
 def _repeats_a_key(body: bytes) -> bool:

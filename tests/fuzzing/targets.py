@@ -15,21 +15,23 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from fuzzing.decoders import decoders, request_forms
+from fuzzing.foreign import recorded_documents
 from fuzzing.otlp_json import WANTED, answers, answers_in_parts, odd_request
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
 from spanscore import config
-from spanscore.compare.json_schema import Schema, UncheckableError, Work
+from spanscore.compare.json_schema import Schema, SchemaWork, UncheckableError
 from spanscore.compare.matching import json_equal, json_key
 from spanscore.dialects import _content as content
 from spanscore.dialects._literals import literal, parsed_text, printed
 from spanscore.errors import ConfigError
-from spanscore.intake.inflate import BadEncoding, GzipBody, TooLarge
 from spanscore.model import NOT_RECORDED
 from spanscore.otlp import clean_requests
 from spanscore.otlp.findings import Decoded, MalformedRequest
-from spanscore.otlp.forwardable import accepted_only
+from spanscore.otlp.forwardable import accepting_only
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.otlp.slices import at_once
+from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, TooLarge
 from spanscore.storage.records import (
     Entry,
     FileHeader,
@@ -73,7 +75,7 @@ def protobuf(body: bytes) -> None:
     except MalformedRequest:
         assert whole is None
         return
-    again = ExportTraceServiceRequest.FromString(accepted_only(body, decoded.spans))
+    again = ExportTraceServiceRequest.FromString(at_once(accepting_only(body, decoded.spans)))
     assert len(decoded.spans) <= _span_count(again)
     if whole is None:
         return
@@ -240,7 +242,7 @@ def schema(body: bytes) -> None:
             return
         for value in ({}, {"city": "x" * 100, "days": [1, 2.5, None]}, document):
             with suppress(UncheckableError):
-                made.problems(value, Work())
+                made.problems(value, SchemaWork())
 
 
 def configuration(body: bytes) -> None:
@@ -325,6 +327,12 @@ TARGETS: dict[str, Target] = {
         tokens=(*_JSON_TOKENS, b'"spans":[', b'"attributes":[{"key":"a","value":{"intValue":"1"}}]', b'"traceId":""'),
     ),
     "json-forms": Target(check=json_forms, corpus=lambda: [b"seed"], tokens=(b"\0",)),
+    "documents": Target(
+        check=recorded_documents,
+        slow_s=5.0,  # some are read three times, by whole commands
+        corpus=lambda: [b"seed"],
+        tokens=(b"\0",),
+    ),
     "gunzip": Target(check=gunzip, corpus=_gzip_corpus, tokens=(b"\x1f\x8b\x08\x00", bytes(8))),
     "segment": Target(
         check=segment, corpus=_segment_corpus, tokens=(b"\x88\x77\x66\x55\x44\x33\x22\x11", b"\x89SPNLOG\n")

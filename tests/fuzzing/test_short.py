@@ -11,7 +11,7 @@ from fuzzing.decoders import COMPARED
 from fuzzing.run import Tally, by_chance
 from fuzzing.targets import TARGETS
 
-EXECUTIONS = {"configuration": 40, "schema": 200}
+EXECUTIONS = {"configuration": 40, "schema": 200, "documents": 100}
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -21,6 +21,16 @@ def test_nothing_fails(name: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         by_chance(tally, name, executions=EXECUTIONS.get(name, 1_500), seconds=20, seed=1)
     assert [] == tally.failed
+
+
+@pytest.mark.campaign
+def test_no_document_of_any_format_fails(tmp_path: Path) -> None:
+    """Beside a thousand odd documents good ones are scored."""
+    tally = Tally("documents", tmp_path)
+    with warnings.catch_warnings():
+        by_chance(tally, "documents", executions=1_000, seconds=400, seed=2)
+    assert [] == tally.failed
+    assert 1_000 == tally.executions
 
 
 def test_decoders_are_compared(tmp_path: Path) -> None:

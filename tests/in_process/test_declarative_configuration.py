@@ -8,6 +8,10 @@ import pytest
 
 from ended_programs import AGENT, instrumented
 
+pytest.importorskip(
+    "opentelemetry.configuration",
+    reason="needs the package opentelemetry-configuration: pip install --group configuration",
+)
 pytestmark = pytest.mark.processes
 
 RUN = f"{AGENT}\nrun(trace.get_tracer('agent'))"

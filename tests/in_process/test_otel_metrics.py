@@ -18,9 +18,10 @@ from emitters.reports import (
     report,
     trajectory,
 )
+from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS
 from spanscore.in_process.otel_metrics import OtelMetrics
-from spanscore.instruments.instrument import SCORE_INSTRUMENTS
 from spanscore.metrics.meter import Meter
+from spanscore.model import Completeness
 
 
 class InMemory:
@@ -48,7 +49,10 @@ def host() -> InMemory:
 
 def test_with_the_hosts_provider(host: InMemory) -> None:
     """The host's meter provider gets every instrument of the table, with its boundaries and with exemplars."""
-    OtelMetrics(Meter(host.provider)).emit(health_report(call("a"), call("b", error="ValueError: no")))
+    emitter = OtelMetrics(Meter(host.provider))
+    continued = Completeness(begin_unseen=True)
+    emitter.emit(health_report(call("a"), call("b", error="ValueError: no"), completeness=continued))
+    emitter.emit(report(about=trajectory(completeness=Completeness(paused=("a",)))))
 
     points = host.points()
     assert {instrument.name for instrument in SCORE_INSTRUMENTS} == set(points)

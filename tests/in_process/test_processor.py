@@ -16,15 +16,17 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from deadline import DEADLINE_S
-from isolation.hostile import Hostile
 from receivers.otlp_requests import OF_AN_AGENT
+from scoring.isolation.hostile import Hostile
 from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
-from spanscore import config, offline, wiring
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.in_process.exporter import ScoringSpanExporter
 from spanscore.in_process.processor import ScoringSpanProcessor
-from spanscore.pipeline import EvaluatorEntry
 from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_line
+from spanscore.runs import offline
+from spanscore.scoring.pipeline import EvaluatorEntry
 
 EVENT = "gen_ai.evaluation.result"
 LABEL = "gen_ai.evaluation.score.label"
@@ -302,6 +304,31 @@ def test_a_remote_parent_makes_a_local_root(scores: Path) -> None:
         (report["close_reason"], report["complete"]) for report in written(scores).values()
     ]
     provider.shutdown()
+
+
+@pytest.mark.parametrize(("delay", "said"), [("0s", ("root_ended", True)), ("1h", ("shutdown", False))])
+def test_an_end_before_the_delay_makes_no_run_complete(scores: Path, delay: str, said: tuple[str, bool]) -> None:
+    """A trace whose root has ended is scored at the end, and is complete only if `decision_delay` had passed."""
+    provider = TracerProvider()
+    provider.add_span_processor(ScoringSpanProcessor(settings(scores, f"traces: {{decision_delay: {delay}}}")))
+    agent_run(provider)
+    provider.shutdown()
+
+    assert [said] == [(report["close_reason"], report["complete"]) for report in written(scores).values()]
+
+
+def test_an_end_before_a_child_ended_makes_no_run_complete(scores: Path) -> None:
+    """A span that is still running when the provider ends is missing."""
+    provider = TracerProvider()
+    provider.add_span_processor(ScoringSpanProcessor(settings(scores)))
+    tracer = provider.get_tracer("agent")
+    with tracer.start_as_current_span("invoke_agent a", attributes=OF_AN_AGENT):
+        tracer.start_span("execute_tool slow")
+    provider.shutdown()
+
+    assert [("shutdown", False)] == [
+        (report["close_reason"], report["complete"]) for report in written(scores).values()
+    ]
 
 
 def test_the_configuration_comes_from_the_environment(

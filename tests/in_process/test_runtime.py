@@ -14,12 +14,12 @@ from opentelemetry.trace import SpanContext, TraceFlags
 from deadline import DEADLINE_S
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine
 from spanscore.in_process.drops import Drops
-from spanscore.in_process.runtime import Runtime
+from spanscore.in_process.runtime import QUEUE_BYTES, Runtime
 from spanscore.model import Trace
-from spanscore.pipeline import Pipeline, Scoring
-from spanscore.reading.reader import DialectReader
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.pipeline import Pipeline, Scoring
+from spanscore.trajectories.reader import DialectReader
 
 
 class Blocking(Pipeline):
@@ -54,11 +54,13 @@ def child(trace: int, number: int) -> ReadableSpan:
     return ReadableSpan("step", context(trace, number), context(trace, 1), start_time=1, end_time=2)
 
 
-def runtime_with(pipeline: Pipeline, capacity: int = 100) -> Runtime:
+def runtime_with(pipeline: Pipeline, capacity: int = 100, max_bytes: int = QUEUE_BYTES) -> Runtime:
     """Return a runtime whose traces end with their root."""
     settings = TraceSettings(decision_delay_s=0.0)
     table = TraceTable(settings, lambda span: not span.parent_span_id)
-    return Runtime(lambda owner: Engine(table, pipeline, {}, lambda: 0.0, owner), capacity=capacity)
+    return Runtime(
+        lambda owner: Engine(table, pipeline, {}, lambda: 0.0, owner), capacity=capacity, max_bytes=max_bytes
+    )
 
 
 @pytest.fixture
@@ -177,20 +179,23 @@ def test_drops_are_exact_however_often_they_are_looked_at(steps: list[str]) -> N
 
 
 class Keeping(Blocking):
-    """One that keeps how many refused spans the traces have."""
+    """One that keeps how many refused spans the traces have, and how many of these were dropped."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.refused: dict[int, int] = {}
+        self.refused: dict[int, tuple[int, int]] = {}
 
     def begin(self, trace: Trace) -> Scoring:
         """Keep it, and hang."""
-        self.refused[trace.trace_id[-1]] = trace.refused
+        self.refused[trace.trace_id[-1]] = trace.refused, trace.dropped
         return super().begin(trace)
 
 
-def test_a_run_knows_that_spans_of_it_were_dropped() -> None:
-    """Its trace is not all, though what is left of it looks as if it were; nor is one with a span that is none."""
+def test_a_run_knows_that_spans_of_it_were_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """Its trace is not all, though what is left of it looks as if it were; nor is one with a span that is none.
+
+    The log has one line about all that were dropped.
+    """
     pipeline = Keeping()
     runtime = runtime_with(pipeline, capacity=4)
     runtime.ended(root(1))
@@ -204,6 +209,8 @@ def test_a_run_knows_that_spans_of_it_were_dropped() -> None:
     runtime.ended(root(2))
     assert runtime.close(DEADLINE_S)
 
-    assert {1: 0, 2: 1, 3: 1} == {trace: count for trace, count in pipeline.refused.items() if trace < 4}
+    assert {1: (0, 0), 2: (1, 1), 3: (1, 1)} == {trace: each for trace, each in pipeline.refused.items() if trace < 4}
+    (message,) = [message for message in caplog.messages if "dropped" in message]
+    assert "the queue is full: 2; their runs are not complete" in message
     assert runtime.engine is not None
     assert {"queue_full": 2, "shut_down": 0} == dict(runtime.engine.tallies.dropped)

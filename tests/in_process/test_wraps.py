@@ -17,8 +17,8 @@ from opentelemetry.trace import SpanContext, TraceFlags
 
 from commands import python
 from deadline import DEADLINE_S
-from isolation.hostile import Sudden
 from receivers.otlp_requests import OF_AN_AGENT
+from scoring.isolation.hostile import Sudden
 from spanscore import config
 from spanscore.in_process.processor import ScoringSpanProcessor
 
@@ -200,7 +200,8 @@ os._exit(0)
 
 def test_a_fork_passes_on_what_is_its_own() -> None:
     """A root that waits for its scores is the parent's, and one that ends in the child is passed on there, scored."""
-    done = python("-c", FORKING)
+    # Python 3.12 and later warn of a fork beside threads, which is what is tested.
+    done = python("-W", "ignore:This process:DeprecationWarning", "-c", FORKING)
 
     assert (0, "") == (done.returncode, done.stderr)
     assert [[["the child's", 1]], [["the parent's", 1]]] == sorted(map(json.loads, done.stdout.splitlines()))

@@ -9,8 +9,14 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed_classic
 
-from spanscore.instruments.instrument import EVALUATIONS, SCORE, SCORE_INSTRUMENTS, TOOL_DURATION, InstrumentKind
-from spanscore.instruments.own import OWN_INSTRUMENTS, QUEUE_SIZE, SPANS_LATE, STORAGE_SIZE
+from spanscore.contracts.instruments.instrument import (
+    EVALUATIONS,
+    SCORE,
+    SCORE_INSTRUMENTS,
+    TOOL_DURATION,
+    InstrumentKind,
+)
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS, QUEUE_SIZE, SPANS_LATE, STORAGE_SIZE
 from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, prometheus_name
 

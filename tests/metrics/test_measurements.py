@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, call, health_report, report, trajectory
-from spanscore.instruments.instrument import (
+from spanscore.contracts.instruments.instrument import (
     AGENT_TOOL_CALLS,
     ALL_SUCCEEDED,
     CONSECUTIVE_SAME,
@@ -13,6 +13,8 @@ from spanscore.instruments.instrument import (
     LATENCY_P50,
     LATENCY_P95,
     RUNS,
+    RUNS_PAUSED,
+    RUNS_RESUMED,
     SCORE,
     SEQUENCE_GAPS,
     SWITCHABLE,
@@ -22,7 +24,7 @@ from spanscore.instruments.instrument import (
     TOOL_FAILURE_RATE,
 )
 from spanscore.metrics.measurements import measurements
-from spanscore.model import Invocation
+from spanscore.model import Completeness, Invocation
 from spanscore.testing import sample_trajectories
 
 
@@ -97,6 +99,24 @@ def test_no_latency_without_a_timed_call() -> None:
 def test_revisions_are_not_measured() -> None:
     """What late spans cause to be scored again was measured before."""
     assert [] == list(measurements(report(PASSED, revision=1)))
+
+
+def test_runs_that_pause() -> None:
+    """They are counted as such, once, and as runs if they fail, or go on; a run that continues is counted as both."""
+    paused = replace(trajectory(), completeness=Completeness(paused=("pay",)))
+    resumed = replace(trajectory(), completeness=Completeness(begin_unseen=True))
+
+    assert [(RUNS_PAUSED, 1, ("refund", "shop"))] == measurements(report(SKIPPED, about=paused))
+    assert [] == measurements(report(SKIPPED, about=paused, revision=1))
+    failed = measurements(report(NOT_PASSED, about=paused))
+    assert [(RUNS, 1, ("fail", "refund", "shop")), (RUNS_PAUSED, 1, ("refund", "shop"))] == [
+        each for each in failed if each[0] in {RUNS, RUNS_PAUSED}
+    ]
+    again = measurements(replace(report(PASSED, revision=1), paused_before=True))
+    assert measurements(report(PASSED)) == again
+    assert [(RUNS, 1, ("pass", "refund", "shop")), (RUNS_RESUMED, 1, ("refund", "shop"))] == [
+        each for each in measurements(report(PASSED, about=resumed)) if each[0] in {RUNS, RUNS_RESUMED}
+    ]
 
 
 def test_a_value_for_each_attribute() -> None:

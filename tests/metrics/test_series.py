@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import at_most
-from spanscore.instruments.instrument import EVALUATIONS, TOOL_DURATION, Instrument
-from spanscore.metrics.series import MAX_SERIES, OTHER, Labels, SeriesTable, Values, label, looked_up, name_limits
+from spanscore.contracts.instruments.instrument import EVALUATIONS, TOOL_DURATION, Instrument
+from spanscore.metrics.series import MAX_SERIES, OTHER, Labels, SeriesTable, Values, looked_up, name_limits
 
 
 class Counted:
@@ -107,37 +105,6 @@ def test_sums_stay_exact(some: list[tuple[int, str, int, None]], flood: int) -> 
 
     assert len(counted.counts) <= MAX_SERIES
     assert expected == _by(counted.counts, 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("book_hotel", "book_hotel"),
-        ("with space", "with space"),
-        ('"} evil{', '"} evil{'),
-        ("otel.metric.overflow", "otel.metric.overflow"),
-        ("a\nb\x00\x1b[0m\u202e\ud800", "ab[0m"),
-        ("cafe\u0301", "café"),
-        ("n" * 1_000_000, "n" * 128),
-        ("é" * 200, "é" * 128),
-        ("\n", ""),
-    ],
-)
-def test_label(name: str, expected: str) -> None:
-    """A label has no control characters, is in NFC, and has at most 128 characters; all else is plain data."""
-    assert expected == label(name)
-
-
-@given(st.text(st.characters(), max_size=400))
-def test_labels_are_clean(name: str) -> None:
-    """Every label can be encoded, printed and used again."""
-    cleaned = label(name)
-
-    assert cleaned.isprintable()
-    assert len(cleaned) <= 128
-    assert unicodedata.is_normalized("NFC", cleaned)
-    assert cleaned == label(cleaned)
-    cleaned.encode()
 
 
 def test_looked_up_numbers_are_clean() -> None:

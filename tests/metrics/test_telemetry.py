@@ -7,17 +7,18 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from spanscore import config, wiring
+from spanscore import config
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
+from spanscore.config import parts as wiring
 from spanscore.contracts import Emitter
-from spanscore.engine import Engine, Owner
-from spanscore.instruments.own import OWN_INSTRUMENTS, SCORE_LATENCY, STORAGE_SIZE
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS, SCORE_LATENCY, STORAGE_SIZE
+from spanscore.emitters.sending.outbox import Outbox
 from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.meter import Meter
-from spanscore.metrics.telemetry import Telemetry
+from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.model import Report, Span
-from spanscore.sending.outbox import Outbox
+from spanscore.scoring.engine import Engine, Owner
 
 
 class Sending:
@@ -53,7 +54,7 @@ class Refusing:
     close = flush
 
 
-def engine(telemetry: Telemetry, **emitters: Emitter) -> Engine:
+def engine(telemetry: OwnTelemetry, **emitters: Emitter) -> Engine:
     """Return an engine that scores as without a configuration, and whose clock stands still."""
     settings = TraceSettings(decision_delay_s=0, num_traces=2)
     pipeline = wiring.pipeline(config.default())
@@ -93,7 +94,7 @@ def exported(reader: InMemoryMetricReader) -> dict[str, dict[tuple[Any, ...], An
 def test_what_became_of_spans_and_traces() -> None:
     """Every span received is accounted for, by what became of it and why; so is every trace."""
     exposition = Exposition()
-    telemetry = Telemetry([exposition])
+    telemetry = OwnTelemetry([exposition])
     watched = engine(telemetry)
     telemetry.watch(watched)
     watched.add([*trace(1), *trace(2, root=False), *trace(2, root=False)])
@@ -128,7 +129,7 @@ def test_what_became_of_spans_and_traces() -> None:
 def test_both_sinks_say_the_same() -> None:
     """What Prometheus scrapes is what the OpenTelemetry SDK exports."""
     exposition, reader = Exposition(), InMemoryMetricReader()
-    telemetry = Telemetry([exposition, Meter(MeterProvider([reader], shutdown_on_exit=False))])
+    telemetry = OwnTelemetry([exposition, Meter(MeterProvider([reader], shutdown_on_exit=False))])
     watched = engine(telemetry, sending=Sending(), refusing=Refusing())
     telemetry.watch(watched)
     telemetry.observe(STORAGE_SIZE, lambda: {(): 4096})
@@ -148,7 +149,7 @@ def test_both_sinks_say_the_same() -> None:
 def test_emitters() -> None:
     """Queues show how full they are, and whatever could not be sent is counted by emitter and reason."""
     exposition = Exposition()
-    telemetry = Telemetry([exposition])
+    telemetry = OwnTelemetry([exposition])
     watched = engine(telemetry, sending=Sending(), refusing=Refusing())
     telemetry.watch(watched)
     telemetry.watch_queue("spans", Outbox(500))
@@ -168,7 +169,7 @@ def test_emitters() -> None:
 def test_own_measurements() -> None:
     """What the engine measures is in histograms, with the boundaries of the table."""
     exposition = Exposition()
-    telemetry = Telemetry([exposition])
+    telemetry = OwnTelemetry([exposition])
     telemetry.measure(SCORE_LATENCY, 0.004)
 
     buckets = prometheus(exposition)["spanscore_score_latency_seconds_bucket"]
@@ -178,7 +179,7 @@ def test_own_measurements() -> None:
 def test_several_engines_are_added_up() -> None:
     """Where a process has more than one engine, the metrics are of all of them."""
     exposition = Exposition()
-    telemetry = Telemetry([exposition])
+    telemetry = OwnTelemetry([exposition])
     for _ in range(2):
         watched = engine(telemetry)
         telemetry.watch(watched)
@@ -192,7 +193,7 @@ def test_newer_telemetry_takes_over() -> None:
     exposition, reader = Exposition(), InMemoryMetricReader()
     sinks = [exposition, Meter(MeterProvider([reader], shutdown_on_exit=False))]
     for number in (1, 2):
-        telemetry = Telemetry(sinks)
+        telemetry = OwnTelemetry(sinks)
         telemetry.observe(STORAGE_SIZE, lambda number=number: {(): number})
 
     assert sinks == list(telemetry.sinks)
@@ -203,7 +204,7 @@ def test_newer_telemetry_takes_over() -> None:
 def test_every_instrument_is_exported() -> None:
     """No instrument of the table is forgotten."""
     reader = InMemoryMetricReader()
-    telemetry = Telemetry([Meter(MeterProvider([reader], shutdown_on_exit=False))])
+    telemetry = OwnTelemetry([Meter(MeterProvider([reader], shutdown_on_exit=False))])
     watched = engine(telemetry, sending=Sending())
     telemetry.watch(watched)
     for instrument in OWN_INSTRUMENTS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from sys import getsizeof
 from typing import Any
 
@@ -14,15 +13,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from dialects.spans import built_in_dialects, built_in_reader
+from dialects.spans import built_in_dialects
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, from_json, request_of, simple_span
 from spanscore.errors import ConfigError
 from spanscore.otlp import clean_requests
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
 from spanscore.otlp.slices import at_once
-from spanscore.reading.slimming import Slimming
-from spanscore.reading.wanted import WantedAttributes, wanted_attributes
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.wanted import UnusedTexts, WantedAttributes, wanted_attributes
 
 WANTED = WantedAttributes(["gen_ai.operation.name", "gen_ai.tool.*", "äöü"])
 NEEDED = "SPANSCORE_NEEDS_FAST"
@@ -114,19 +113,19 @@ def test_recordings_of_real_programs_are_read_alike(name: str) -> None:
 @pytest.mark.parametrize("name", CORPUS_NAMES)
 def test_what_nothing_looks_at_is_left_out_alike(name: str) -> None:
     """By the decoder itself, or of what the other one has read."""
-    slimming = Slimming(built_in_reader(), results=False)
-    wanted = wanted_attributes(built_in_dialects(), forgoing=slimming)
+    unused = UnusedTexts(DialectReader(built_in_dialects(), results=False))
+    wanted = wanted_attributes(built_in_dialects(), unused=unused)
     for line in corpus_lines(name):
         fast, other = both(from_json(line).SerializeToString(), wanted) if b"resourceSpans" in line else (None, None)
         if fast is not None and other is not None:
-            sizes = slimming.slim(other.spans, other.sizes)
-            assert told(replace(other, sizes=sizes)) == told(fast)
+            at_once(unused.taking_out(other.spans, other.sizes))
+            assert told(other) == told(fast)
 
 
 def test_a_text_is_kept_where_it_has_one_of_the_words() -> None:
     """Of two with one key the last counts; what is no text is kept."""
-    slimming = Slimming(built_in_reader(), results=False)
-    wanted = wanted_attributes(built_in_dialects(), forgoing=slimming)
+    unused = UnusedTexts(DialectReader(built_in_dialects(), results=False))
+    wanted = wanted_attributes(built_in_dialects(), unused=unused)
     sent, result, said = "gen_ai.input.messages", "gen_ai.tool.call.result", '[{"role": "user"}]'
     kept = [(sent, '[{"role": "tool"}]'), (result, 1)]
     pairs = [("gen_ai.operation.name", "chat"), (sent, said), (result, "rain")]
@@ -264,7 +263,9 @@ def test_values_of_resources_count_in_a_request(items: int, *, is_read: bool) ->
 
 def test_a_name_that_is_looked_at_takes_no_more() -> None:
     """Python keeps the UTF-8 of a text that was asked for it, beside the text."""
-    wanted = wanted_attributes(built_in_dialects(), forgoing=Slimming(built_in_reader(), results=False))
+    wanted = wanted_attributes(
+        built_in_dialects(), unused=UnusedTexts(DialectReader(built_in_dialects(), results=False))
+    )
     span = simple_span(1, parent_span_id=b"12345678", name="\u65e5" * 1_000)
     span.attributes.append(KeyValue(key="gen_ai.tool.call.result", value=AnyValue(string_value="rain")))
     fast, other = both(request_of(span).SerializeToString(), wanted)

@@ -18,16 +18,18 @@ from fuzzing.otlp_json import odd_request
 from receivers.otlp_requests import REQUESTS, field, request_of, simple_span, span_id, to_json, trace_id
 from receivers.receiving import JSON, over_http
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.forwardable import accepted_only, accepted_only_from_json
+from spanscore.otlp.forwardable import accepting_only
 from spanscore.otlp.from_json import decode_document, decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.json_names import parse_request
+from spanscore.otlp.json_writing import accepted_only_from_json
+from spanscore.otlp.slices import at_once
 
 
 def sent_on(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
     """Return what is sent on of a request that came as protobuf."""
     body = request.SerializeToString()
-    return ExportTraceServiceRequest.FromString(accepted_only(body, decode_protobuf(body).spans))
+    return ExportTraceServiceRequest.FromString(at_once(accepting_only(body, decode_protobuf(body).spans)))
 
 
 def sent_on_from_json(body: bytes | Any) -> ExportTraceServiceRequest:
@@ -103,7 +105,7 @@ def test_unknown_fields_are_sent_on() -> None:
         return field(1, field(2, spans + UNKNOWN) + UNKNOWN) + UNKNOWN
 
     body = around(good + bad)
-    assert around(good) == accepted_only(body, decode_protobuf(body).spans)
+    assert around(good) == at_once(accepting_only(body, decode_protobuf(body).spans))
 
 
 def test_spans_that_protobuf_cannot_parse_are_taken_out() -> None:
@@ -117,7 +119,7 @@ def test_spans_that_protobuf_cannot_parse_are_taken_out() -> None:
     same_spans = field(2, field(2, simple_span(1).SerializeToString()))
     body = field(1, resource + same_spans) + field(1, field(2, field(2, bad))) + field(1, good)
 
-    assert field(1, good) == accepted_only(body, decode_protobuf(body).spans)
+    assert field(1, good) == at_once(accepting_only(body, decode_protobuf(body).spans))
 
 
 def nested(levels: int) -> str:
@@ -137,6 +139,16 @@ def test_json_that_protobuf_cannot_hold_is_not_sent_on(member: str) -> None:
         len(decoded.spans),
         ExportTraceServiceRequest.FromString(accepted_only_from_json(good, decoded.spans)),
     )
+
+
+def test_a_field_that_nobody_judges_costs_only_its_span() -> None:
+    """In a large span, a number of too many digits is found only where it is written."""
+    spans = [simple_span(1, name="x" * 300_000), simple_span(2)]
+    body = to_json(request_of(*spans)).replace(b'"name"', b'"traceState":%b,"name"' % (b"9" * 5_000), 1)
+    decoded = decode_json(body)
+
+    assert 2 == len(decoded.spans)
+    assert request_of(spans[1]) == ExportTraceServiceRequest.FromString(accepted_only_from_json(body, decoded.spans))
 
 
 LOGS = (

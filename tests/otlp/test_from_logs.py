@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from otlp.log_requests import SPAN_ID, TRACE_ID, logs, record
-from spanscore.model import LOG_RECORD, NO_SPAN
+from receivers.otlp_requests import request_of, simple_span
+from spanscore.model import LOG_RECORD, NO_SPAN, reported_trace_id, session_key
 from spanscore.otlp import from_logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal
-from spanscore.otlp.from_logs import decode_logs, log_trace_ids, narrowed_logs
+from spanscore.otlp.from_logs import decode_logs, decoding_logs, log_trace_ids, narrowed_logs
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.slices import at_once
+from spanscore.otlp.wire import length_delimited
+from spanscore.trajectories.log_records import run_id
 
 NAMES = ("codex.", "gen_ai.choice")
 
@@ -88,11 +98,40 @@ def test_records_without_a_trace_are_a_run_by_session_and_prompt() -> None:
     one = run(session_id="s", prompt_id="p")
     assert one == run(session_id="s", prompt_id="p")
     assert one is not None
-    assert 16 == len(one)
+    assert 16 == len(reported_trace_id(one))
     others = [run(session_id="s", prompt_id="q"), run(session_id="t", prompt_id="p"), run(conversation_id="s")]
     others.append(run("another", session_id="s", prompt_id="p"))
     assert len({one, *others}) == 5
     assert None is run(prompt_id="p")
+
+
+def test_a_session_has_a_key_that_no_span_can_name() -> None:
+    """It is longer than a trace id; the id that is reported is as long, and stays the same."""
+    attributes = {"session.id": "s", "prompt.id": "p"}
+    (span,) = decoded(record("codex.x", attributes, trace_id=b"")).spans
+
+    reported = reported_trace_id(span.trace_id)
+
+    assert blake2b(b"agent\0s\0p", digest_size=16).digest() == reported
+    assert session_key(reported) == span.trace_id != reported
+    with_id = decoded(record("codex.x", attributes, trace_id=reported)).spans
+    assert [reported] == [each.trace_id for each in with_id]
+    longer = decoded(record("codex.x", trace_id=span.trace_id))
+    assert ([], {Caveat.NO_RUN: 1}) == ([each.trace_id for each in longer.spans], longer.caveats)
+
+
+Parts = tuple[str, str, str]
+TEXTS = st.text("ab\0", max_size=4)
+
+
+@given(st.tuples(TEXTS, TEXTS, TEXTS), st.tuples(TEXTS, TEXTS, TEXTS))
+def test_services_and_sessions_are_told_apart_whatever_they_contain(one: Parts, other: Parts) -> None:
+    """Each of the three texts may contain what stands between them in the identity."""
+
+    def run(service: str, session: str, prompt: str) -> bytes | None:
+        return run_id({"session.id": f"x{session}", "prompt.id": f"y{prompt}"}, {"service.name": service})
+
+    assert (run(*one) == run(*other)) == (one == other)
 
 
 def test_the_prompts_of_one_session() -> None:
@@ -154,6 +193,19 @@ def test_too_many_records() -> None:
         decode_logs(body, NAMES, max_records=2)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        request_of(simple_span(1)),
+        ExportMetricsServiceRequest(resource_metrics=[{"scope_metrics": [{"metrics": [{"name": "tokens"}]}]}]),
+    ],
+)
+def test_what_are_no_logs_is_refused_as_malformed(other: Message) -> None:
+    """Spans and metrics that were sent as logs are counted as such a request, and not as log records."""
+    with pytest.raises(MalformedRequest, match=r"^the request has no log records, but spans or metrics$"):
+        decode_logs(other.SerializeToString(), NAMES)
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_decoded_or_malformed(body: bytes) -> None:
     """Nothing else is raised."""
@@ -172,3 +224,59 @@ def test_the_records_of_some_traces() -> None:
 
     assert (TRACE_ID, other) == log_trace_ids(written)
     assert ["codex.b"] == [span.name for span in decode_logs(narrowed_logs(written, {other}), NAMES).spans]
+
+
+def steps_of(body: bytes) -> int:
+    """Return in how many steps a request is decoded."""
+    return sum(1 for _ in decoding_logs(body, NAMES))
+
+
+def test_a_large_record_is_searched_in_steps() -> None:
+    """A name is found across their ends, and a text without one takes a step for each quarter of a mebibyte."""
+    body = "x" * 2**20
+    assert steps_of(logs([record("", body=body)]).SerializeToString()) >= 4
+
+    for place in range(2**18 - 20, 2**18 + 20):
+        read = record("", {"k": "x" * place, "event.name": "codex.tool_result"})
+        assert ["codex.tool_result"] == [span.name for span in decoded(read).spans]
+
+
+def test_many_small_records_are_counted_in_steps() -> None:
+    """However small they are: the number of fields counts, not that of bytes."""
+    empty = logs([from_logs.LogRecord()] * 50_000)
+    assert steps_of(empty.SerializeToString()) >= 6
+    assert 50_000 == decode_logs(empty.SerializeToString(), NAMES).unread
+
+
+def test_a_record_of_many_attributes_is_looked_at_in_steps() -> None:
+    """Its fields are counted in steps, and no more attributes than are kept are looked at for a name."""
+    many = record("codex.a")
+    for _ in range(600_000):
+        many.attributes.add()
+    late = record("", {str(number): number for number in range(1_024)} | {"event.name": "codex.b"})
+
+    assert steps_of(logs([many]).SerializeToString()) >= 48
+    assert [] == decoded(late).spans
+
+
+def test_a_broken_part_costs_the_request_where_it_has_a_name() -> None:
+    """Elsewhere the records up to there are counted, and those in other parts are read."""
+    good = logs([record("codex.a")]).SerializeToString()
+
+    def broken(record_: from_logs.LogRecord) -> bytes:
+        inner = length_delimited(2, record_.SerializeToString()) + b"\0"
+        return length_delimited(1, length_delimited(2, inner))
+
+    found = decode_logs(broken(record("other")) + good, NAMES)
+    assert (1, 1) == (len(found.spans), found.unread)
+    with pytest.raises(MalformedRequest):
+        decode_logs(broken(record("codex.b")) + good, NAMES)
+
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("request_type", [ExportLogsServiceRequest, ExportMetricsServiceRequest])
+def test_too_many_parts(request_type: type[Message]) -> None:
+    """A request of more records or metrics than an honest one of 64 MiB has is refused before they are decoded."""
+    body = length_delimited(1, length_delimited(2, length_delimited(2, b"") * 2_000_001))
+    with pytest.raises(MalformedRequest, match="more than 2000000 parts"):
+        at_once(checking(body, request_type))

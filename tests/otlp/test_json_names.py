@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -23,10 +24,10 @@ from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, to_json
 from receivers.receiving import JSON, Receiver, over_http
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.forwardable import accepted_only_from_json, metrics_from_json, narrowed
-from spanscore.otlp.from_json import decode_json, decoding_in_parts
+from spanscore.otlp.forwardable import narrowed
+from spanscore.otlp.from_json import decode_json, decoding_odd
 from spanscore.otlp.json_names import parse_request, renaming, with_json_names
-from spanscore.otlp.logs_from_json import logs_to_protobuf
+from spanscore.otlp.json_writing import accepted_only_from_json, logs_to_protobuf, writing_metrics
 from spanscore.otlp.slices import at_once
 
 _ENUMS = {
@@ -61,7 +62,7 @@ def test_both_names_mean_the_same(seed: int) -> None:
     expected = decode_json(body)
 
     assert expected == decode_json(other) == decode_json(other.decode())
-    assert expected == at_once(decoding_in_parts(with_json_names(other), max_spans=None, wanted=None, at_once=64))
+    assert expected == at_once(decoding_odd(Raw(with_json_names(other)), max_spans=None, wanted=None, at_once=64))
     assert accepted_only_from_json(body, expected.spans) == accepted_only_from_json(other, expected.spans)
     ids = {span.trace_id for span in expected.spans}
     assert expected.spans == decode_json(narrowed(other, Encoding.JSON, ids)).spans
@@ -131,7 +132,7 @@ def metrics(temporality: str) -> str:
 def test_metrics_have_second_names() -> None:
     """Metrics are read by both names of their fields, and by the names of temporalities; other texts are refused."""
     for name, number in AggregationTemporality.items():
-        written = ExportMetricsServiceRequest.FromString(metrics_from_json(parse_request(metrics(name))))
+        written = ExportMetricsServiceRequest.FromString(at_once(writing_metrics(metrics(name).encode())))
         (metric,) = written.resource_metrics[0].scope_metrics[0].metrics
         assert (number, True, 5) == (
             metric.sum.aggregation_temporality,
@@ -139,7 +140,7 @@ def test_metrics_have_second_names() -> None:
             metric.sum.data_points[0].as_int,
         )
     with pytest.raises(MalformedRequest, match="aggregationTemporality must be an integer or one of AGGREGATION"):
-        metrics_from_json(parse_request(metrics("DELTA")))
+        at_once(writing_metrics(metrics("DELTA").encode()))
 
 
 PATHS = {"Spans": "/v1/traces", "Logs": "/v1/logs", "Metrics": "/v1/metrics"}

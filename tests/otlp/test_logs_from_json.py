@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from otlp.log_requests import SPAN_ID, TRACE_ID, logs, record
 from receivers.otlp_requests import to_json
 from spanscore.otlp.findings import MalformedRequest, Refusal
-from spanscore.otlp.logs_from_json import logs_to_protobuf
+from spanscore.otlp.json_writing import logs_to_protobuf
 
 RECORD = {"timeUnixNano": "7", "traceId": TRACE_ID.hex(), "spanId": SPAN_ID.hex(), "eventName": "codex.a"}
 AT = "resourceLogs[0].scopeLogs[0].logRecords[1]"

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from typing import Any
 
 import pytest
 
 from otlp.json_spans import DECODED, SPAN, SPAN_ID, TRACE_ID, decode_span, refusal, request
 from spanscore.model import SpanEvent
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Refused
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, RefusedSpans
 from spanscore.otlp.from_json import decode_json
 
 KINDS = (
@@ -204,7 +205,7 @@ def test_fields_of_a_wrong_type_are_refused(fields: dict[str, Any]) -> None:
 
 def test_a_span_that_is_no_object_is_refused() -> None:
     """What stands in place of a span counts as a refused span."""
-    expected = Refused(
+    expected = RefusedSpans(
         Refusal.MALFORMED, 3, "resourceSpans[0].scopeSpans[0].spans[1]: a span must be an object, not a number"
     )
 
@@ -217,12 +218,12 @@ def test_refusals_name_the_first_span_of_each_reason() -> None:
     where = "resourceSpans[0].scopeSpans[0]"
 
     assert (
-        Refused(
+        RefusedSpans(
             Refusal.INVALID_VALUE,
             2,
             f"{where}.spans[0]: attribute 'k': intValue must be an integer from {-(2**63)} to {2**63 - 1}",
         ),
-        Refused(Refusal.INVALID_ENUM, 1, f"{where}.spans[2]: kind must be an integer or one of {KINDS}"),
+        RefusedSpans(Refusal.INVALID_ENUM, 1, f"{where}.spans[2]: kind must be an integer or one of {KINDS}"),
     ) == decode_json(request(secret, secret, SPAN | {"kind": "CLIENT"})).refused
 
 
@@ -239,7 +240,7 @@ def test_a_broken_resource_refuses_its_spans(part: dict[str, Any], example: str)
         "resourceSpans": [part | {"scopeSpans": [{"spans": [SPAN, SPAN]}]}, {"scopeSpans": [{"spans": [SPAN]}]}]
     }
 
-    expected = Decoded(spans=[DECODED], refused=(Refused(Refusal.INVALID_VALUE, 2, example),))
+    expected = Decoded(spans=[DECODED], refused=(RefusedSpans(Refusal.INVALID_VALUE, 2, example),))
     assert expected == decode_json(json.dumps(document))
 
 
@@ -321,6 +322,17 @@ def test_json_nested_too_deeply_is_malformed(depth: int, opening: str, closing: 
         decode_json('{"unknown":' + opening * depth + "1" + closing * depth + "}")
 
     assert "nested too deeply; at most 1000 levels are allowed" == str(error.value)
+
+
+def test_a_host_that_recurses_deeper_changes_nothing() -> None:
+    """The limit is the same where a program has raised the interpreter's own."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(5_000)
+    try:
+        with pytest.raises(MalformedRequest, match="nested too deeply"):
+            decode_json('{"unknown":' + "[" * 1_200 + "]" * 1_200 + "}")
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def test_events_beyond_the_limit_are_left_out() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from examples import at_most
 from fuzzing.otlp_json import WANTED, answers_in_parts, odd_request
 from otlp.json_spans import SPAN, request
-from spanscore.otlp import from_json, json_messages, strict_json
+from spanscore.otlp import from_json, json_in_steps, json_messages, strict_json
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_json import decode_document, decode_json
 from spanscore.otlp.strict_json import AT_ONCE, parse
@@ -98,7 +98,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(len(body))
         return parse(body)
 
-    for module in (strict_json, from_json):
+    for module in (strict_json, json_in_steps, from_json):
         monkeypatch.setattr(module, "parse", watched)
     return seen
 

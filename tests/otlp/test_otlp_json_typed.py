@@ -13,9 +13,10 @@ from examples import at_most
 from fuzzing.otlp_json import WANTED, answers, odd_request
 from otlp.json_spans import DECODED, SPAN, refusal, request
 from receivers.otlp_requests import CORPUS_NAMES, corpus_lines
-from spanscore.otlp.findings import SPANS_PER_REQUEST, Decoded, Refusal
+from spanscore.otlp.findings import Decoded, Refusal
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.json_typed import decode_typed
+from spanscore.otlp.limits import SPANS_PER_REQUEST
 from spanscore.otlp.strict_json import parse
 
 

@@ -8,7 +8,7 @@ from otlp.json_spans import DECODED, SPAN, request
 from spanscore.model import SpanEvent
 from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal
 from spanscore.otlp.from_json import decode_json
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.trajectories.wanted import WantedAttributes
 
 WANTED = WantedAttributes(["k", "gen_ai.*"])
 CHILD = SPAN | {"parentSpanId": "aa" * 8}

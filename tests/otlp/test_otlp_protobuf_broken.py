@@ -9,8 +9,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from receivers.otlp_requests import decoded_span, field, request_of, simple_span, trace_id
-from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, Refused
+from receivers.otlp_requests import decoded_span, field, refusal, request_of, simple_span, trace_id
+from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, RefusedSpans
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_protobuf, trace_ids
 from spanscore.otlp.protobuf_check import MOST_FIELDS, has_too_many_fields
 
@@ -23,6 +23,17 @@ UNKNOWN_FIELDS = (
     b"\x9b\x06\x9b\x06\x98\x06\x05\x9a\x06\x01\xff\x9c\x06\x9c\x06"  # a group with a group in it
     b"\x9d\x06abcd"  # 32 bits
 )
+WHY = {
+    Refusal.INVALID_UTF8: "a string is not valid UTF-8",
+    Refusal.TOO_DEEP: "a value is nested too deeply",
+    Refusal.MALFORMED: "not valid protobuf",
+}
+
+
+def refused(where: str, reason: Refusal, spans: int) -> RefusedSpans:
+    """Return the refusal of spans for what the parser found there."""
+    reason = refusal(reason)
+    return RefusedSpans(reason, spans, f"{where}: {WHY[reason]}")
 
 
 def with_bad_text(request: ExportTraceServiceRequest) -> bytes:
@@ -52,7 +63,7 @@ def test_text_that_is_not_utf8_refuses_its_span_only() -> None:
     where = "resource_spans[0].scope_spans[0].spans[1]"
     expected = Decoded(
         spans=[decoded_span(1), decoded_span(3), decoded_span(4)],
-        refused=(Refused(Refusal.INVALID_UTF8, 2, f"{where}: a string is not valid UTF-8"),),
+        refused=(refused(where, Refusal.INVALID_UTF8, 2),),
     )
     assert expected == decode_protobuf(with_bad_text(request))
     assert tuple(map(trace_id, (1, 2, 3, 4))) == trace_ids(with_bad_text(request))
@@ -61,9 +72,7 @@ def test_text_that_is_not_utf8_refuses_its_span_only() -> None:
 def test_a_span_nested_too_deeply_is_refused_alone() -> None:
     """The parser refuses a request for one value nested too deeply; the other spans are saved."""
     where = "resource_spans[0].scope_spans[0].spans[0]"
-    expected = Decoded(
-        spans=[decoded_span(2)], refused=(Refused(Refusal.TOO_DEEP, 1, f"{where}: a value is nested too deeply"),)
-    )
+    expected = Decoded(spans=[decoded_span(2)], refused=(refused(where, Refusal.TOO_DEEP, 1),))
     assert expected == decode_protobuf(request_of_encoded(encoded_span_nested(200), simple_span(2).SerializeToString()))
 
 
@@ -71,9 +80,7 @@ def test_a_span_that_is_not_protobuf_is_refused_alone() -> None:
     """Bytes that are no span, in the place of one, cost nothing but themselves."""
     where = "resource_spans[0].scope_spans[0].spans[0]"
 
-    expected = Decoded(
-        spans=[decoded_span(1)], refused=(Refused(Refusal.MALFORMED, 1, f"{where}: not valid protobuf"),)
-    )
+    expected = Decoded(spans=[decoded_span(1)], refused=(refused(where, Refusal.MALFORMED, 1),))
     assert expected == decode_protobuf(request_of_encoded(b"\xff", simple_span(1).SerializeToString()))
 
 
@@ -83,8 +90,10 @@ def test_a_broken_resource_refuses_its_spans() -> None:
     request.resource_spans[0].resource.attributes.add(key=BAD_TEXT_STAND_IN)
     request.MergeFrom(request_of(simple_span(3)))
 
-    refused = Refused(Refusal.INVALID_UTF8, 2, "resource_spans[0].resource: a string is not valid UTF-8")
-    assert Decoded(spans=[decoded_span(3)], refused=(refused,)) == decode_protobuf(with_bad_text(request))
+    expected = Decoded(
+        spans=[decoded_span(3)], refused=(refused("resource_spans[0].resource", Refusal.INVALID_UTF8, 2),)
+    )
+    assert expected == decode_protobuf(with_bad_text(request))
 
 
 def test_a_broken_scope_refuses_its_spans() -> None:
@@ -93,8 +102,9 @@ def test_a_broken_scope_refuses_its_spans() -> None:
     request.resource_spans[0].scope_spans[0].scope.name = BAD_TEXT_STAND_IN
     request.resource_spans[0].scope_spans.add(spans=[simple_span(2)])
 
-    refused = Refused(Refusal.INVALID_UTF8, 1, "resource_spans[0].scope_spans[0].scope: a string is not valid UTF-8")
-    assert Decoded(spans=[decoded_span(2)], refused=(refused,)) == decode_protobuf(with_bad_text(request))
+    where = "resource_spans[0].scope_spans[0].scope"
+    expected = Decoded(spans=[decoded_span(2)], refused=(refused(where, Refusal.INVALID_UTF8, 1),))
+    assert expected == decode_protobuf(with_bad_text(request))
 
 
 def test_saved_spans_keep_their_resource_and_scope() -> None:

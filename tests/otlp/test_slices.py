@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from deadline import DEADLINE_S
 from receivers.otlp_requests import REQUESTS, request_of, simple_span, to_json
-from spanscore.intake.intake import Behind, Intake
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.from_json import decode_json, decoding_json
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_protobuf
 from spanscore.otlp.slices import Steps, at_once, in_slices, in_thread
+from spanscore.receivers.intake.behind import Behind
+from spanscore.receivers.intake.intake import Intake
 
 
 @given(request=REQUESTS, slice_s=st.sampled_from([0.0, 1e-5, 1.0]))

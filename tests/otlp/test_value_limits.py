@@ -12,20 +12,12 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from receivers.otlp_requests import field, request_of, simple_span, to_json
-from spanscore.otlp.findings import (
-    VALUES_PER_REQUEST,
-    VALUES_PER_SPAN,
-    Caveat,
-    Decoded,
-    Findings,
-    MalformedRequest,
-    Refusal,
-    SpanRefused,
-)
+from spanscore.otlp.findings import Caveat, Decoded, Findings, MalformedRequest, Refusal, SpanRefused
 from spanscore.otlp.from_json import decode_document, decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.otlp.limits import VALUES_PER_REQUEST, VALUES_PER_SPAN
 from spanscore.otlp.strict_json import parse
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.trajectories.wanted import WantedAttributes
 
 ONE = AnyValue(int_value=1)
 FULL = VALUES_PER_REQUEST // VALUES_PER_SPAN

@@ -6,13 +6,13 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableSequence
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList
@@ -20,6 +20,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from spanscore import model
+from spanscore.otlp.findings import Refusal
 
 OF_AN_AGENT = {"gen_ai.operation.name": "invoke_agent"}
 """What makes a span one that a dialect knows: other traces are left alone."""
@@ -34,6 +35,15 @@ _WRITTEN_AS_TEXT = {
     FieldDescriptor.TYPE_UINT64,
     FieldDescriptor.TYPE_FIXED64,
 }
+
+
+def refusal(reason: Refusal) -> Refusal:
+    """Return the reason that is given for a refusal: protobuf before 7.35 does not say what is wrong."""
+    try:
+        Span.FromString(b"\x2a\x01\xff")  # a name that is not UTF-8
+    except DecodeError as error:
+        return reason if "UTF-8" in str(error) else Refusal.MALFORMED
+    raise AssertionError
 
 
 def corpus_lines(name: str) -> list[bytes]:
@@ -113,7 +123,9 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 def _object(message: Message) -> dict[str, Any]:
     return {
-        kind.json_name: [_json(kind, item) for item in value] if kind.is_repeated else _json(kind, value)
+        kind.json_name: (
+            [_json(kind, item) for item in value] if isinstance(value, MutableSequence) else _json(kind, value)
+        )
         for kind, value in message.ListFields()
     }
 

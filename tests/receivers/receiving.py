@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 from google.rpc import error_details_pb2, status_pb2
 
 from serving import DEADLINE_S, LoopThread, loop_thread
-from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Behind, Counted, Intake, OtherSignal
 from spanscore.model import REFUSED, Span
+from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
-from spanscore.sockets.listening import Address
-from spanscore.sockets.tls import Tls
+from spanscore.receivers.sockets.listening import Address
+from spanscore.receivers.sockets.tls import Tls
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -143,7 +144,7 @@ class Receiver:
         """Return when a call over gRPC has begun, and the rest of its message is waited for."""
 
         async def begun() -> None:
-            while not self.admission.readers.places:  # noqa: ASYNC110 - nothing tells of it
+            while not self.admission.set_aside.arriving:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0)
 
         self.thread.start(begun()).result(DEADLINE_S)
@@ -228,7 +229,7 @@ def _running(
             made = Admission(**(admission or {}))
             intake = Intake(
                 Behind(take=core.accept),
-                Counted(refused=core.refused),
+                IntakeCounts(refused=core.refused),
                 spans_onward=core if spans_onward else None,
                 others_onward=core if others else None,
             )

@@ -11,27 +11,27 @@ from serving import LoopThread, eventually, loop_thread
 pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
 from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
-from spanscore.kafka.records import Commit, Record
-from spanscore.kafka.settings import KafkaReceiver
-from spanscore.receivers.kafka import Kafka, Taken
+from spanscore.receivers.kafka import Kafka, TakenRecords
+from spanscore.receivers.kafka.kafka_records import Commit, KafkaRecord
+from spanscore.receivers.kafka.settings import KafkaReceiver
 
 
 class Slow:
     """An owner that takes few records at a time, and none at all at first."""
 
     def __init__(self) -> None:
-        self.taken: list[Record] = []
+        self.taken: list[KafkaRecord] = []
         self.refusals = 0
         self.is_open = False
         self.events: list[tuple[str, tuple[int, ...]]] = []
 
-    async def take(self, records: Sequence[Record]) -> Taken:
+    async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take three."""
         if not self.is_open:
             self.refusals += 1
-            return Taken(0)
+            return TakenRecords(0)
         self.taken += records[:3]
-        return Taken(len(records[:3]))
+        return TakenRecords(len(records[:3]))
 
     def assigned(self, texts: Mapping[int, str]) -> None:
         """Note it."""

@@ -19,8 +19,9 @@ from receivers.http2 import PREFACE, Call, Status, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
 from receivers.receiving import HERE, Core, Receiver, busy, is_closed, over_grpc, retry_delay_s, violations
 from serving import DEADLINE_S, eventually, loop_thread
-from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Behind, Counted, Intake
+from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.intake.behind import Behind
+from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp.over_grpc import GrpcLimits, OtlpGrpc
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -136,28 +137,30 @@ def test_a_bomb_is_not_inflated(receiver: Receiver) -> None:
 
 
 GZIPPED = gzip.compress(ONE)
+FOR_GOOD = {3, 8, 13}
+"""Codes that no client retries: versions of gRPC choose different ones."""
 
 
 @pytest.mark.parametrize(
-    ("headers", "sent", "code"),
+    ("headers", "sent"),
     [
-        (GZIP, message(GZIPPED[:-5], compressed=True), 13),
-        (GZIP, message(GZIPPED + b"x", compressed=True), 13),
-        (GZIP, message(GZIPPED + GZIPPED, compressed=True), 13),
-        (GZIP, message(b"not gzip", compressed=True), 13),
-        (((b"grpc-encoding", b"zstd"),), message(GZIPPED, compressed=True), 13),
-        ((), message(GZIPPED, compressed=True), 13),
-        ((), b"\0\xff\xff\xff\xffabc", 8),
-        ((), message(ONE)[:-1], 3),
-        ((), b"", 3),
+        (GZIP, message(GZIPPED[:-5], compressed=True)),
+        (GZIP, message(GZIPPED + b"x", compressed=True)),
+        (GZIP, message(GZIPPED + GZIPPED, compressed=True)),
+        (GZIP, message(b"not gzip", compressed=True)),
+        (((b"grpc-encoding", b"zstd"),), message(GZIPPED, compressed=True)),
+        ((), message(GZIPPED, compressed=True)),
+        ((), b"\0\xff\xff\xff\xffabc"),
+        ((), message(ONE)[:-1]),
+        ((), b""),
     ],
     ids=["cut", "trailing", "two members", "other", "zstd", "no encoding", "length", "short", "no message"],
 )
-def test_damaged_messages_are_refused_for_good(receiver: Receiver, headers: Any, sent: bytes, code: int) -> None:
+def test_damaged_messages_are_refused_for_good(receiver: Receiver, headers: Any, sent: bytes) -> None:
     """What no gRPC client sends ends the call with an error that is not retried, and nothing is taken."""
     call = Call(receiver.port, headers)
     call.send(sent)
-    assert code == call.status().code
+    assert call.status().code in FOR_GOOD
     call.close()
 
     assert b"" == export(receiver, b"")
@@ -183,10 +186,19 @@ def test_a_call_that_is_given_up_is_not_taken(receiver: Receiver) -> None:
     assert [] == receiver.core.spans
 
 
-@pytest.mark.parametrize("method", [METRICS, "/other.Service/Export", EXPORT.replace("Export", "Import")])
+@pytest.mark.parametrize("method", ["/other.Service/Export", EXPORT.replace("Export", "Import")])
 def test_other_methods_are_not_implemented(receiver: Receiver, method: str) -> None:
-    """Metrics are not taken where they are not sent on, like every other method."""
+    """There are no further services, and no further methods."""
     assert grpc.StatusCode.UNIMPLEMENTED == failure(receiver, b"", method)[0]
+
+
+def test_metrics_need_an_exporter(receiver: Receiver) -> None:
+    """Without it they are refused for good and counted, as over HTTP, and their sender is told so."""
+    before = receiver.admission.requests.refused["not_found"]
+    code, told, _ = failure(receiver, b"", METRICS)
+
+    assert (grpc.StatusCode.UNIMPLEMENTED, "metrics are taken only with exporters.otlp") == (code, told)
+    assert 1 == receiver.admission.requests.refused["not_found"] - before
 
 
 def test_calls_are_served_side_by_side(receiver: Receiver) -> None:
@@ -222,7 +234,7 @@ def test_who_sends_slowly_takes_nobodys_turn() -> None:
     with over_grpc(admission={"max_requests": 1}) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.readers.places)) == 1)
+        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.set_aside.arriving)) == 1)
         assert b"" == export(receiver, b"")
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code
@@ -358,7 +370,7 @@ def test_what_listens_can_be_stopped_at_once() -> None:
 
 
 async def _listen_and_stop(times: int) -> None:
-    intake = Intake(Behind(take=Core().accept), Counted())
+    intake = Intake(Behind(take=Core().accept), IntakeCounts())
     for _ in range(times):
         server = OtlpGrpc(intake, Admission(), max_request_size=1)
         server.listen([HERE], "test.endpoint")

@@ -20,10 +20,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
 from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, busy, is_closed, over_http, reply, violations
 from serving import DEADLINE_S, eventually
+from spanscore.contracts.settings import Endpoint
 from spanscore.receivers.otlp import Cors
-from spanscore.settings import Endpoint
-from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.http_connection import HttpLimits
 
 ONE = request_of(simple_span(1))
 BODIES = {PROTOBUF: ONE.SerializeToString(), JSON: to_json(ONE)}
@@ -203,6 +203,17 @@ def test_other_paths_are_not_found(receiver: Receiver, path: str, content_type: 
     reply = receiver.post(b"", content_type, path)
 
     assert (404, content_type, 5) == (reply.status, reply.content_type, reply.error[0])
+
+
+def test_metrics_need_an_exporter(receiver: Receiver) -> None:
+    """Without it their sender is told so, and where the other signals go."""
+    reply = receiver.post(b"", path="/v1/metrics")
+
+    assert 404 == reply.status
+    assert (
+        "/v1/metrics takes metrics only with exporters.otlp; traces go to /v1/traces; logs go to /v1/logs"
+        == reply.error[1]
+    )
 
 
 def test_the_path_can_be_another_one() -> None:
@@ -464,7 +475,7 @@ def test_who_holds_most_of_the_memory_gives_way() -> None:
         slow = receiver.raw(head(1_000, PROTOBUF, "Expect: 100-continue"))
         assert b"100" in slow.recv(65536)
         slow.sendall(bytes(200))
-        eventually(lambda: receiver.thread.call(lambda: receiver.admission.free_bytes) == 0)
+        eventually(lambda: receiver.thread.call(lambda: receiver.admission.memory.free_bytes) == 0)
         assert 200 == receiver.post(BODIES[PROTOBUF]).status
         assert 503 == answered(slow).status
         slow.close()

@@ -13,8 +13,8 @@ from receivers.otlp_requests import decoded_span, request_of, simple_span
 from receivers.receiving import PROTOBUF, Receiver, answered, over_grpc, over_http, reply
 from serving import DEADLINE_S
 from spanscore.errors import ConfigError
-from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.tls import Tls
+from spanscore.receivers.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.tls import Tls
 
 FILES = Path(__file__).parents[1] / "tls"
 ONE = request_of(simple_span(1)).SerializeToString()

@@ -177,7 +177,10 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
         "broken.jsonl:3: not valid JSON: Expecting value (column 1)",
         "broken.jsonl:4: not valid JSON: Unterminated string starting at (column 59)",
         "broken.jsonl:5: resourceSpans must be an array, not an object",
-        "broken.jsonl:6: not OTLP with spans or logs: it has neither 'resourceSpans' nor 'resourceLogs', but 'more'",
+        (
+            "broken.jsonl:6: not of a form that is read, with the keys 'more': OTLP/JSON ('resourceSpans', "
+            "'resourceLogs'), or traces of Jaeger, Tempo, Zipkin (version 2), Phoenix or the Python SDK"
+        ),
         "broken.jsonl:7: not valid JSON: NaN is not JSON; as a double it is written in quotes",
         "broken.jsonl:8: not valid UTF-8 at byte 0",
         "broken.jsonl:9: the request must be an object, not a number",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from receivers.otlp_requests import request_of, simple_span, to_json, trace_id
-from spanscore.recordings.files import Batch, Recording
+from spanscore.recordings.files import Recording, SpanBatch
 
 
 def encode(traces: Iterable[Iterable[int]], form: str) -> bytes:
@@ -26,7 +26,7 @@ def encode(traces: Iterable[Iterable[int]], form: str) -> bytes:
     return b"\n".join(to_json(request, indent=1 if form == "indented" else None) for request in requests)
 
 
-def numbers(batch: Batch) -> tuple[list[int], set[int]]:
+def numbers(batch: SpanBatch) -> tuple[list[int], set[int]]:
     """Return the traces of a batch's spans, and those it finishes."""
     traces = [int.from_bytes(span.trace_id, "big") for span in batch.spans]
     return traces, {int.from_bytes(finished, "big") for finished in batch.finished}

@@ -282,7 +282,10 @@ def test_every_command_reads_them(tmp_path: Path) -> None:
             {"context": {"trace_id": "0x1"}},
             r"1 span refused \(malformed\): python sdk: a span of trace 0{31}1: there is no 'span_id'",
         ),
-        ({"hello": 1}, "not OTLP with spans or logs"),
+        (
+            {"hello": 1},
+            r"with the keys 'hello': OTLP/JSON \('resourceSpans', 'resourceLogs'\), or traces of Jaeger, Tempo",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(document: Any, told: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emitters.reports import NOT_PASSED, PASSED, SKIPPED, report
-from spanscore.reports.repeats import Repeats, pass_hat, wilson_interval
+from spanscore.runs.repeats import Repeats, pass_hat, wilson_interval
 
 COUNTS = st.integers(1, 300).flatmap(lambda runs: st.tuples(st.integers(0, runs), st.just(runs)))
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from emitters.reports import PASSED, call, report, trajectory
+from spanscore.model import Completeness
 from spanscore.reports.serialization import CALL_KEYS, LEFT_OUT, REPORT_KEYS, report_line, report_object
 
 
@@ -22,9 +23,12 @@ def attributes(**values: Any) -> dict[str, Any]:
 
 def test_keys() -> None:
     """A report and its calls have the keys that rows of a dataset are recognised by, and no others."""
-    told = report_object(report(PASSED, about=trajectory(call("search"))))
+    whole = trajectory(call("search"))
+    part = trajectory(call("search"), completeness=Completeness(paused=("search",)))
+    told = report_object(report(PASSED, about=part))
 
     assert REPORT_KEYS == told.keys()
+    assert {"paused"} == REPORT_KEYS - report_object(report(PASSED, about=whole)).keys()
     assert [CALL_KEYS] == [tuple(each) for each in told["tool_calls"]]
 
 

@@ -175,4 +175,4 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(ConfigError) as error, serving(configuration(["127.0.0.1:1"], "g")):
         pass
-    assert 'Kafka needs a package that is not installed: pip install "spanscore[kafka]"' == str(error.value)
+    assert 'Kafka needs a package that is not installed: pip install ".[kafka]" in a checkout' == str(error.value)

@@ -12,10 +12,10 @@ from grpc_health.v1 import health_pb2
 from otlp_capture import PROTOCOLS, Capture, capturing
 from receivers.otlp_requests import request_of, simple_span
 from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, eventually, loop_thread, serving
+from spanscore.emitters.sending.client import Protocol
 from spanscore.model import Report
-from spanscore.sending.client import Protocol
+from spanscore.receivers.sockets.listening import Address
 from spanscore.service.pages import Pages
-from spanscore.sockets.listening import Address
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 HEALTH = "/grpc.health.v1.Health/Check"

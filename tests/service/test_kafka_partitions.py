@@ -14,16 +14,16 @@ from fuzzing.otlp_json import snake_case_of
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine, Owner
-from spanscore.intake.intake import Intake
-from spanscore.kafka.records import PoisonRecord, Record
 from spanscore.model import Report
 from spanscore.otlp.encoding import Encoding
-from spanscore.pipeline import Pipeline
-from spanscore.reading.reader import DialectReader
-from spanscore.receivers.kafka import Taken
+from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.kafka import TakenRecords
+from spanscore.receivers.kafka.kafka_records import KafkaRecord, PoisonRecord
+from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.pipeline import Pipeline
 from spanscore.service.kafka_partitions import KafkaPartitions
-from spanscore.service.live_engine import LiveEngine
+from spanscore.trajectories.reader import DialectReader
 
 
 class Sends:
@@ -86,10 +86,10 @@ def child(trace: int, number: int = 2) -> Span:
     return simple_span(trace, number, parent_span_id=span_id(1))
 
 
-def record(offset: int, *spans: Span, partition: int = 0, key: bytes | None = None) -> Record:
+def record(offset: int, *spans: Span, partition: int = 0, key: bytes | None = None) -> KafkaRecord:
     """A record with these spans, keyed by the trace of the first."""
     key = spans[0].trace_id.hex().encode() if key is None else key
-    return Record(partition, offset, key, request_of(*spans).SerializeToString())
+    return KafkaRecord(partition, offset, key, request_of(*spans).SerializeToString())
 
 
 def in_loop(scenario: Callable[[], Any]) -> None:
@@ -104,7 +104,7 @@ def test_an_open_trace_holds_its_partition() -> None:
         member = Member(0, 1)
         of_first = [record(5, child(1)), record(6, child(2)), record(7, simple_span(2))]
 
-        assert Taken(4) == await member.partitions.take([*of_first, record(3, child(3), partition=1)])
+        assert TakenRecords(4) == await member.partitions.take([*of_first, record(3, child(3), partition=1)])
         assert {0: 5, 1: 3} == member.offsets
         await member.partitions.take([record(8, simple_span(1)), record(4, simple_span(3), partition=1)])
         assert {0: 9, 1: 5} == member.offsets
@@ -230,16 +230,40 @@ def test_a_trace_in_two_partitions_is_not_given_up_with_one_of_them() -> None:
     in_loop(scenario)
 
 
+def test_what_was_scored_before_is_not_given_up() -> None:
+    """Late spans of a scored trace are scored here, as its spans are; the next owner does not begin the trace anew."""
+
+    async def scenario() -> None:
+        first = Member(0)
+        log = [record(0, child(1), simple_span(1)), record(1, child(1, 3)), record(2, child(2))]
+        await first.partitions.take(log)
+        first.partitions.give_up([0])
+        first.engine.cut_short()
+        ((offset, text),) = first.partitions.committable().values()
+        second = Member(texts={0: text})
+        await second.partitions.take([*log[offset:], record(3, child(1, 4)), record(4, simple_span(2))])
+
+        assert [(1, 0), (1, 1)] == [(report.trajectory.trace_id[-1], report.revision) for report in first.out.reports]
+        assert [2] == [report.trajectory.trace_id[-1] for report in second.out.reports]
+        assert (2, {"not_kept": 1}) == (offset, dict(second.engine.counts().late))
+
+    in_loop(scenario)
+
+
 def test_poison_stops_nothing() -> None:
     """Records that cannot be used are returned with the reason, and the offset goes on behind them."""
 
     async def scenario() -> None:
         member = Member(0)
-        bad = [Record(0, 0, b"", None), Record(0, 1, b"", b"\xff"), record(2, Span(trace_id=b"short"), key=b"x")]
+        bad = [
+            KafkaRecord(0, 0, b"", None),
+            KafkaRecord(0, 1, b"", b"\xff"),
+            record(2, Span(trace_id=b"short"), key=b"x"),
+        ]
         taken = await member.partitions.take([*bad, record(3, simple_span(1))])
 
         reasons = ("empty", "malformed", "no_valid_span")
-        assert Taken(4, tuple(PoisonRecord(*each) for each in zip(bad, reasons, strict=True))) == taken
+        assert TakenRecords(4, tuple(PoisonRecord(*each) for each in zip(bad, reasons, strict=True))) == taken
         assert {0: 4} == member.offsets
         assert 1 == len(member.out.reports)
 
@@ -253,7 +277,7 @@ def test_json() -> None:
         member = Member(0, encoding=Encoding.JSON)
         value = to_json(request_of(child(1), simple_span(1)))
 
-        assert Taken(1) == await member.partitions.take([Record(0, 0, trace_id(1).hex().encode(), value)])
+        assert TakenRecords(1) == await member.partitions.take([KafkaRecord(0, 0, trace_id(1).hex().encode(), value)])
         assert 2 == member.engine.counts().in_closed
 
     in_loop(scenario)
@@ -267,9 +291,9 @@ def test_json_by_second_names() -> None:
         spans = snake_case_of(json.loads(to_json(request_of(child(1), simple_span(1)))))
         logs = {"resource_logs": [{"scope_logs": [{"log_records": [{"body": {"string_value": "x"}}]}]}]}
         values = [json.dumps(each).encode() for each in (spans, logs, {"resource": [], "spans": []})]
-        records = [Record(0, offset, trace_id(1).hex().encode(), value) for offset, value in enumerate(values)]
+        records = [KafkaRecord(0, offset, trace_id(1).hex().encode(), value) for offset, value in enumerate(values)]
 
-        assert Taken(3, (PoisonRecord(records[2], "malformed"),)) == await member.partitions.take(records)
+        assert TakenRecords(3, (PoisonRecord(records[2], "malformed"),)) == await member.partitions.take(records)
         assert 2 == member.engine.counts().in_closed
 
     in_loop(scenario)
@@ -304,15 +328,15 @@ def test_records_wait_for_room(room: tuple[int, ...]) -> None:
         member = Member(0, onward=onward)
         records = [record(0, child(1)), record(1, simple_span(1))]
 
-        assert Taken(1) == await member.partitions.take(records)
+        assert TakenRecords(1) == await member.partitions.take(records)
         assert {0: 0} == member.offsets
-        assert Taken(1) == await member.partitions.take(records[1:])
+        assert TakenRecords(1) == await member.partitions.take(records[1:])
         assert _values(records) == onward.taken
 
     in_loop(scenario)
 
 
-def _values(records: Sequence[Record]) -> list[bytes | None]:
+def _values(records: Sequence[KafkaRecord]) -> list[bytes | None]:
     return [each.value for each in records]
 
 

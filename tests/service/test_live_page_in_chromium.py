@@ -72,20 +72,52 @@ def expect_kept(running: Running, count: int) -> None:
     eventually(lambda: running.page("/")[1].count('{"strings"') == count)
 
 
-def test_an_opened_run_stays_open(running: Running, page: Page) -> None:
-    """Also with the focus in it, while others come; its arguments are there, as content may go out."""
+def recorded(running: Running) -> None:
+    """Have the runs of a recording on the page."""
     for line in corpus_lines("strands"):
         running.post(line, "application/json")
     expect_kept(running, 6)
-    page.goto(running.pages)
-    run = page.locator("tr.row", has_text="orchestrator").locator(".opener")
-    run.press("Enter")
-    page.locator("tr.detail summary").first.press("Enter")
-    send(running, 1, 2, 3)
-    expect(page.locator("tr.row")).to_have_count(9)
 
+
+def test_what_is_read_stays_where_it_is(running: Running, page: Page) -> None:
+    """Fifty runs come above an opened run: it stays open and in its place, with the focus and a selection in it."""
+    recorded(running)
+    page.goto(running.pages)
+    page.locator("tr.row", has_text="orchestrator").locator(".opener").press("Enter")
+    page.locator("tr.detail summary").first.press("Enter")
+    facts = page.locator("tr.detail .facts")
+    facts.evaluate("element => getSelection().selectAllChildren(element)")
+    before = facts.bounding_box()
+    send(running, *range(1, 51))
+    expect(page.locator("tr.row")).to_have_count(56)
+
+    assert before is not None
+    assert before == facts.bounding_box()
+    assert page.evaluate("getSelection().toString()").startswith("trace")
     assert 1 == page.locator("tr.detail details[open] pre").filter(visible=True).locator("nth=0").count()
     assert "SUMMARY" == page.evaluate("document.activeElement.tagName")
+
+
+def test_nothing_new_costs_nothing(running: Running, page: Page) -> None:
+    """While no run comes, the page asks and gets no page; while nobody sees it, it does not ask."""
+    send(running, 1)
+    expect_kept(running, 1)
+    page.clock.install()
+    page.goto(running.pages)
+    expect(page.locator("#connection")).to_have_text("connected")
+    with page.expect_response(running.pages + "/") as answer:
+        page.clock.run_for(2_000)
+    assert 304 == answer.value.status
+
+    watched = Watched(page)
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    page.clock.run_for(60_000)
+    assert [] == watched.requests
+    send(running, 2)
+    expect_kept(running, 2)
+    page.evaluate("delete document.hidden")
+    page.clock.run_for(2_000)
+    expect(page.locator("tr.row")).to_have_count(2)
 
 
 def test_it_can_be_paused(running: Running, page: Page) -> None:

@@ -7,6 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from hashlib import blake2b
 from itertools import permutations
 from pathlib import Path
 
@@ -23,11 +24,13 @@ from otlp_capture import capturing
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from service.test_kafka_partitions import Member
 from serving import ON_ANY_PORT, Running, eventually, serving
-from spanscore import config, offline, wiring
-from spanscore.kafka.records import Record
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.model import Report, ToolCall
-from spanscore.reading.wanted import Wanted
+from spanscore.receivers.kafka.kafka_records import KafkaRecord
 from spanscore.recordings.files import Recording
+from spanscore.runs import offline
+from spanscore.trajectories.wanted import Wanted
 
 DETAILS = "gen_ai.client.inference.operation.details"
 ASKED = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "book", "arguments": {"n": 1}}]}
@@ -155,6 +158,68 @@ def test_a_run_without_spans_ends_when_nothing_more_comes() -> None:
         assert ["book"] == [each.name for each in report.trajectory.calls]
 
 
+SESSION = {"gen_ai.conversation.id": "s", "gen_ai.output.messages": [ASKED], "gen_ai.input.messages": [TOLD]}
+OF_SESSION = logs([record(DETAILS, SESSION, trace_id=b"", span_id=b"")]).SerializeToString()
+PREDICTED = blake2b(b"agent\0s\0", digest_size=16).digest()
+
+
+def foreign_span() -> bytes:
+    """Return a request of somebody who has computed the trace id of the session, and ends that trace first."""
+    root = simple_span(1)
+    root.trace_id = PREDICTED
+    return request_of(root).SerializeToString()
+
+
+def test_spans_cannot_take_a_session_over(tmp_path: Path) -> None:
+    """A trace of spans with the id under which a session is reported is another one, also while it is remembered."""
+    text = f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s, trace_timeout: 10ms}}"
+    with serving(text) as running:
+        call(running, foreign_span(), "trace")
+        running.reports.wait_for(1)
+        post(running, OF_SESSION, "/v1/logs")
+        foreign, report = running.reports.wait_for(2)
+
+    assert ((), 0) == (foreign.trajectory.calls, report.revision)
+    assert ["book"] == [each.name for each in report.trajectory.calls]
+    assert PREDICTED == report.trajectory.trace_id
+    assert report.trajectory == offline_report(tmp_path / "logs.pb", OF_SESSION).trajectory
+
+
+def test_a_session_outlives_a_kill_beside_spans_with_its_id(tmp_path: Path) -> None:
+    """What is stored of it, and that the other trace is closed, are told apart after the restart, too."""
+    stored = f"{{durability: crash, directory: {tmp_path / 'state'}}}"
+    text = ON_ANY_PORT.replace("{durability: none}", stored) + "\ntraces: {decision_delay: 0s, trace_timeout: 1h}"
+    path = tmp_path / "killed.yaml"
+    path.write_text(text)
+    with serve("--config", path) as command:
+        url = command.wait_for(r"TRACES_ENDPOINT=(\S+)/v1/traces")[1]
+        post(url, OF_SESSION, "/v1/logs")
+        post(url, foreign_span(), "/v1/traces")
+    with serving(text.replace("1h", "10ms")) as running:
+        eventually(
+            lambda: (
+                [PREDICTED] == [each.trajectory.trace_id for each in running.reports.emitted if each.trajectory.calls]
+            )
+        )
+        assert all(not each.revision for each in running.reports.emitted)
+
+
+def test_a_session_from_kafka_beside_spans_with_its_id() -> None:
+    """The session holds its partition until it is scored, whatever becomes of the spans; its key is the reported id."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        member.partitions._intake.reload(Wanted(log_names=NAMES))
+        key = PREDICTED.hex().encode()
+        await member.partitions.take([KafkaRecord(0, 4, key, foreign_span())])
+        await member.partitions.take([KafkaRecord(0, 5, key, OF_SESSION)])
+        assert {0: 5} == member.offsets
+        assert (1, 1) == (member.engine.counts().in_closed, member.engine.counts().live)
+        assert not any(member.partitions.wrong_keys.values())
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0, 1)])
 def test_offline(tmp_path: Path, order: Sequence[int]) -> None:
     """A recording holds logs between spans, in one document or in several, or in protobuf."""
@@ -214,6 +279,29 @@ def test_what_is_the_same_live_and_offline(tmp_path: Path) -> None:
     assert revised.revision
 
 
+def test_an_end_before_a_run_of_logs_is_over(tmp_path: Path) -> None:
+    """Without storage it is scored and does not count as complete; with storage it goes on after the restart."""
+    patient = "traces: {decision_delay: 1h, trace_timeout: 1h}"
+    with serving(f"{ON_ANY_PORT}\n{patient}") as running:
+        post(running, FIRST, "/v1/logs")
+        running.stop()
+        (report,) = running.reports.emitted
+        assert ("shutdown", False) == (report.close_reason, report.complete)
+
+    stored = ON_ANY_PORT.replace("{durability: none}", f"{{directory: {tmp_path / 'state'}}}")
+    for body in (FIRST, SECOND):
+        with serving(f"{stored}\n{patient}") as running:
+            call(running, body, "logs")
+            running.stop()
+            assert [] == running.reports.emitted
+    with serving(f"{stored}\ntraces: {{decision_delay: 0s, trace_timeout: 10ms}}") as running:
+        (report,) = running.reports.wait_for(1)
+        assert ("timed_out", True, CALLS) == (report.close_reason, report.complete, report.trajectory.calls)
+    with serving(f"{stored}\n{patient}") as running:
+        call(running, FIRST, "logs")
+        assert {"not_kept": 1} == dict(running.service.engine.counts().late)
+
+
 def test_one_file_of_spans_and_logs_one_behind_the_other(tmp_path: Path) -> None:
     """In protobuf that is one message, in which each part is still told from the others, wherever it stands."""
     settings = config.default().for_files()
@@ -232,9 +320,9 @@ def test_from_kafka() -> None:
         member = Member(0)
         member.partitions._intake.reload(Wanted(log_names=NAMES))
         key = trace_id(1).hex().encode()
-        await member.partitions.take([Record(0, 4, key, FIRST)])
+        await member.partitions.take([KafkaRecord(0, 4, key, FIRST)])
         assert {0: 4} == member.offsets
-        await member.partitions.take([Record(0, 5, key, SPANS)])
+        await member.partitions.take([KafkaRecord(0, 5, key, SPANS)])
         assert {0: 6} == member.offsets
         assert 4 == member.engine.counts().in_closed
 

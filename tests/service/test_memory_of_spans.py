@@ -14,13 +14,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from receivers.otlp_requests import request_of, simple_span
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine
-from spanscore.intake.intake import Behind, Intake
 from spanscore.model import Span, Trace
 from spanscore.otlp.encoding import Encoding
-from spanscore.pipeline import Pipeline
-from spanscore.reading.reader import DialectReader
-from spanscore.service.live_engine import LiveEngine
+from spanscore.receivers.intake.behind import Behind
+from spanscore.receivers.intake.intake import Intake
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.pipeline import Pipeline
+from spanscore.trajectories.reader import DialectReader
 
 MIB = 2**20
 BOUND = 32 * MIB

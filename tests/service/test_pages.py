@@ -2,13 +2,32 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 
 from serving import DEADLINE_S, loop_thread
+from spanscore.receivers.sockets.listening import Address
 from spanscore.service.pages import Pages
-from spanscore.sockets.listening import Address
+
+
+@contextmanager
+def pages_served(
+    metrics: Callable[[str | None], tuple[str, bytes]] = lambda _: ("", b""),
+    listening_on: str = "127.0.0.1",
+    **how: Any,
+) -> Iterator[Address]:
+    """Serve pages, and return where to ask for them."""
+    with loop_thread() as thread:
+        pages = thread.call(lambda: Pages(metrics, lambda: {"otlp": "ok", "storage": "full"}, **how))
+        (address,) = thread.call(lambda: pages.listen([Address(listening_on, 0)], "key"))
+        thread.run(pages.start())
+        try:
+            yield Address("127.0.0.1", address.port)
+        finally:
+            thread.run(pages.stop(1))
 
 
 def asked(
@@ -19,19 +38,14 @@ def asked(
 ) -> list[tuple[int, str | None, bytes]]:
     """Serve pages and return the status, the content type and the body of each answer."""
     answers = []
-    with loop_thread() as thread:
-        pages = thread.call(
-            lambda: Pages(metrics, lambda: {"otlp": "ok", "storage": "full"}, names=["metrics.example"])
-        )
-        (address,) = thread.call(lambda: pages.listen([Address(listening_on, 0)], "key"))
-        thread.run(pages.start())
-        connection = http.client.HTTPConnection(*address, timeout=DEADLINE_S)
+    with (
+        pages_served(metrics, listening_on, names=["metrics.example"]) as address,
+        closing(http.client.HTTPConnection(*address, timeout=DEADLINE_S)) as connection,
+    ):
         for method, path in requests:
             connection.request(method, path, headers=headers)
             answer = connection.getresponse()
             answers.append((answer.status, answer.getheader("Content-Type"), answer.read()))
-        connection.close()
-        thread.run(pages.stop(1))
     return answers
 
 
@@ -98,4 +112,4 @@ def test_a_page_that_cannot_be_made_is_an_error(caplog: pytest.LogCaptureFixture
     answers = asked(broken, ("GET", "/metrics"), ("GET", "/livez"))
 
     assert [500, 200] == [answer[0] for answer in answers]
-    assert ["the metrics page could not be made"] == caplog.messages
+    assert ["the page /metrics could not be made"] == caplog.messages

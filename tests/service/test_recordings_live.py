@@ -14,13 +14,15 @@ import pytest
 
 from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, from_json
 from serving import DEADLINE_S, ON_ANY_PORT, Reports, Running, Sparing, serving
-from spanscore import config, offline, wiring
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.model import Report
 from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_object
+from spanscore.runs import offline
 
 EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-SHARES: Final = 8
+SHARES: Final = 16
 """How many servers share the recordings: each starts once, and no test takes long."""
 
 Told = Mapping[str, list[dict[str, Any]]]
@@ -32,13 +34,13 @@ def over_grpc(running: Running, lines: Sequence[bytes]) -> None:
     with grpc.insecure_channel(running.grpc) as channel:
         export = channel.unary_unary(EXPORT)
         for line in lines:
-            assert export(from_json(line).SerializeToString(), timeout=DEADLINE_S) == b""
+            assert export(as_protobuf(line), timeout=DEADLINE_S) == b""
 
 
 def over_http(running: Running, lines: Sequence[bytes]) -> None:
     """Send recorded requests over HTTP as protobuf."""
     for line in lines:
-        assert running.post(from_json(line).SerializeToString()) == b""
+        assert running.post(as_protobuf(line)) == b""
 
 
 def over_http_as_json(running: Running, lines: Sequence[bytes]) -> None:
@@ -47,28 +49,28 @@ def over_http_as_json(running: Running, lines: Sequence[bytes]) -> None:
         assert running.post(line, "application/json") == b"{}"
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-@pytest.mark.parametrize("send", [over_grpc, over_http, over_http_as_json])
-def test_live_and_offline_score_alike(send: Callable[[Running, Sequence[bytes]], None], share: int) -> None:
-    """Whichever protocol a recording comes by."""
-    names = CORPUS_NAMES[share::SHARES]
-    live = scored_live(names, send, Reports())
-
-    assert [] == [name for name in names if as_text(scored_offline(name)) != as_text(live[name])]
+@cache
+def as_protobuf(line: bytes) -> bytes:
+    """Return a recorded request as it is sent in protobuf."""
+    return from_json(line).SerializeToString()
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-@pytest.mark.parametrize("send", [over_http, over_http_as_json])
-def test_without_results_all_else_is_scored_as_offline(
-    send: Callable[[Running, Sequence[bytes]], None], share: int
-) -> None:
-    """Where nothing looks at what tools returned, it is not kept; the rest of the reports is the same."""
+def test_live_and_offline_score_alike(share: int) -> None:
+    """Whichever protocol a recording comes by; where nothing looks at what tools returned, all else is the same."""
     names = CORPUS_NAMES[share::SHARES]
-    live = scored_live(names, send, Sparing())
+    for send in (over_grpc, over_http, over_http_as_json):
+        live = scored_live(names, send, Reports())
+        assert [] == [name for name in names if as_text(scored_offline(name)) != as_text(live[name])], send
 
-    assert [] == [
-        name for name in names if as_text(without_results(scored_offline(name))) != as_text(without_results(live[name]))
-    ]
+        live = scored_live(names, send, Sparing())
+        assert [] == [
+            name
+            for name in names
+            if as_text(without_results(scored_offline(name))) != as_text(without_results(live[name]))
+        ], send
+    as_protobuf.cache_clear()
+    scored_offline.cache_clear()
 
 
 def scored_live(
@@ -80,7 +82,7 @@ def scored_live(
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}", reports) as running:
         for name in names:
             send(running, corpus_lines(name))
-        running.stop()
+        running.thread.call(running.service.engine.drain)  # as at the end of a file: nothing more comes
     live: dict[str, list[Report]] = {name: [] for name in names}
     for report in reports.emitted:
         live[owner[report.trajectory.trace_id.hex()]].append(report)

@@ -1,4 +1,4 @@
-"""Spans and log records that are refused: the run that lacks one is known to, through every door of the receiver."""
+"""Spans and log records that are refused or lost: the run that lacks one is known to, through every door."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from commands import serve
 from receivers.otlp_requests import request_of, simple_span, texts, to_json
 from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.model import Report
+from spanscore.recordings.files import Recording
+from spanscore.runs import offline
+from spanscore.scoring.pipeline import MISSING
 
 EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PARENT: Final = b"\0\0\0\0\0\0\0\1"
@@ -144,6 +149,43 @@ def test_after_the_trace_was_scored(send: Send) -> None:
         assert [("pass", True), ("none", False)] == [(each.verdict, each.complete) for each in (first, second)]
         assert (1, True) == (second.revision, is_lacking(second))
         assert 0 == running.service.engine.counts().late.total()
+
+
+def model(number: int, told: dict[str, str], *asked: str) -> Span:
+    """Return the span of a model that is sent results by call id, and asks for lookups by their ids."""
+    results = [{"type": "tool_call_response", "id": key, "response": value} for key, value in told.items()]
+    requests = [{"type": "tool_call", "id": key, "name": "lookup", "arguments": {"id": key}} for key in asked]
+    attributes = texts(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps([{"role": "tool", "parts": results}]),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": requests}]),
+        }
+    )
+    return simple_span(1, number, parent_span_id=PARENT, attributes=attributes)
+
+
+@DOORS
+def test_one_that_was_never_sent(send: Send, tmp_path: Path) -> None:
+    """A message that holds the result of its call proves that it existed; live as offline, and until it comes late."""
+    lookups = [call("lookup", number) for number in (3, 5)]
+    for span, key in zip(lookups, ("c1", "c2"), strict=True):
+        span.attributes.extend(texts({"gen_ai.tool.call.id": key, "gen_ai.tool.call.arguments": f'{{"id": "{key}"}}'}))
+    models = [model(2, {}, "c1"), model(4, {"c1": "found"}, "c2"), model(6, {"c1": "found", "c2": "found"})]
+    received = request(*models, lookups[0], agent())
+    with serving(ON_ANY_PORT + EVALUATORS) as running:
+        assert send(running, received)
+        running.reports.wait_for(1)
+        assert send(running, request(lookups[1]))
+        first, second = running.reports.wait_for(2)
+
+    path = tmp_path / "recorded.json"
+    path.write_bytes(to_json(request_of().FromString(received)))
+    loaded = config.loads(EVALUATORS, "config", tmp_path).for_files()
+    (recorded,) = offline.score(Recording([path]), loaded, wiring.pipeline(loaded))
+    assert set(outcomes(first).values()) == {MISSING}
+    assert ("none", False, outcomes(first)) == (recorded.verdict, recorded.complete, outcomes(recorded))
+    assert [("none", False), ("pass", True)] == [(each.verdict, each.complete) for each in (first, second)]
 
 
 def test_without_any_span_nothing_is_said() -> None:

@@ -23,9 +23,9 @@ from spanscore import config
 from spanscore.errors import ConfigError
 from spanscore.model import CloseReason
 from spanscore.otlp.clean_requests import chosen
+from spanscore.receivers.sockets.listening import ListenError
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
-from spanscore.sockets.listening import ListenError
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = "application/x-protobuf"
@@ -125,11 +125,14 @@ def test_it_is_not_ready_at_the_end() -> None:
             assert b"200 OK" in slow.recv(1000)
         stopping.result(DEADLINE_S)
 
-        assert [CloseReason.ROOT_ENDED] == [report.close_reason for report in running.reports.emitted]
+        assert [1] == [report.trajectory.trace_id[-1] for report in running.reports.emitted]
 
 
 def test_at_the_end_open_traces_are_scored_and_emitters_closed() -> None:
-    """Everything that was received is scored; afterwards nothing is emitted, and stopping again changes nothing."""
+    """Everything that was received is scored; afterwards nothing is emitted, and stopping again changes nothing.
+
+    A trace whose root ended within `decision_delay` is as incomplete as one without a root: more may have been to come.
+    """
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 1h}}") as running:
         running.post(ONE)
         running.post(request_of(simple_span(2, parent_span_id=b"12345678")).SerializeToString())
@@ -137,10 +140,46 @@ def test_at_the_end_open_traces_are_scored_and_emitters_closed() -> None:
         running.stop()
         running.stop()
 
-        reasons = [report.close_reason for report in running.reports.emitted]
-        assert ([CloseReason.ROOT_ENDED, CloseReason.SHUTDOWN], True) == (reasons, running.reports.closed)
+        said = [(report.close_reason, report.complete) for report in running.reports.emitted]
+        assert ([(CloseReason.SHUTDOWN, False)] * 2, True) == (said, running.reports.closed)
         counts = running.service.engine.counts()
         assert (2, 2, 0) == (counts.received, counts.in_closed, counts.live)
+
+
+class _Full(Reports):
+    """An emitter that cannot send what it holds."""
+
+    def close(self, timeout_s: float) -> bool:
+        return super().close(timeout_s) and False
+
+
+class _FullInOrder(_Full):
+    progress = (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("storage", "told"),
+    [
+        ("{durability: none}", "what held, full did not send is lost"),
+        (
+            "{directory: %s}",
+            "what held did not send stays on disk for the next start; what full did not send is lost",
+        ),
+    ],
+)
+def test_what_could_not_be_sent_at_the_end(
+    storage: str, told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The exporters are named, and what becomes of it is told."""
+    written = ON_ANY_PORT.replace("{durability: none}", storage.replace("%s", str(tmp_path)))
+    with loop_thread() as thread:
+        emitters = {"sent": Reports(), "held": _FullInOrder(), "full": _Full()}
+        service = thread.call(lambda: Service(config.loads(written, "", Path()).for_serve(), emitters))
+        thread.run(service.stop())
+
+    assert [f"not everything could be scored and sent within 10 s: {told}"] == [
+        message for message in caplog.messages if "not everything" in message
+    ]
 
 
 def test_what_was_never_started_can_be_stopped() -> None:

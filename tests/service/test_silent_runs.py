@@ -15,9 +15,11 @@ from otlp.log_requests import pairs
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json
 from service.test_recordings_live import over_grpc, over_http, over_http_as_json
 from serving import ON_ANY_PORT, Running, Sparing, serving
-from spanscore import config, offline, wiring
+from spanscore import config
+from spanscore.config import parts as wiring
 from spanscore.model import Report, Skipped
 from spanscore.recordings.files import Recording
+from spanscore.runs import offline
 
 RESULT = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "booked"}]}]
 OUTPUT = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "final_result"}]}]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 
 SECTOR: Final = 512
 

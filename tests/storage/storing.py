@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from deadline import DEADLINE_S
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 from spanscore.storage.records import Kind
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.storage import NotKept, Storage

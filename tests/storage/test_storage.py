@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spanscore.storage.files import Directory, StorageError
+from spanscore.storage.directory import Directory, StorageError
 from spanscore.storage.records import FILE_HEADER_SIZE, FileHeader, Kind, file_header
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced
@@ -38,8 +38,8 @@ def test_what_was_not_scored_is_there_after_a_kill() -> None:
         assert [(1,), (1,)] == last.restored
 
 
-def test_a_clean_end_keeps_what_is_open_and_nothing_else() -> None:
-    """Without open traces, only a note is left of it all, and it goes with the next start."""
+def test_an_end_keeps_what_is_open_and_no_other_request() -> None:
+    """Without open traces, only the ids of closed ones are left."""
     disk = MemoryDisk()
     with kept(disk) as before:
         before.put(1)
@@ -52,42 +52,74 @@ def test_a_clean_end_keeps_what_is_open_and_nothing_else() -> None:
     assert [] == names(disk, ".requests")
 
 
-def test_closed_traces_are_remembered_after_a_crash_only() -> None:
-    """After a crash requests may come again; a process that ended as it should had answered all of them."""
+def test_closed_traces_are_remembered_after_a_crash_and_after_an_end() -> None:
+    """Late spans and repeated requests may come after both, also after several restarts."""
     disk = MemoryDisk()
     with kept(disk) as before:
         before.put(1)
         before.close(1)
         killed = disk.after_kill()
-    assert [(1, True)] == remembered(killed)
-    assert [(1, False)] == remembered(disk)
-
-
-def test_a_crash_after_a_clean_end_is_a_crash() -> None:
-    """What was closed since the last clean end may come again, though nothing else is left of before."""
-    disk = MemoryDisk()
-    with kept(disk) as first:
-        first.put(1)
-        first.close(1)
+    assert [1] == remembered(killed) == remembered(disk)
     with kept(disk) as second:
         second.storage.look_after()
     with kept(disk) as third:
         third.put(2)
         third.close(2)
         killed = disk.after_kill()
-    assert [(2, True)] == remembered(killed)
+    assert [1, 2] == remembered(killed) == remembered(disk)
 
 
-def remembered(disk: MemoryDisk) -> list[tuple[int, bool]]:
-    """Return the closed traces that a start finds, and whether they may come again."""
-    with kept(disk.after_kill()) as found:
-        return [
-            (int.from_bytes(each.trace_id, "big"), each.may_come_again)
-            for each in found.storage.earlier.closed_traces()
-        ]
+@pytest.mark.parametrize("remember", [1, 5_000])
+def test_as_many_closed_traces_are_known_after_a_restart_as_are_remembered(remember: int) -> None:
+    """Also where a trace has several records, as it was scored before it was sent, or its spans come again."""
+    disk = MemoryDisk()
+    last = 12_000
+    with kept(disk, StorageSettings(remember=remember, sync_interval_s=0)) as storing:
+        for number in range(last):
+            storing.storage.score_trace(trace_id(number))
+            storing.close(number)
+            storing.storage.close_trace(trace_id(0), sequence=0)
+            if not number % 1_000:
+                storing.storage.look_after()
+        storing.storage.look_after()
+    known = set(remembered(disk))
+    assert set(range(last - remember, last)) <= known
+    assert len(known) < remember + 5_000
 
 
-def test_a_trace_that_is_sent_again_after_a_clean_end_is_a_new_one() -> None:
+def test_records_of_closed_traces_are_bounded() -> None:
+    """However often spans of one closed trace come again, its records take an eighth of the room at most."""
+    disk = MemoryDisk()
+    with kept(disk, SMALL) as storing:
+        for _ in range(10_000):
+            storing.storage.close_trace(trace_id(1), sequence=0)
+        storing.storage.look_after()
+        assert storing.storage.size <= SMALL.max_size // 7
+
+
+def remembered(disk: MemoryDisk) -> list[int]:
+    """Return the closed traces that a start finds."""
+    storage = Kept(disk.after_kill()).storage
+    try:
+        return [int.from_bytes(each.trace_id, "big") for each in storage.earlier.closed_traces()]
+    finally:
+        storage.end(DEADLINE_S)
+
+
+def test_a_note_of_an_end_that_an_earlier_version_left_is_deleted() -> None:
+    """It said that closed traces need not be remembered; they are."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        before.close(1)
+        killed = disk.after_kill()
+    killed.write(f"{1:016x}.ended", b"")
+    assert [1] == remembered(killed)
+    with kept(killed):
+        assert [] == names(killed, ".ended")
+
+
+def test_a_trace_that_is_sent_again_after_an_end_is_kept() -> None:
     """What was closed before does not hide what came after."""
     disk = MemoryDisk()
     with kept(disk) as before:
@@ -338,7 +370,7 @@ def test_strange_files_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     with kept(disk):
         pass
 
-    assert {"notes.txt": 4} == {name: size for name, size in sizes(disk).items() if not name.endswith(".ended")}
+    assert {"notes.txt": 4} == sizes(disk)
     assert ["storage.directory: left alone, as it is not ours: 'notes.txt'"] == caplog.messages
 
 
@@ -423,15 +455,16 @@ def test_what_somebody_removed_is_counted_and_the_next_is_kept(tmp_path: Path, w
 
 
 def test_without_a_place_for_it_everything_is_refused(tmp_path: Path) -> None:
-    """Until its parent is there again, each request is, and the trouble tells why; an open file of it does not help."""
+    """Until its parent is there again, each request is, and the trouble says where and what to do."""
     states = tmp_path / "parent" / "states"
     directory = Directory(states)
     with kept(directory) as storing:
         storing.put_safely(1)
-        states.parent.rename(tmp_path / "elsewhere")
+        states.parent.rename(tmp_path / "elsewhere")  # an open file in it does not help
         storing.storage.look_after()
         storing.storage.look_after()
-        expected = "the directory was removed, or another one is in its place"
+        why = "no such file or directory; make it again, or restart spanscore"
+        expected = f"storage.directory: cannot use '{states}': {why}"
         assert (expected, False, 1) == (storing.storage.trouble, storing.put(2), storing.storage.refused["ENOENT"])
         states.parent.mkdir()
         storing.storage.look_after()

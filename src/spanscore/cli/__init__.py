@@ -1,17 +1,17 @@
-"""The command line: `spanscore COMMAND`. One file for each command or family of commands."""
+"""The command line: a file for each command."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Container, Sequence
+from importlib import import_module
 from typing import Final
 
+from spanscore import __version__
 from spanscore.cli._columns import width_of
-from spanscore.cli._overview import overview
+from spanscore.cli._overview import SUMMARIES, overview
 from spanscore.cli._parser import Parser
-from spanscore.cli._service_manager import hold_hangups
 from spanscore.cli._standard_streams import discard, outlive_readers
 from spanscore.errors import SpanscoreError
 
@@ -19,21 +19,28 @@ OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 _INTERRUPTED: Final = 130
-_SERVE: Final = "serve"
-_HELP: Final = "help"
+_OF_THEIR_OWN: Final = ("demo", "serve", "record", "score", "explain", "golden", "learn", "diff", "fetch", "send")
+COMMANDS: Final = {
+    **{name: name for name in _OF_THEIR_OWN},
+    **dict.fromkeys(("check", "list", "describe", "schema"), "catalog"),
+    "completion": "completion",
+}
+"""The module of each command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0 all is well, 1 something failed, 2 usage or configuration."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == [_SERVE]:
+    if arguments[:1] == ["serve"]:
+        from spanscore.cli._service_manager import hold_hangups  # noqa: PLC0415 - not loaded by the other commands
+
         hold_hangups()  # before all that takes time
         outlive_readers("stderr")  # its emitter `console` counts the lines that standard output did not take
     else:
         outlive_readers("stdout", "stderr")
-    if arguments[:1] == [_HELP]:
+    if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
-    parsed = _parser().parse_args(arguments)
+    parsed = parser_of(arguments).parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
         _flush()
@@ -50,31 +57,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flush() -> None:
-    """Write what is left to standard output; if its reader has left, discard it."""
+    """Write buffered text to standard output; if its reader has left, discard it."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
-    # Imported here, so that `import spanscore.cli` by the entry point costs nothing before the arguments are known.
-    from spanscore.cli import catalog, completion, demo, diff, explain, fetch, golden, learn, record, score, send, serve  # noqa: PLC0415
-
+def parser_of(asked: Container[str]) -> argparse.ArgumentParser:
+    """Return the parser of all commands. Only the commands in `asked` are loaded, the others have no options."""
     parser = _Main(prog="spanscore")
-    parser.add_argument("--version", action="version", version=f"spanscore {version('spanscore')}")
+    parser.add_argument("--version", action="version", version=f"spanscore {__version__}")
     parser.set_defaults(run=_overview)
-    commands: argparse._SubParsersAction[argparse.ArgumentParser]
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    for command in (demo, serve, record, score, explain, golden, learn, diff, fetch, send, catalog):
-        command.add_to(commands)
-    completion.add_to(commands, parser)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(name, help=SUMMARIES[name])
+        if name in asked:
+            import_module(f"spanscore.cli.{module}").define(command)
     return parser
 
 
 class _Main(Parser):
     def format_help(self) -> str:
-        """Return what there is, in groups, where argparse would list the commands in one."""
+        """Return the commands in groups; argparse would list them in one."""
         return overview(width_of(sys.stdout))
 
 

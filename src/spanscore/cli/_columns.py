@@ -1,4 +1,4 @@
-"""Text in columns: how wide the output is, and names with what they are for, side by side."""
+"""Text in columns: the width of the output, and names with their descriptions, side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GAP: Final = 2
 
 
 def width_of(out: TextIO) -> int | None:
-    """Return how wide lines may be: as COLUMNS says, else as wide as the terminal; None where nobody limits it."""
+    """Return the width of lines: COLUMNS, else the width of the terminal; None if neither limits it."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns):
         return int(columns)
@@ -27,8 +27,8 @@ def side_by_side(
 ) -> Iterator[str]:
     """Yield a line for each name and its text.
 
-    Where lines have a width, a text goes on in its column below, or, where that were too narrow, below the name.
-    The column is that of the longest name, also of those that are printed at another time.
+    If lines have a width, a long text continues in its column, or, if that is too narrow, below the name. The column
+    starts after `longest` characters, so that separate lists can share it.
     """
     column = len(indent) + longest + _GAP
     for name, text in entries:

@@ -1,4 +1,4 @@
-"""What `spanscore diff` does; imports scipy, which is of an extra."""
+"""The work of `spanscore diff`; imports scipy, which is in an extra."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from contextlib import ExitStack
 from typing import Final, NamedTuple, TextIO
 
 from spanscore import config as configuration
-from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._diff_markdown import as_markdown
 from spanscore.cli._diff_page import as_page
 from spanscore.cli._diff_table import print_table
 from spanscore.cli._diff_text import Comparison
-from spanscore.cli._recordings import passed_over, problems_of, progress
+from spanscore.cli._recordings import parts_of_runs, passed_over, problems_of, reading
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, expecting, whole_file
-from spanscore.cli.diff import FORMATS
 from spanscore.config import Config
-from spanscore.difference import Settings, Verdict, changes, compared, pairing
+from spanscore.config import parts as wiring
 from spanscore.errors import InputError
+from spanscore.messages.nearest import suggestion
+from spanscore.messages.printable import printable
 from spanscore.model import Report
-from spanscore.recordings.files import STDIN, Recording
+from spanscore.recordings.files import STDIN
 from spanscore.reports.cases import case_of
-from spanscore.wording.nearest import suggestion
-from spanscore.wording.printable import printable
+from spanscore.runs import offline
+from spanscore.runs.diff import Settings, Verdict, changes, compared, pairing
 
 INCONCLUSIVE: Final = 3
 _LINE_WIDTH: Final = 1_000
@@ -87,55 +87,56 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def _opened(arguments: argparse.Namespace, config: Config, stack: ExitStack) -> dict[str, TextIO]:
-    """Open the files to write, by their form, so that nothing is compared in vain where one cannot be written."""
+    """Open the files to write, by their form, before the comparison, so that an unwritable file fails early."""
     paths = {form: path for form in _WRITERS if (path := getattr(arguments, form)) is not None}
     inputs = {arguments.base: "the base", arguments.new: "the new version"}
     if STDIN in inputs:
         message = "- is read once: give the recordings of both versions as files"
         raise InputError(message)
     inputs |= expecting(arguments.config, config.evaluators)
-    check_apart(paths, inputs, FORMATS)
+    check_apart(paths, inputs, arguments.formats)
     return {form: stack.enter_context(whole_file(f"--{form}", path)) for form, path in paths.items()}
 
 
-class _Side(NamedTuple):
-    """What a version's runs came to."""
+class _ScoredVersion(NamedTuple):
+    """The scored runs of one version."""
 
     path: str
     reports: list[Report]
     problems: list[str]
-    """What could not be read."""
+    """Messages about recordings that could not be read."""
     unchecked: list[str]
     """Which evaluators scored no run, and why."""
     remarks: list[str]
 
 
-def _scored(path: str, config: Config) -> _Side:
+def _scored(path: str, config: Config) -> _ScoredVersion:
     """Score the runs of a version; other services' traces are left out."""
     config = config.for_files()
     pipeline = wiring.pipeline(config, model_calls=True)
     summary = Summary(pipeline.entries)
-    with progress(f"reading {path}") as shown:
-        recording = Recording([path], stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names)
+    with reading([path], wiring.wanted(config).log_names, f"reading {path}") as recording:
         scored = offline.score(recording, config, pipeline)
-        reports = [report for report in scored if report.trajectory.recognised]
+        known = [report for report in scored if report.trajectory.recognised]
+    reports = [report for report in known if not report.trajectory.completeness.is_part]
     for report in reports:
         summary.add(report)
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     if not reports and not problems:
         problems.append(f"{path}: holds no run of an agent")
     unchecked = [printable(f"{name} checked nothing: {why}", _LINE_WIDTH) for name, why in summary.unscored()]
-    return _Side(path, reports, problems, unchecked, [*summary.remarks(), *passed_over(recording)])
+    left = [f"{path}: left out: {parts_of_runs(parts)}"] if (parts := len(known) - len(reports)) else []
+    return _ScoredVersion(path, reports, problems, unchecked, [*left, *summary.remarks(), *passed_over(recording)])
 
 
 def _same_runs(base: list[Report], new: list[Report]) -> str | None:
-    """Return what to tell where a recording is compared with itself: mostly the second one was never made."""
+    """Return a message if a recording is compared with itself, else None: mostly the second one was never made."""
     runs, others = ({each.trajectory.trace_id: each.trajectory.calls for each in side} for side in (base, new))
     return "both have the same runs: what is compared is one version with itself" if runs and runs == others else None
 
 
 def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:
-    """Yield a line where an attribute was named that should tell cases apart, and no run of a version has it."""
+    """Yield a line for each version of which no run has the attribute that names cases."""
     for reports, what in zip(sides, ("the base", "the new version"), strict=True):
         if key is not None and reports and all(case_of(each.trajectory, key) is None for each in reports):
             known = {name for each in reports for name in each.trajectory.attributes}

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.cli._diff_text import Comparison, difference, judgement, level
-from spanscore.cli._markdown_text import as_text, code
-from spanscore.difference import Change, Verdict
+from spanscore.cli._diff_text import TONES, Comparison, difference, judgement, level
+from spanscore.cli._markdown import SIGNS, as_text, code
+from spanscore.runs.diff import Change, Verdict
 
 MARKER: Final = "<!-- spanscore diff -->"
 """The first line: by it a job finds its comment again."""
-_SIGNS: Final = {
-    Verdict.BETTER: "\N{LARGE GREEN CIRCLE}",
-    Verdict.SAME: "\N{LARGE GREEN CIRCLE}",
-    Verdict.WORSE: "\N{LARGE RED CIRCLE}",
-    Verdict.INCONCLUSIVE: "\N{LARGE YELLOW CIRCLE}",
-}
 _SHOWN: Final = 5
 _MOST: Final = 100
 
 
 def as_markdown(found: Comparison) -> str:
     """Return the comment; the same comparison is the same text."""
-    sign = _SIGNS[Verdict.WORSE if found.problems else found.verdict]
+    sign = SIGNS[TONES[Verdict.WORSE if found.problems else found.verdict]]
     lines = [MARKER, f"### {sign} spanscore: {as_text(found.headline())}", ""]
     lines += [*(f"- {as_text(problem)}" for problem in found.problems[:_MOST]), ""] if found.problems else []
     lines += ["| evaluator | measure | base | new | difference | verdict |", "|---|---|---|---|---|---|"]
     for each in found.measures:
-        sign = _SIGNS[each.verdict]
+        sign = SIGNS[TONES[each.verdict]]
         cells = (code(each.evaluator), each.measure.value, level(each, "base"), level(each, "new"))
         lines.append(f"| {' | '.join(cells)} | {difference(each)} | {sign} {as_text(judgement(each))} |")
     if found.changes:

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spanscore.cli._diff_text import Comparison, difference, judgement, level
-from spanscore.difference import Compared, Verdict
-from spanscore.page import render
-from spanscore.wording.printable import printable
+from spanscore.cli._diff_text import TONES, Comparison, difference, judgement, level
+from spanscore.messages.printable import printable
+from spanscore.reports.page import render
+from spanscore.runs.diff import Compared, Verdict
 
-_TONES: Final = {
-    Verdict.BETTER: "passed",
-    Verdict.SAME: "passed",
-    Verdict.WORSE: "failed",
-    Verdict.INCONCLUSIVE: "unchecked",
-}
 _MOST: Final = 1_000
 _LONG: Final = 500
 _HALF: Final = 70
-"""The plots of differences: no difference stands here, the widest interval of all reaches to 0 or to twice this."""
+"""The place of zero in the plots of differences; the widest interval reaches to 0 or to twice this."""
 
 
 def as_page(found: Comparison) -> str:
@@ -31,10 +25,10 @@ def as_page(found: Comparison) -> str:
         "null",
         title=f"{found.verdict.value.capitalize()} - spanscore diff",
         scripts=(),
-        tone=_TONES[Verdict.WORSE if found.problems else found.verdict],
-        verdict=found.verdict.value.capitalize(),
-        headline=printable(found.headline().partition(": ")[2], _LONG),
-        how=[printable(line, _LONG) for line in (*found.problems[:_MOST], *found.how())],
+        verdict=TONES[Verdict.WORSE if found.problems else found.verdict],
+        headline=found.verdict.value.capitalize(),
+        sentence=printable(found.headline().partition(": ")[2], _LONG),
+        reasons=[printable(line, _LONG) for line in (*found.problems[:_MOST], *found.how())],
         measures=[_row(each, found.settings.margin, reach) for each in found.measures],
         changes=[
             {"tools": " \N{RIGHTWARDS ARROW} ".join(map(printable, each.tools)), "what": printable(each.what, _LONG)}
@@ -49,7 +43,7 @@ def _row(each: Compared, margin: float, reach: float) -> Mapping[str, Any]:
     return {
         "evaluator": printable(each.evaluator),
         "measure": each.measure.value,
-        "tone": _TONES[each.verdict],
+        "tone": TONES[each.verdict],
         "verdict": each.verdict.value,
         "base": level(each, "base"),
         "new": level(each, "new"),

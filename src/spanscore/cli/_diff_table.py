@@ -9,8 +9,8 @@ from rich.table import Table as Grid
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._diff_text import MARKS, Comparison, difference, judgement, level
-from spanscore.difference import Verdict
-from spanscore.wording.printable import printable
+from spanscore.messages.printable import printable
+from spanscore.runs.diff import Verdict
 
 _PLAIN_WIDTH: Final = 120
 _SHOWN: Final = 30
@@ -19,7 +19,7 @@ _STYLES: Final = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.SAME: "
 
 
 def print_table(found: Comparison, out: TextIO) -> None:
-    """Print the verdict, each measure, and what changed."""
+    """Print the verdict, each measure, and the changes."""
     console = Console(file=out, highlight=False, markup=False, width=width_of(out) or _PLAIN_WIDTH)
     console.print(printable(found.headline(), _LONG), style=_STYLES[found.verdict] or None)
     for line in found.how():

@@ -1,4 +1,4 @@
-"""What a comparison of two versions says: the same words on a terminal, in Markdown and on a page."""
+"""The texts of a comparison of two versions: the same on a terminal, in Markdown and on a page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from spanscore.difference import Change, Compared, Measure, Pairing, Settings, Verdict, overall
+from spanscore.messages.plural import plural
 from spanscore.reports.cases import told_of_turns
-from spanscore.wording.plural import plural
+from spanscore.runs.diff import Change, Compared, Measure, Pairing, Settings, Verdict, overall
 
 MARKS: Final = {
     Verdict.BETTER: "\N{UPWARDS ARROW}",
@@ -16,6 +16,13 @@ MARKS: Final = {
     Verdict.WORSE: "\N{DOWNWARDS ARROW}",
     Verdict.INCONCLUSIVE: "?",
 }
+TONES: Final = {
+    Verdict.BETTER: "passed",
+    Verdict.SAME: "passed",
+    Verdict.WORSE: "failed",
+    Verdict.INCONCLUSIVE: "unchecked",
+}
+"""The verdict of `spanscore score` that looks the same."""
 
 _NAMED: Final = 3
 
@@ -34,11 +41,11 @@ class Comparison:
     measures: Sequence[Compared]
     changes: Sequence[Change]
     problems: Sequence[str] = ()
-    """What could not be read, and what was not scored at all: whatever the verdict, it fails."""
+    """Messages about unread input and unscored evaluators. With any of them the command fails for every verdict."""
 
     @property
     def verdict(self) -> Verdict:
-        """What can be said of the new version."""
+        """The verdict on the new version."""
         return overall(self.measures)
 
     def as_json(self) -> dict[str, Any]:
@@ -84,7 +91,7 @@ class Comparison:
         return f"{told}; {plural(len(self.problems), 'problem')}" if self.problems else told
 
     def how(self) -> Iterator[str]:
-        """Yield what was compared, and how."""
+        """Yield lines about the compared runs, and the method."""
         runs = f"{plural(self.base_runs, 'run')} of the base, {self.new_runs} of the new version"
         paired = self.paired
         if paired.key:
@@ -116,7 +123,7 @@ class Comparison:
 
 
 def level(each: Compared, side: str) -> str:
-    """Return what one version came to."""
+    """Return the value of a measure for one version, as text."""
     value, runs = (each.base, each.base_runs) if side == "base" else (each.new, each.new_runs)
     if value is None:
         return f"{runs} scored"
@@ -137,7 +144,7 @@ def difference(each: Compared) -> str:
 
 
 def judgement(each: Compared) -> str:
-    """Return the verdict on a measure, and what would decide it."""
+    """Return the verdict on a measure, with its reason or the number of runs that would decide it."""
     if each.reason:
         return f"{each.verdict}: {each.reason}"
     if each.decided_by:
@@ -146,7 +153,7 @@ def judgement(each: Compared) -> str:
 
 
 def _round(runs: int) -> str:
-    return f"{runs:,}" if runs < 100 else f"{round(runs, -1):,}"  # noqa: PLR2004 - three digits say more than is known
+    return f"{runs:,}" if runs < 100 else f"{round(runs, -1):,}"  # noqa: PLR2004 - three digits exceed the precision
 
 
 def _measure_as_json(each: Compared) -> dict[str, Any]:

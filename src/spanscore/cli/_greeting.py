@@ -1,24 +1,24 @@
-"""What `spanscore serve` says when it is ready: where it listens, and what to do next."""
+"""The message of `spanscore serve` when it is ready: its addresses, and next steps."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
+from spanscore import __version__
 from spanscore.config import Config
-from spanscore.kafka.settings import KafkaReceiver
-from spanscore.plugins import is_built_in, origin
+from spanscore.contracts.plugins import is_built_in, origin
+from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.otlp import OtlpReceiver
-from spanscore.service.durability import default_directory
+from spanscore.receivers.sockets.listening import Address
 from spanscore.service.listeners import GRPC, HTTP, PAGES
-from spanscore.sockets.listening import Address
+from spanscore.storage.durability import default_directory
 
 _LOGS_PATH = "/v1/logs"
 
 
 def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder: str) -> str:
-    """Return the lines; `decoder` says what reads requests."""
+    """Return the lines; `decoder` names the decoder of requests."""
     otlp = config.of(OtlpReceiver)
     protocols = otlp.protocols if otlp is not None else None
     grpc = _url(addresses, GRPC, secure=bool(protocols and protocols.grpc and protocols.grpc.tls))
@@ -37,7 +37,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         "decoder": (http or grpc) and decoder,
         "storage": stores and (config.storage.directory or default_directory(os.environ)),
     }
-    lines = [f"spanscore {version('spanscore')} is ready"]
+    lines = [f"spanscore {__version__} is ready"]
     lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]
     if http or grpc:
         # Not one variable for all signals: metrics are taken only where they can be sent on.
@@ -50,6 +50,9 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
             f"  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={shown['OTLP over HTTP'] or grpc}",
             f"  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={protocol}",
         ]
+        if otlp is not None and otlp.auth is not None:
+            of = f"  # with a token of {otlp.auth.bearer_token_file} in place of TOKEN"
+            lines.append(f'  export OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20TOKEN"{of}')
     return "\n".join(lines)
 
 

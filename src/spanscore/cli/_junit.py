@@ -11,14 +11,14 @@ from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajecto
 from spanscore.reports.cases import CaseNames, test_names
 from spanscore.reports.evaluation_event import failure_text
 
-# XML 1.0 has no way to write these characters at all, and tool names may hold anything.
+# XML 1.0 cannot represent these characters, and tool names may contain anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _INPUT: Final = "input"
-"""The suite of what could not be read or found."""
+"""The suite of input that could not be read or found."""
 
 _CASES: Final = "cases"
-"""The suite of what `--min-pass-rate` asks of each case."""
+"""The suite of the gates of `--min-pass-rate`, one for each case."""
 
 
 class JUnit:
@@ -29,11 +29,9 @@ class JUnit:
 
     Args:
         key: the attribute that names cases.
-        allow_unscored: whether an evaluator that checked nothing is skipped; else it is an error.
     """
 
-    def __init__(self, out: TextIO, key: str | None, *, allow_unscored: bool) -> None:
-        self._allow_unscored: Final = allow_unscored
+    def __init__(self, out: TextIO, key: str | None) -> None:
         self._out: Final = out
         self._names: Final = CaseNames(key)
         self._suites: Final[dict[str, _Suite]] = {}
@@ -46,9 +44,9 @@ class JUnit:
         self._runs += 1
 
     def finish(self, summary: Summary) -> None:
-        allowed = "skipped" if self._allow_unscored else "error"
+        allowed = "skipped" if summary.allow_unscored else "error"
         for name, suite in self._suites.items():
-            if not self._allow_unscored:
+            if not summary.allow_unscored:
                 suite.refuse(summary.missed(name))
         for gate in summary.gates():
             self._suite(gate.name).decide(gate)
@@ -62,7 +60,7 @@ class JUnit:
         names = self._names.names()
         suites = list(self._suites.values())
         self._out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-        # No count of those that were skipped: Jenkins' schema does not allow it there.
+        # No count of skipped cases: Jenkins' schema does not allow it there.
         self._out.write(f'<testsuites name="spanscore"{_counts(suites)}>\n')
         for suite in suites:
             suite.write(self._out, names)
@@ -75,7 +73,7 @@ class JUnit:
             told = f"{gate.case} {gate.why}" if gate.why else ""
             name = f"{gate.case}: pass rate of at least {gate.bound:g}"
             self._suite(_CASES).add_own(name, told, "failure" if gate.why else "")
-        if summary.passes:  # runs that fail only say why the rates are what they are
+        if summary.passes:  # failing runs only explain the rates
             for suite in self._suites.values():
                 suite.excuse()
 
@@ -83,21 +81,21 @@ class JUnit:
         return self._suites.setdefault(name, _Suite(name))
 
 
-class _Case(NamedTuple):
+class _TestCase(NamedTuple):
     name: int | str
-    """The number of the run; a name of its own where it stands for no run."""
+    """The number of the run; a name if it is not for a run."""
     classname: str
     verdict: str
     """`failure`, `error`, `skipped` or nothing."""
     message: str = ""
     content: str = ""
-    """What stands in the verdict."""
+    """The text in the verdict's element."""
     error_type: str | None = None
     properties: str = ""
 
     def written(self, names: list[str]) -> str:
         name = self.name if isinstance(self.name, str) else names[self.name]
-        found = ""  # which must stand behind the properties
+        found = ""  # which must come after the properties
         if self.error_type is not None:
             found = f"<error type={_attribute(self.error_type)}>{self.content}</error>"
         elif self.verdict:
@@ -111,7 +109,7 @@ class _Case(NamedTuple):
 class _Suite:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._cases: list[_Case] = []
+        self._cases: list[_TestCase] = []
 
     def count(self, verdict: str = "") -> int:
         """Return how many cases have a verdict; without one, how many there are."""
@@ -120,7 +118,7 @@ class _Suite:
     def add(self, run: int, report: Report, evaluation: Evaluation) -> None:
         trajectory = report.trajectory
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
-        case = _Case(run, classname, "", properties=_properties(trajectory))
+        case = _TestCase(run, classname, "", properties=_properties(trajectory))
         match evaluation.outcome:
             case Score(value) as score if evaluation.informational:  # to JUnit, whatever is not skipped has a verdict
                 told = f"informational: score {value:.4g}: {report.told(score)}"
@@ -142,8 +140,8 @@ class _Suite:
         self._cases.append(case)
 
     def add_own(self, name: str, why: str, verdict: str) -> None:
-        """Add a case that stands for no run: for what could not be checked, or a gate."""
-        self._cases.append(_Case(name, self._name, verdict, why))
+        """Add a case that is not for a run: for something that could not be checked, or for a gate."""
+        self._cases.append(_TestCase(name, self._name, verdict, why))
 
     def refuse(self, reasons: frozenset[str]) -> None:
         """Make errors of the runs that were skipped for one of these reasons."""
@@ -157,7 +155,7 @@ class _Suite:
         self._cases = [case._replace(verdict="") if case.verdict == "failure" else case for case in self._cases]
 
     def decide(self, gate: Gate) -> None:
-        """Add a case for the gate. Where it holds, it has the last word on runs that fail: they only say why."""
+        """Add a case for the gate. If it holds, it overrules failing runs: they become information only."""
         if gate.holds:
             self.excuse()
         verdict = "" if gate.holds else "failure"

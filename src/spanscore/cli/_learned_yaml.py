@@ -1,4 +1,4 @@
-"""What was learned as YAML, with what each line rests on behind it."""
+"""Learned rules as YAML, with the evidence of each line in a comment."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import yaml
 
-from spanscore.learn import Noted, has_notes, plain
-from spanscore.wording.printable import printable
+from spanscore.messages.printable import printable
+from spanscore.runs.learn import Noted, has_notes, plain
 
 _WIDEST: Final = 100
 
 
 def yaml_lines(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
-    """Yield the lines of a mapping: what has notes in it, or is wide, in lines of its own, and all else in one."""
+    """Yield the lines of a mapping: values with notes, or wide ones, in several lines, all others in one."""
     for key, each in value.items():
         yield from _entry(f"{' ' * indent}{_flow(key)}:", each, indent + 2)
 
@@ -43,7 +43,7 @@ def _below(value: Any, indent: int) -> Iterator[str]:
 def _item(value: Any, indent: int) -> Iterator[str]:
     inner = value.value if isinstance(value, Noted) else value
     if isinstance(inner, Mapping) and has_notes(inner) and inner:
-        # A mapping begins on the line of its dash; what it rests on stands behind its first key.
+        # A mapping begins on the line of its dash; the note on its evidence comes after its first key.
         noted = isinstance(value, Noted)
         first, *rest = inner.items()
         head = Noted(first[1], value.note) if noted and not isinstance(first[1], Noted) else first[1]
@@ -71,6 +71,6 @@ def comment(text: str, width: int = 118) -> Iterator[str]:
 
 
 def document(header: Sequence[str], evaluators: Mapping[str, Any]) -> str:
-    """Return the file: what is said about it, and the evaluators."""
+    """Return the file: the header as a comment, and the evaluators."""
     lines = [line for text in header for line in comment(text)]
     return "\n".join([*lines, *yaml_lines({"evaluators": evaluators})]) + "\n"

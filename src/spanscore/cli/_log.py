@@ -20,8 +20,8 @@ class OneLine(logging.Formatter):
     """Writes a record, its traceback too, as one line in which nothing moves the cursor.
 
     Args:
-        tool_content: whether to write what errors say, which may quote what was received; without it their types are
-            written, and where they were raised.
+        tool_content: whether to write the texts of errors, which may quote received data; without it only their types
+            and locations are written.
     """
 
     def __init__(self, *, tool_content: bool = False) -> None:
@@ -29,21 +29,21 @@ class OneLine(logging.Formatter):
         self._tool_content = tool_content
 
     def format(self, record: logging.LogRecord) -> str:
-        record.exc_text = None  # another handler may have written what the error says
+        record.exc_text = None  # another handler may have put the error's text there
         text = super().format(record)
         if text.isprintable():
             return text
         return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
     def formatException(self, ei: _ErrorInfo) -> str:  # noqa: N802 - the name is of the standard library
-        """Return the traceback of an error, with what the error says only where that may be told."""
+        """Return the traceback of an error, with the error's text only if that may be shown."""
         if self._tool_content or ei[1] is None:
             return super().formatException(ei)
         error: BaseException | None = ei[1]
         lines: list[str] = []
         while error is not None and len(lines) < _MOST_CAUSES:
             where = "".join(traceback.format_tb(error.__traceback__))
-            # What the operating system says may be told: it has not seen what was received.
+            # Texts of the operating system may be shown: they contain no received data.
             words = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
             lines.insert(0, f"{where}{type(error).__name__}{words}")
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

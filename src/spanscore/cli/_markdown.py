@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Final, TextIO
 
-from spanscore.cli._markdown_text import as_text, code
 from spanscore.cli._summary import Summary
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.model import Failed, Outcome, Report, Score
 from spanscore.reports.cases import CaseNames
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.tally import COLUMNS
-from spanscore.wording.plural import plural
 
 MARKER: Final = "<!-- spanscore score -->"
 """The first line: by it a job finds its comment again."""
-_SIGNS: Final = {
+SIGNS: Final = {
     "passed": "\N{LARGE GREEN CIRCLE}",
     "failed": "\N{LARGE RED CIRCLE}",
     "unchecked": "\N{LARGE YELLOW CIRCLE}",
 }
 _WORDS: Final = {"passed": "passed", "failed": "failed", "unchecked": "checked nothing"}
 _SHOWN: Final = 20
+_LONGEST_CODE: Final = 200
+_LONGEST_TEXT: Final = 500
 
 
 class Markdown:
@@ -29,12 +32,10 @@ class Markdown:
 
     Args:
         key: the attribute that names cases.
-        allow_unscored: whether evaluators may have checked nothing.
     """
 
-    def __init__(self, out: TextIO, key: str | None, *, allow_unscored: bool) -> None:
+    def __init__(self, out: TextIO, key: str | None) -> None:
         self._out: Final = out
-        self._allow_unscored: Final = allow_unscored
         self._names: Final = CaseNames(key)
         self._failing: Final[list[tuple[int, str, list[str]]]] = []
         self._labels: Final = Counter[str]()
@@ -47,9 +48,9 @@ class Markdown:
         self._labels[report.label] += 1
 
     def finish(self, summary: Summary) -> None:
-        verdict = summary.verdict(allow_unscored=self._allow_unscored)
+        verdict = summary.verdict
         runs = f"{plural(summary.trajectories, 'run')}, {self._labels['fail']} failed"
-        lines = [MARKER, f"### {_SIGNS[verdict]} spanscore: {_WORDS[verdict]}: {runs}", ""]
+        lines = [MARKER, f"### {SIGNS[verdict]} spanscore: {_WORDS[verdict]}: {runs}", ""]
         reasons = [*summary.problems, *summary.unchecked(), *summary.told_of_gates(), *summary.remarks()]
         if reasons:
             lines += [*(f"- {as_text(reason)}" for reason in reasons[:_SHOWN]), ""]
@@ -71,3 +72,16 @@ def _told(report: Report, name: str, outcome: Outcome) -> str:
     if isinstance(outcome, Score):
         return f"{code(name)} {outcome.value:.4g}: {as_text(report.told(outcome))}"
     return f"{code(name)}: {as_text(failure_text(report, outcome) if isinstance(outcome, Failed) else outcome.reason)}"
+
+
+def code(text: str) -> str:
+    """Return a text as code, in which nothing is read as Markdown, HTML or a person's name."""
+    shown = printable(text, _LONGEST_CODE).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    pad = " " if "`" in shown else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def as_text(text: str) -> str:
+    """Return a text as one line in which nothing is read as Markdown or HTML."""
+    return re.sub(r"([\\`*_{}\[\]<>#+!|@~&])", r"\\\1", printable(text, _LONGEST_TEXT))

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from spanscore.compare.alignment import whole
+from spanscore.contracts.plugins import is_built_in
 from spanscore.model import Evaluation, Report, Score
-from spanscore.plugins import is_built_in
 
 
 def details_of(evaluation: Evaluation) -> Mapping[str, Any]:
-    """Return the details of a built-in evaluator that a run failed; a plug-in's details may hold anything."""
+    """Return the details of a built-in evaluator that a run failed. A plug-in's may be anything: return none."""
     if isinstance(outcome := evaluation.outcome, Score) and evaluation.label == "fail":
         return outcome.details if is_built_in("evaluators", evaluation.type) else {}
     return {}

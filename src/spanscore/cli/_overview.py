@@ -1,31 +1,31 @@
-"""What `spanscore` says when it is asked for nothing: what it can do, and where to begin."""
+"""The text of `spanscore` without arguments: its commands, and first steps."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from typing import Final
 
+from spanscore import __version__
 from spanscore.cli._columns import side_by_side
 
 _FIRST: Final = {
     "spanscore demo": "watch a sample agent being scored: no other server, no network",
-    "spanscore score FILE": "score recorded spans; fails where a run fails",
+    "spanscore score FILE": "score recorded spans; fails if a run fails",
     "spanscore serve": "receive your agents' spans on ports 4317 and 4318",
 }
 _COMMANDS: Final = {
     "Score": {
         "demo": "watch a sample agent being scored",
-        "record": "write down what an agent sends, to score it later",
+        "record": "run a command and save the spans and logs it exports",
         "score": "score recorded spans, for CI",
-        "fetch": "take traces out of Jaeger or Tempo",
-        "golden": "expect from now on what runs that were right have called",
-        "learn": "expect from now on what runs that were right have in common",
+        "fetch": "download traces from Jaeger or Tempo",
+        "golden": "save the calls of good runs as expected calls",
+        "learn": "derive rules from good runs",
         "diff": "compare the runs of two versions: better, the same, worse, or too few to say",
         "explain": "show what was read from each span of a run, and why",
         "serve": "receive spans and score them as they come",
-        "send": "send recorded spans and logs to an OTLP receiver, or to a Kafka topic",
+        "send": "send recorded spans and logs to an OTLP receiver",
     },
     "Configure": {
         "list": "list evaluators, dialects, receivers and emitters",
@@ -33,7 +33,7 @@ _COMMANDS: Final = {
         "check": "check a configuration",
         "schema": "print the JSON Schema of the configuration, or every key with its default",
     },
-    "Shell": {"completion": "print what completes commands, options and files in bash, zsh or fish"},
+    "Shell": {"completion": "print a shell completion script for bash, zsh or fish"},
 }
 SUMMARIES: Final = {name: text for group in _COMMANDS.values() for name, text in group.items()}
 """One line for each command."""
@@ -43,7 +43,7 @@ _LONGEST: Final = max(map(len, _FIRST))
 
 
 def overview(width: int | None) -> str:
-    """Return the text, in lines of that width; None where they may have any."""
+    """Return the text, in lines of that width; None for no limit."""
 
     def wrapped(text: str) -> str:
         return text if width is None else textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
@@ -52,7 +52,7 @@ def overview(width: int | None) -> str:
         return side_by_side(entries.items(), width, _LONGEST, "  ")
 
     lines = [
-        wrapped(f"spanscore {version('spanscore')}: scores the tool calls of LLM agents from OpenTelemetry spans."),
+        wrapped(f"spanscore {__version__}: scores the tool calls of LLM agents from OpenTelemetry spans."),
         "",
         wrapped("Usage: spanscore COMMAND [OPTION...]"),
         "",

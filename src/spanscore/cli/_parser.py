@@ -1,14 +1,14 @@
-"""argparse with errors as people know them: one line that names what was meant, and a line that leads to the help."""
+"""argparse with short errors: one line that suggests the nearest name, and a line that points to the help."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NoReturn
-
-from spanscore.wording.nearest import suggestion
 
 _USAGE: Final = 2
 _END_OF_OPTIONS: Final = "--"
@@ -17,7 +17,7 @@ _WORD_WIDTH: Final = 80
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which knows the nearest name of what it does not know.
+    """A parser whose errors are one line, with the nearest known name for an unknown one.
 
     Options are never abbreviated: a script that abbreviates breaks with the next option.
     """
@@ -27,19 +27,19 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse arguments; commands parse their own with this as well.
 
-        What is unknown is looked for first: argparse would rather complain of what seems to be missing because of it.
+        Unknown options are reported first: argparse would report the arguments that seem to be missing because of them.
         """
         arguments = sys.argv[1:] if args is None else list(args)
         for option in self._options_in(arguments):
             if option not in self._option_string_actions:
-                self.error(f"no option {_shown(option)}{suggestion(option, self._option_string_actions)}")
+                self.error(f"no option {_shown(option)}{_suggested(option, self._option_string_actions)}")
         parsed, left = super().parse_known_args(arguments, namespace)
         if left:
             self.error(f"unexpected argument {_shown(left[0])}")
         return parsed, left
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and where the help is, and end with status 2."""
+        """Print one line and a pointer to the help, and exit with status 2."""
         self.exit(_USAGE, f"{self.prog}: {message.removeprefix('argument ')}\ntry '{self.prog} --help'\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -48,12 +48,12 @@ class Parser(argparse.ArgumentParser):
         choices = [str(choice) for choice in action.choices]
         known = ", ".join(choices)
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public name for it
-            self.error(f"no command {_shown(value)}{suggestion(value, choices) or f' (commands: {known})'}")
+            self.error(f"no command {_shown(value)}{_suggested(value, choices) or f' (commands: {known})'}")
         name = "/".join(action.option_strings) or action.metavar or action.dest
-        self.error(f"{name}: no {_shown(value)}{suggestion(value, choices)} (choose from {known})")
+        self.error(f"{name}: no {_shown(value)}{_suggested(value, choices)} (choose from {known})")
 
     def _options_in(self, arguments: Iterable[str]) -> Iterator[str]:
-        """Yield what argparse takes for options; those behind a command are the command's."""
+        """Yield the arguments that argparse takes for options, up to a command, whose options are its own."""
         for argument in arguments:
             if argument == _END_OF_OPTIONS:
                 return
@@ -61,6 +61,37 @@ class Parser(argparse.ArgumentParser):
                 yield argument.partition("=")[0]
             elif self._subparsers is not None:
                 return
+
+
+def number(least: float, most: float, what: str) -> Callable[[str], float]:
+    """Return a function that reads a number in a range; `what` describes the range in words."""
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if least <= (value := float(text)) <= most:
+                return value
+        message = f"must be {what}, not {text!r}"
+        raise argparse.ArgumentTypeError(message)
+
+    return read
+
+
+def path_ending(*suffixes: str) -> Callable[[str], Path]:
+    """Return a function that reads a path with one of these suffixes."""
+
+    def read(text: str) -> Path:
+        if not text.lower().endswith(suffixes):
+            message = f"must end in {' or '.join(suffixes)}, not {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return Path(text)
+
+    return read
+
+
+def _suggested(word: str, known: Iterable[str]) -> str:
+    from spanscore.messages.nearest import suggestion  # noqa: PLC0415 - difflib is slow to load, and mistakes are rare
+
+    return suggestion(word, known)
 
 
 def _shown(word: str) -> str:

@@ -1,18 +1,22 @@
-"""What the commands that read recordings show: how far they are, and what could not be read."""
+"""The output of commands that read recordings: progress, and input that could not be read."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.model import Trajectory
 from spanscore.otlp.findings import Unread, told_of_no_run
 from spanscore.recordings.files import KEPT_OF_EACH, Recording
-from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
+from spanscore.recordings.writer import RecordingWriter
 
+_LINE_EVERY_S: Final = 10.0
 _LINES_SHOWN: Final = 20
 _RUNS_SHOWN: Final = 10
 
@@ -32,19 +36,57 @@ def passed_over(recording: Recording) -> list[str]:
     return [*lines, told_of_no_run(lost)] if lost else lines
 
 
+class ProgressLines:
+    """Progress of a command as lines on standard error, at most one every ten seconds.
+
+    Args:
+        clock: seconds that never run backwards.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock: Final = clock
+        self._printed_at = clock()
+
+    def show(self, doing: str, done: int, total: int) -> None:
+        """Print how much is done if no line was printed for ten seconds."""
+        now = self._clock()
+        if total and now - self._printed_at >= _LINE_EVERY_S:
+            self._printed_at = now
+            print(f"{doing}: {100 * done // total} %", file=sys.stderr, flush=True)
+
+
 @contextmanager
-def progress(doing: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar on the terminal, if there is one; it stands on standard error and vanishes at the end."""
+def progress(
+    doing: str, *, of_bytes: bool = True, lines: ProgressLines | None = None
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar on standard error, which vanishes at the end; without a terminal, lines if there are any."""
     if not sys.stderr.isatty():
-        yield None
+        yield None if lines is None else partial(lines.show, doing)
         return
     from rich.console import Console  # noqa: PLC0415 - rich is slow to load
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
 
-    columns: tuple[Any, ...] = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    count = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    columns = (BarColumn(), count, TimeRemainingColumn())
     with Progress(doing, *columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def reading(
+    files: Sequence[str], log_names: Sequence[str] = (), doing: str = "reading", lines: ProgressLines | None = None
+) -> Iterator[Recording]:
+    """Yield the recordings to read, with log records whose names have these prefixes, and show the progress."""
+    with progress(doing, lines=lines) as shown:
+        yield Recording(files, stdin=sys.stdin.buffer, progress=shown, log_names=log_names)
+
+
+def tell_of_left_behind(writer: RecordingWriter) -> None:
+    """Print where an earlier recording is that did not end, if there was one."""
+    if (kept := writer.left_behind) is not None:
+        left = f"{kept.with_suffix('')} was left by a recording that did not end."
+        print(f"{left} It is now {kept}, which every command reads", file=sys.stderr)
 
 
 def named(run: Trajectory) -> str:
@@ -52,19 +94,28 @@ def named(run: Trajectory) -> str:
     return f"trace {run.trace_id.hex()}{f' of {printable(run.agent)}' if run.agent else ''}"
 
 
-def left_out(lines: Sequence[str], how: str, others: int) -> Iterator[str]:
+def left_out(lines: Sequence[str], how: str, runs: Sequence[Trajectory]) -> Iterator[str]:
     """Yield lines about runs that are not used; of many the first.
+
+    Traces of other services, and parts of runs, are only counted, on standard error: they may be there.
 
     Args:
         lines: one for each.
         how: what became of those that have no line.
-        others: traces of other services, which are only counted, on standard error: they may be there.
+        runs: all runs.
     """
     yield from lines[:_RUNS_SHOWN]
     if len(lines) > _RUNS_SHOWN:
         yield f"... and {plural(len(lines) - _RUNS_SHOWN, 'more run')} {how}"
-    if others:
+    if others := sum(not run.recognised for run in runs):
         print(f"left out: {plural(others, 'trace')} without a span of a known instrumentation", file=sys.stderr)
+    if parts := sum(run.completeness.is_part for run in runs):
+        print(f"left out: {parts_of_runs(parts)}", file=sys.stderr)
+
+
+def parts_of_runs(count: int) -> str:
+    """Return the number of traces with a part of a run, in words."""
+    return f"{plural(count, 'trace')} with a part of a run, before or after a pause"
 
 
 def problems_of(recording: Recording) -> list[str]:

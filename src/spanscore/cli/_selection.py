@@ -1,4 +1,4 @@
-"""Which runs of a recording are scored, and what to say where there are none."""
+"""The selection of runs of a recording, and messages if it is empty."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from spanscore.compare.globs import glob_matcher
+from spanscore.messages.nearest import nearest, suggestion
+from spanscore.messages.printable import printable
 from spanscore.model import Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
-from spanscore.wording.nearest import nearest, suggestion
-from spanscore.wording.printable import printable
 
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _VALUES_KEPT: Final = 10_000
@@ -19,45 +19,56 @@ _SHOWN: Final = 5
 _SIMILAR: Final = 0.3
 
 
-def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    group = parser.add_argument_group(
-        "filters", "What they leave out is neither scored nor shown. Each may be given several times."
-    )
+def add_filters(parser: argparse.ArgumentParser, verb: str, key_use: str, default_key: str = "") -> None:
+    """Add the options.
+
+    Args:
+        parser: of the command.
+        verb: what the command does with a run.
+        key_use: which options use `--key`.
+        default_key: the key that is tried before the usual ones.
+    """
+    group = parser.add_argument_group("filters", "All other runs are left out. Each can be given several times.")
     group.add_argument(
         "--trace",
         type=_trace,
         action="append",
         default=[],
         metavar="ID",
-        help="score only the trace with this id, or whose id begins so: at least 4 digits",
+        help=f"{verb} only the trace with this id, or at least 4 hex digits of its start",
     )
     group.add_argument(
-        "--agent", action="append", default=[], metavar="GLOB", help="score only runs of agents named so: refund-*"
+        "--agent",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help=f"{verb} only runs of agents whose name matches, such as refund-*",
     )
-    group.add_argument("--case", action="append", default=[], metavar="VALUE", help="score only runs of this test case")
+    group.add_argument(
+        "--case", action="append", default=[], metavar="VALUE", help=f"{verb} only runs of this test case"
+    )
     group.add_argument(
         "--key",
         metavar="ATTR",
         help=(
-            "the attribute of the root span or the resource that names the case, for --case and JUnit "
-            f"(default: that of the configuration's dataset, else the first there is of {', '.join(CASE_KEYS)})"
+            f"the attribute of the root span or the resource that names the case, {key_use} "
+            f"(default: {default_key}the first there is of {', '.join(CASE_KEYS)})"
         ),
     )
 
 
 class Selection:
-    """The filters that were asked for. A run has to fulfil each; it fulfils one if it does so for one of its values.
+    """The filters of the command line. A run must match each; it matches one if any of its values does.
 
     Args:
-        arguments: the command's, with the key that names cases.
-        asked_key: that key, where it was asked for by name: then some run has to have it.
-        cases: is given every run of the input, and asked for the case of each one that is picked by its case.
+        arguments: the arguments of the command, with the key that names cases.
+        asked_key: that key, if it was given by option: then some run must have it.
+        cases: receives every run of the input, and names the case of each one that is selected by its case.
     """
 
     def __init__(self, arguments: argparse.Namespace, asked_key: str | None = None, cases: Cases | None = None) -> None:
         key: str | None = arguments.key
-        # A filter for cases says itself where no run has the attribute.
+        # A filter for cases reports itself if no run has the attribute.
         self._key: Final = None if arguments.case else asked_key
         self._key_found = False
         self._attributes: Final[dict[str, None]] = {}
@@ -72,13 +83,13 @@ class Selection:
         self._cases: Final = cases
         self._is_by_case: Final = bool(arguments.case)
         self.is_set: Final = bool(self._filters)
-        """Whether any filter was asked for."""
+        """Whether any filter is set."""
         self._seen = False
         self._found = False
 
     @property
     def wanted(self) -> Callable[[Trajectory], bool] | None:
-        """What says whether a run is to be scored; None where all are."""
+        """Returns whether to score a run; None if all runs are scored."""
         return self._takes if self._filters or self._key is not None or self._cases is not None else None
 
     def _takes(self, trajectory: Trajectory) -> bool:
@@ -87,7 +98,7 @@ class Selection:
             self._key_found = self._key in trajectory.attributes
             if len(self._attributes) < _VALUES_KEPT:
                 self._attributes.update(dict.fromkeys(trajectory.attributes))
-        takes = [each.takes(trajectory) for each in self._filters]  # all look at every run, to say what there was
+        takes = [each.takes(trajectory) for each in self._filters]  # all see every run, to list its values
         self._found |= all(takes)
         if self._cases is not None:
             self._cases.add(trajectory)
@@ -122,7 +133,7 @@ class _Filter:
         self._matchers: Final = {value: matcher(value) for value in values}
         self._unmatched: Final = dict.fromkeys(values)
         self._seen: Final[dict[str, None]] = {}
-        """What runs have, in their order; not all where there are very many."""
+        """The values of runs, in their order; incomplete if there are very many."""
 
     @property
     def is_set(self) -> bool:

@@ -1,4 +1,4 @@
-"""What whoever starts and stops us, such as systemd, does and wants to know."""
+"""The interface to a service manager such as systemd: signals, and notifications."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def hold_hangups() -> None:
 
 
 def take_hangups() -> None:
-    """Let SIGHUP come, one that has been waiting at once."""
+    """Unblock SIGHUP; a pending one is delivered at once."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 class ServiceManager:
-    """Is told how we do, as https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html says.
+    """Notifies a service manager, as in https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html.
 
-    Where nobody asks for it, or does not listen, nothing happens: it is never waited for.
+    If there is none, or it does not listen, nothing happens. It never blocks.
     """
 
     def __init__(self) -> None:
-        # Taken away: what we start does not speak for us.
+        # Removed from the environment: child processes must not notify for us.
         address = os.environ.pop(_SOCKET, "")
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._is_ready = False
 
     @property
     def is_told(self) -> bool:
-        """Whether somebody asks for it."""
+        """Whether there is a service manager to notify."""
         return bool(self._address)
 
     def ready(self) -> None:

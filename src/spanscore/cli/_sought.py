@@ -1,4 +1,4 @@
-"""What an evaluator looked for and did not find: runs, by its `match`, and tools, by the names in its rules."""
+"""The names that an evaluator did not find: runs, by its `match`, and tools, by the names in its rules."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from spanscore.compare.globs import glob_matcher, is_glob, value_matches
 from spanscore.compare.names import listed, normaliser
 from spanscore.config import ByCase
 from spanscore.contracts import Parameters
+from spanscore.contracts.plugins import is_built_in
+from spanscore.messages.nearest import mistyped, suggestion
 from spanscore.model import Trajectory
-from spanscore.pipeline import EvaluatorEntry
-from spanscore.plugins import is_built_in
-from spanscore.wording.nearest import mistyped, suggestion
+from spanscore.scoring.pipeline import EvaluatorEntry
 
 _SEEN: Final = 100
 _KEYS: Final = 1_000
@@ -40,7 +40,7 @@ class Sought:
         self._called: Final[set[str]] = set()
 
     def add(self, trajectory: Trajectory) -> None:
-        """Look at one more trajectory, whoever is asked about it."""
+        """Take one more trajectory into account, whether or not the evaluator applies to it."""
         if self._entry.matches is None or self._entry.matches(trajectory.attributes):
             self._matching += 1
             return
@@ -90,6 +90,6 @@ class Sought:
 
     def _evaluators(self) -> Iterable[object]:
         if not is_built_in("evaluators", self._entry.type):
-            return ()  # what a plug-in calls so may be anything
+            return ()  # a plug-in's attribute of this name may be anything
         resolve = self._entry.resolve
         return resolve.evaluators() if isinstance(resolve, ByCase) else (resolve(Trajectory(calls=())),)

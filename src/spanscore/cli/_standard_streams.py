@@ -10,7 +10,7 @@ from typing import Any, TextIO, cast
 
 
 class _Output(io.FileIO):
-    """A file, pipe or socket that is written to. Once its reader has left, what is written is discarded."""
+    """A file, pipe or socket for output. After its reader has left, output is discarded."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -21,7 +21,7 @@ class _Output(io.FileIO):
 
 
 def discard(descriptor: int) -> None:
-    """Discard what is written to a descriptor from now on."""
+    """Discard everything that is written to a descriptor from now on."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
@@ -37,12 +37,12 @@ def output_to(path: Path, *, errors: str) -> TextIO:
 
 
 def outlive_readers(*names: str) -> None:
-    """Let readers of this process's standard streams leave; a stream that is closed becomes an empty one.
+    """Survive readers of this process's standard streams that leave; a closed stream becomes an empty one.
 
-    A stream that somebody has replaced, as pytest does, is left alone.
+    A stream that was replaced, as pytest does, is left alone.
 
     Args:
-        names: of the output streams whose readers may leave: `stdout`, `stderr`.
+        names: the output streams whose readers may leave: `stdout`, `stderr`.
     """
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
@@ -57,7 +57,7 @@ def outlive_readers(*names: str) -> None:
 def _outliving(stream: io.TextIOWrapper) -> TextIO:
     output = _Output(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        output if stream.write_through else io.BufferedWriter(output),  # unbuffered where Python was told so
+        output if stream.write_through else io.BufferedWriter(output),  # unbuffered if Python was started so
         encoding=stream.encoding,
         errors=stream.errors,
         newline="\n",

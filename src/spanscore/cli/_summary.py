@@ -1,4 +1,4 @@
-"""What all reports of a run come to, evaluator by evaluator. Its size does not grow with their number."""
+"""The totals of all reports, evaluator by evaluator. Its size does not grow with their number."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
-from spanscore.cli._repeats import RepeatedCases
+from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._sought import Sought
 from spanscore.compare.names import listed, short
 from spanscore.config import ByCase
 from spanscore.dialects.custom import Custom
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.model import Report, Skipped
-from spanscore.pipeline import EvaluatorEntry
-from spanscore.reading.trajectory import UNNAMED
 from spanscore.reports.tally import Tally
-from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
+from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.trajectories.listed_calls import UNNAMED
 
 _REASONS_KEPT: Final = 1_000
 _REASONS_TOLD: Final = 3
@@ -33,7 +33,7 @@ _DIALECTS: Final = (
 
 
 class Gate(NamedTuple):
-    """What `--fail-under` asks of the mean score of one evaluator, and what it came to."""
+    """The gate of `--fail-under` for the mean score of one evaluator, and that mean."""
 
     name: str
     tally: Tally
@@ -42,7 +42,7 @@ class Gate(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the mean is high enough and nothing went wrong."""
+        """Whether the mean is high enough and no evaluation failed."""
         return not self.tally.failed and self.mean >= self.bound - _ROUNDING
 
     def __str__(self) -> str:
@@ -57,26 +57,29 @@ class Summary:
 
     Args:
         entries: every evaluator that runs.
-        is_part: whether only a part of what there is was asked for.
-        fail_under: what the mean score of each evaluator has to be, where that decides in place of the single run.
-        repeated: counts runs by case, where that was asked for; its gates decide in place of the single run, too.
+        is_part: whether only a part of the input was selected.
+        allow_unscored: whether evaluators may have checked nothing.
+        fail_under: the least mean score of each evaluator; it decides in place of single runs. None without it.
+        repeated: counts runs by case, if configured; its gates decide in place of single runs, too.
         custom: the dialects that the configuration describes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the evaluators are options of one command
         self,
         entries: Iterable[EvaluatorEntry],
         *,
         is_part: bool = False,
+        allow_unscored: bool = False,
         fail_under: float | None = None,
         repeated: RepeatedCases | None = None,
         custom: Sequence[Custom] = (),
     ) -> None:
         self.repeated = repeated
-        """None, too, where it turns out that no case can be told."""
+        """Becomes None if no run has a case."""
         self._custom: Final = custom
         self._unnamed = 0
         self._is_part: Final = is_part
+        self.allow_unscored: Final = allow_unscored
         self._fail_under: Final = fail_under
         entries = tuple(entries)
         self.tallies: Final = {entry.name: Tally(entry.type, entry.informational) for entry in entries}
@@ -84,14 +87,16 @@ class Summary:
         self.failing = 0
         self.tool_calls = 0
         self.problems: list[str] = []
-        """What could not be read, or was asked for and not found: set when all reports are in."""
+        """Messages about input that could not be read or found; set after the last report."""
         self.notes: list[str] = []
         """Remarks on the input as a whole: set when all reports are in."""
         self._recognised = 0
+        self._plain = 0  # agents' runs that record nothing about calls, without a reason
         self._asked_about_none: Final[Counter[str]] = Counter()
         """By agent: the runs that no evaluator was asked about."""
         self._sought: Final = {entry.name: Sought(entry) for entry in entries}
         deciding = [entry for entry in entries if not entry.informational]
+        self._deciding: Final = {entry.name: self.tallies[entry.name] for entry in deciding}
         self._datasets: Final = {entry.name: entry.resolve for entry in deciding if isinstance(entry.resolve, ByCase)}
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
@@ -99,34 +104,36 @@ class Summary:
         self.trajectories += 1
         if self.repeated is not None:
             self.repeated.add(report)
-        self.tool_calls += len(report.trajectory.calls)
-        self._unnamed += report.trajectory.names.count(UNNAMED)
-        self._recognised += report.trajectory.recognised
+        run = report.trajectory
+        self.tool_calls += len(run.calls)
+        self._unnamed += run.names.count(UNNAMED)
+        self._recognised += run.recognised
+        self._plain += run.recognised and not (run.calls or run.withheld or run.unread)
         self.failing += report.label == "fail"
-        if report.trajectory.recognised and not report.evaluations:
-            self._asked_about_none[report.trajectory.agent or "without a name"] += 1
+        if run.recognised and not report.evaluations:
+            self._asked_about_none[run.agent or "without a name"] += 1
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
-            self._sought[evaluation.name].add_evaluated(report.trajectory)
+            self._sought[evaluation.name].add_evaluated(run)
             if isinstance(evaluation.outcome, Skipped):
                 reasons = self._reasons[evaluation.name]
                 if len(reasons) < _REASONS_KEPT or evaluation.outcome.reason in reasons:
                     reasons[evaluation.outcome.reason] += 1
         for sought in self._sought.values():
-            sought.add(report.trajectory)
+            sought.add(run)
 
-    def verdict(self, *, allow_unscored: bool) -> Literal["passed", "failed", "unchecked"]:
-        """Return what the exit status says; a run of nothing, or by nothing, has not passed."""
-        deciding = [tally for tally in self.tallies.values() if not tally.informational]
+    @property
+    def verdict(self) -> Literal["passed", "failed", "unchecked"]:
+        """The verdict behind the exit status; without runs, or without evaluators that scored, it is not `passed`."""
         if not self.passes or (self.problems and self.trajectories):
             return "failed"
-        if not any(tally.scored or tally.failed for tally in deciding):
+        if not any(tally.scored or tally.failed for tally in self._deciding.values()):
             return "unchecked"
-        return "failed" if self.unchecked() and not allow_unscored else "passed"
+        return "failed" if self.unchecked() and not self.allow_unscored else "passed"
 
     @property
     def passes(self) -> bool:
-        """Whether every trajectory passed every evaluator that scored it, or else every mean is high enough."""
+        """Whether every trajectory passed every evaluator that scored it, or, with gates, whether all gates hold."""
         by_case = [] if self.repeated is None else list(self.repeated.gates())
         if self._fail_under is None and not by_case:
             return not self.failing
@@ -136,23 +143,18 @@ class Summary:
 
     def _went_wrong(self) -> list[str]:
         """Return a line for each evaluator that went wrong, and is not informational: no rate makes up for it."""
-        deciding = {name: tally for name, tally in self.tallies.items() if not tally.informational}
-        return [
-            f"{short(name)} went wrong in {plural(tally.failed, 'run')}"
-            for name, tally in deciding.items()
-            if tally.failed
-        ]
+        failed = {name: tally.failed for name, tally in self._deciding.items() if tally.failed}
+        return [f"{short(name)} went wrong in {plural(count, 'run')}" for name, count in failed.items()]
 
     def gates(self) -> list[Gate]:
         """Return the gate of each evaluator that scored a run, or went wrong on one; nothing without `fail_under`."""
         if (bound := self._fail_under) is None:
             return []
-        deciding = {name: tally for name, tally in self.tallies.items() if not tally.informational}
-        decided = {name: tally for name, tally in deciding.items() if tally.scored or tally.failed}
+        decided = {name: tally for name, tally in self._deciding.items() if tally.scored or tally.failed}
         return [Gate(name, tally, tally.mean or 0.0, bound) for name, tally in decided.items()]
 
     def told_of_gates(self) -> list[str]:
-        """Return a line for each mean that is too low; where none is, one that says so if runs failed all the same."""
+        """Return a line for each mean that is too low; if none is but runs failed, one line that explains that."""
         gates = self.gates()
         lines = [f"{short(gate.name)}: {gate}" for gate in gates if not gate.holds]
         if gates and self.failing and not lines:
@@ -167,28 +169,27 @@ class Summary:
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
-        for name, tally in self.tallies.items() if self.trajectories else ():
-            if tally.scored or tally.failed or tally.informational:
-                continue
-            yield name, f"skipped all {tally.skipped}" if tally.skipped else self._sought[name].why_none()
+        for name, tally in self._deciding.items() if self.trajectories else ():
+            if not (tally.scored or tally.failed):
+                yield name, f"skipped all {tally.skipped}" if tally.skipped else self._sought[name].why_none()
 
     def missed(self, name: str) -> frozenset[str]:
         """Return the reasons by which an evaluator skipped runs of cases that have no row."""
         return frozenset(self._datasets[name].missed()) if name in self._datasets else frozenset()
 
     def unused(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the name of each evaluator with a dataset, each of its cases that no run was of, and what to tell.
+        """Yield the name of each evaluator with a dataset, each of its cases without a run, and a message.
 
-        It says nothing where only a part of the recording was asked for, or there was nothing in it.
+        Yields nothing if only a part of the recording was selected, or if it was empty.
         """
         for name, dataset in self._datasets.items() if self.trajectories and not self._is_part else ():
             yield from ((name, case, why) for case, why in dataset.unused())
 
     @cached_property
     def unchecked_cases(self) -> dict[str, list[str]]:
-        """What to tell of each case that was not checked, and the evaluators that did not: asked for at the end.
+        """Return a message for each unchecked case, with the evaluators that did not check it. Call it at the end.
 
-        A run may be of a case that has no row, and a row of a case that no run was of.
+        A run's case may have no row, and a row's case may have no run.
         """
         cases: dict[str, list[str]] = {}
         missed = ((name, why) for name, dataset in self._datasets.items() for why in dataset.missed())
@@ -206,10 +207,10 @@ class Summary:
         return [printable(line, _LINE_WIDTH) for line in lines]
 
     def remarks(self) -> list[str]:
-        """Return what is no failure, and yet may be a mistake."""
+        """Return remarks on things that are no failures but may be mistakes."""
         if not self.trajectories:
             return []
-        if not self.tool_calls:
+        if not self.tool_calls and self._plain == self._recognised:
             what = "no span of an agent was found" if not self._recognised else "no tool call was found"
             return [f"{what}: if agents called tools, no dialect knows how their spans or logs tell it; {_DIALECTS}"]
         lines = [*self.notes, *self._told_of_unnamed(), *self._told_of_unmatched()]
@@ -239,7 +240,7 @@ class Summary:
     def skipped(self) -> Iterator[tuple[str, int, str]]:
         """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first.
 
-        What is told of cases that have no row is left out.
+        Cases without a row are left out; they are reported separately.
         """
         for name, reasons in self._reasons.items():
             cases = self.missed(name)
@@ -257,6 +258,6 @@ def _listed(names: list[str]) -> str:
 
 
 def _shown(mean: float, bound: float) -> str:
-    """Return a mean with as many digits as tell it from what it is compared with."""
+    """Return a mean with enough digits to differ visibly from the bound."""
     rounded = f"{mean:.3f}"
     return rounded if (float(rounded) < bound) == (mean < bound - _ROUNDING) else f"{mean:.12g}"

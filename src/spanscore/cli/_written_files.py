@@ -1,31 +1,31 @@
-"""Files that a command writes: apart from what it reads, and there when they are complete, not before."""
+"""The output files of a command: distinct from its input, and visible only when complete."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from spanscore.cli._standard_streams import output_to
 from spanscore.config import ByCase
-from spanscore.errors import ConfigError
-from spanscore.pipeline import EvaluatorEntry
+from spanscore.errors import ConfigError, InputError
 from spanscore.recordings.files import STDIN, is_recording
+from spanscore.recordings.replaced_files import replacing, write_text
+from spanscore.scoring.pipeline import EvaluatorEntry
 
 
 def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Collection[str]) -> None:
-    """Refuse files that are an input too, or would be one the next time, or are one another.
+    """Refuse output files that are also an input, would be one the next time, or are given twice.
 
     Args:
         paths: the files to write, by the name of their option.
-        inputs: the files and directories that are read, and what each is called.
+        inputs: the files and directories that are read, with a name of each for messages.
         shown: the options whose form standard output can have.
 
     Raises:
-        ConfigError: one is.
+        ConfigError: a file is refused.
     """
     taken = {Path(path).resolve(): what for path, what in inputs.items()}
     for name, path in paths.items():
@@ -43,42 +43,42 @@ def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Col
             raise ConfigError(message)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Replace a file as a whole: a reader finds the old text or the new one.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        write_text(path, text)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+
+
 def expecting(config: Path | None, entries: Iterable[EvaluatorEntry]) -> dict[str, str]:
-    """Return the files that say what is expected, and what each is called."""
+    """Return the files with expectations, and a name of each for messages."""
     datasets = {str(each.resolve.path): "a dataset" for each in entries if isinstance(each.resolve, ByCase)}
     return datasets if config is None else {str(config): "the configuration", **datasets}
 
 
 @contextmanager
 def whole_file(option: str, path: Path) -> Iterator[TextIO]:
-    """Open a file that takes the place of the one of that name when it is complete, and not before.
+    """Open a file that replaces the file at `path` when it is complete, and not before.
 
     Args:
-        option: what a user calls it by.
-        path: of the file.
+        option: the option of the file, for messages.
+        path: the path of the file.
 
     Raises:
-        ConfigError: it cannot be written; raised before anything is.
+        ConfigError: it cannot be written; raised before any write.
     """
-    target = path.resolve()
-    in_place = target.exists() and not target.is_file() and not target.is_dir()  # such as /dev/stderr and named pipes
-    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        if target.is_dir():
-            raise IsADirectoryError(None, "it is a directory")
-        # What no text may hold, such as half a surrogate pair, stands as an escape of JSON.
-        out = output_to(written, errors="backslashreplace")
-    except OSError as error:
-        message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
-        raise ConfigError(message) from error
-    try:
-        with out:
-            yield out
-        if not in_place:
-            with suppress(OSError):
-                shutil.copymode(target, written)
-            written.replace(target)
-    except BaseException:
-        if not in_place:
-            written.unlink(missing_ok=True)
-        raise
+    with ExitStack() as stack:
+        try:
+            # Characters that UTF-8 cannot encode, such as a lone surrogate, are written as an escape of JSON.
+            opened = partial(output_to, errors="backslashreplace")
+            out = stack.enter_context(replacing(path, opened))
+        except OSError as error:
+            message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
+            raise ConfigError(message) from error
+        yield out

@@ -1,4 +1,4 @@
-"""`spanscore check`, `list`, `describe` and `schema`: what can be configured, and whether a configuration is right."""
+"""`spanscore check`, `list`, `describe` and `schema`: the possible settings, and the check of a configuration."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from typing import Final
 from spanscore import config as configuration
 from spanscore.cli import OK
 from spanscore.cli._columns import side_by_side, width_of
-from spanscore.cli._overview import SUMMARIES
+from spanscore.contracts.plugins import KINDS, Kind, names, origin
 from spanscore.errors import ConfigError
-from spanscore.plugins import KINDS, Kind, names, origin
-from spanscore.wording.nearest import suggestion
-from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
+from spanscore.messages.nearest import suggestion
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 
 _DOC_WIDTH: Final = 106
 _NARROWEST: Final = 20
@@ -30,25 +29,30 @@ _EVALUATORS_SHOWN: Final = 8
 _MOST_TELLING: Final = 8
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands to the parser."""
-    check = commands.add_parser("check", help=SUMMARIES["check"], description="Check a configuration file.")
-    check.add_argument("config", type=Path, metavar="CONFIG")
-    check.set_defaults(run=_check)
-
-    listing = commands.add_parser("list", help=SUMMARIES["list"], description="List plug-ins, built-in or installed.")
-    listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (default: all)")
-    listing.set_defaults(run=_list)
-
-    describe = commands.add_parser(
-        "describe", help=SUMMARIES["describe"], description="Explain an evaluator, dialect, receiver or emitter."
-    )
-    describe.add_argument("type", metavar="NAME", help="what spanscore list shows, or a program whose spans are read")
-    describe.set_defaults(run=_describe)
-
-    schema = commands.add_parser("schema", help=SUMMARIES["schema"], description="For editors: a JSON Schema.")
-    schema.add_argument("--reference", action="store_true", help="print every key with its default instead, as YAML")
-    schema.set_defaults(run=_schema)
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command that the parser is called after."""
+    match parser.prog.rpartition(" ")[2]:
+        case "check":
+            parser.description = "Check a configuration file."
+            parser.add_argument("config", type=Path, metavar="CONFIG")
+            parser.set_defaults(run=_check)
+        case "list":
+            parser.description = "List plug-ins, built-in or installed."
+            kinds = ", ".join(KINDS)
+            parser.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{kinds} (default: all)")
+            parser.set_defaults(run=_list)
+        case "describe":
+            parser.description = "Explain an evaluator, dialect, receiver or emitter."
+            parser.add_argument(
+                "type", metavar="NAME", help="what spanscore list shows, or a program whose spans are read"
+            )
+            parser.set_defaults(run=_describe)
+        case _:
+            parser.description = "For editors: a JSON Schema."
+            parser.add_argument(
+                "--reference", action="store_true", help="print every key with its default instead, as YAML"
+            )
+            parser.set_defaults(run=_schema)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -59,7 +63,7 @@ def _check(arguments: argparse.Namespace) -> int:
     count = len(config.evaluators)
     named = ", ".join(f"{printable(each.name)} ({each.type})" for each in config.evaluators[:_EVALUATORS_SHOWN])
     more = f" and {count - _EVALUATORS_SHOWN} more" if count > _EVALUATORS_SHOWN else ""
-    print(f"{arguments.config}: right, {plural(count, 'evaluator')}: {named}{more}")
+    print(f"{arguments.config}: valid, {plural(count, 'evaluator')}: {named}{more}")
     return OK
 
 
@@ -77,7 +81,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _summary(kind: Kind, name: str) -> str:
-    """Return what a plug-in says about itself in a sentence; one that is broken must not hide the others."""
+    """Return the summary of a plug-in in a sentence; for a broken one its error, so that others are still listed."""
     where = origin(kind, name)
     try:
         summary = configuration.describe(name, kind).summary

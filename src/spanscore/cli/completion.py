@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
-from spanscore.cli import OK
+from spanscore.cli import COMMANDS, OK, parser_of
 from spanscore.cli._overview import SUMMARIES
-from spanscore.plugins import KINDS, names
+from spanscore.contracts.plugins import KINDS, names
 
 _HOW: Final = """\
 Put the line for your shell where it starts:
@@ -22,21 +21,19 @@ _FILES: Final = frozenset({"FILE", "CONFIG"})
 _PLUG_IN: Final = "NAME"
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser], parser: argparse.ArgumentParser) -> None:
-    """Add the command to the parser, which is also what it prints the completion of."""
-    added = commands.add_parser(
-        "completion",
-        help=SUMMARIES["completion"],
-        description=_HOW,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    added.add_argument("shell", choices=("bash", "zsh", "fish"))
-    added.set_defaults(run=partial(_run, parser))
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = _HOW
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.set_defaults(run=run)
 
 
-def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script and return the exit status."""
     import shtab  # noqa: PLC0415 - no other command needs it
 
+    parser = parser_of(COMMANDS)
     for action in _actions(parser):
         if action.metavar in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab looks for it on argparse's actions

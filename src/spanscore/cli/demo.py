@@ -14,11 +14,10 @@ from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
-from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._report_table import Table
 from spanscore.cli._summary import Summary
-from spanscore.cli._table import Table
+from spanscore.cli.demo_agent.agent import RUNS
 from spanscore.config import Config
-from spanscore.demo.agent import RUNS
 from spanscore.model import Report
 
 _FREE_PORTS: Final = """
@@ -43,15 +42,11 @@ Next:
 """
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "demo",
-        help=SUMMARIES["demo"],
-        description=(
-            "Start a receiver on free ports and a sample agent in a process of its own, which sends real spans with "
-            "the OpenTelemetry SDK; print each score as it is decided. Needs no other server and no network."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Start a receiver on free ports and a sample agent in a process of its own, which sends real spans with "
+        "the OpenTelemetry SDK; print each score as it is decided. Needs no other server and no network."
     )
     parser.add_argument("--keep", action="store_true", help="go on receiving until Ctrl-C")
     parser.set_defaults(run=run)
@@ -64,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Screen:
-    """Prints each report as it comes and tells when the last one is in."""
+    """Prints each report at once, and sets `complete` after the last one."""
 
     def __init__(self, config: Config, expected: int) -> None:
         self.summary: Final = Summary(config.evaluators)
@@ -90,7 +85,7 @@ async def _demo(*, keep: bool) -> int:
     from spanscore.service.listeners import HTTP, PAGES  # noqa: PLC0415 - not before gRPC's variable is set
     from spanscore.service.service import Service  # noqa: PLC0415
 
-    text = files("spanscore.demo").joinpath("spanscore.yaml").read_text(encoding="utf-8")
+    text = files("spanscore.cli.demo_agent").joinpath("spanscore.yaml").read_text(encoding="utf-8")
     config = configuration.loads(text + _FREE_PORTS, "demo", Path()).for_serve()
     screen = _Screen(config, len(RUNS))
     service = Service(config, {"screen": screen})
@@ -129,11 +124,11 @@ async def _agent(receiver: str) -> asyncio.subprocess.Process:
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver,
         "OTEL_SERVICE_NAME": "refunds",
     }
-    return await asyncio.create_subprocess_exec(sys.executable, "-m", "spanscore.demo.agent", env=environment)
+    return await asyncio.create_subprocess_exec(sys.executable, "-m", "spanscore.cli.demo_agent.agent", env=environment)
 
 
 def _metric(page: str) -> str:
-    """Return what Prometheus would read of one evaluator's scores."""
+    """Return the lines that Prometheus would scrape for one evaluator's scores."""
     request = urllib.request.Request(page, headers={"Accept": "application/openmetrics-text"})  # noqa: S310 - our own
     with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - as above
         lines = response.read().decode().splitlines()

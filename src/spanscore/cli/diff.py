@@ -1,4 +1,4 @@
-"""`spanscore diff`: whether a new version is better or worse than the one before, and what it does otherwise."""
+"""`spanscore diff`: whether a new version is better or worse than the one before, and how its behaviour differs."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._parser import number
 from spanscore.errors import InputError
 from spanscore.reports.cases import CASE_KEYS
 
-FORMATS: Final = ("table", "json", "markdown")
-"""What standard output shows."""
+_FORMATS: Final = ("table", "json", "markdown")
+"""The forms of standard output."""
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "diff",
-        help=SUMMARIES["diff"],
-        description=(
-            "Compare the recorded runs of two versions: by case where both ran the same ones, else all together. Tells "
-            "for each evaluator whether the new version is better, the same within the margin, worse, or too few runs "
-            "were made to say, and what it does otherwise. Exit status: 0 the same or better, 1 worse or something "
-            "could not be read or was not scored at all, 3 inconclusive, 2 usage."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Compare the recorded runs of two versions: by case where both ran the same ones, else all together. Tells "
+        "for each evaluator whether the new version is better, the same within the margin, worse, or too few runs "
+        "were made to say, and what it does otherwise. Exit status: 0 the same or better, 1 worse or something "
+        "could not be read or was not scored at all, 3 inconclusive, 2 usage."
     )
     parser.add_argument("base", metavar="BASE", help="a recording, or a directory of recordings, of the version before")
     parser.add_argument("new", metavar="NEW", help="the same of the new version")
@@ -39,14 +35,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument(
         "--margin",
-        type=_share,
+        type=number(0.0, 1.0, "a share from 0 to 1, such as 0.05"),
         default=0.05,
         metavar="X",
         help="a difference of pass rates or scores that does not matter (default: %(default)s)",
     )
     parser.add_argument(
         "--alpha",
-        type=_chance,
+        type=number(1e-6, 0.49, "a chance from 0.000001 to 0.49, such as 0.05"),
         default=0.05,
         metavar="X",
         help="how often a version that is not worse may be called so, over all evaluators (default: %(default)s)",
@@ -55,11 +51,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--allow-unscored", action="store_true", help="let evaluators pass that scored no run of a version"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 in place of 3 where it is inconclusive")
-    parser.add_argument("--format", choices=FORMATS, default="table", help="what standard output shows")
+    parser.add_argument("--format", choices=_FORMATS, default="table", help="what standard output shows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a comment for a pull request, too")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to look at, too")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, formats=_FORMATS)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,25 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
             raise
-        message = "comparing versions needs scipy, which the extra `analysis` brings: pip install 'spanscore[analysis]'"
+        message = "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore"
         raise InputError(message) from error
     return compare(arguments)
-
-
-def _share(text: str) -> float:
-    return _within(text, 0.0, 1.0, "a share from 0 to 1, such as 0.05")
-
-
-def _chance(text: str) -> float:
-    return _within(text, 1e-6, 0.49, "a chance from 0.000001 to 0.49, such as 0.05")
-
-
-def _within(text: str, low: float, high: float, what: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not low <= number <= high:
-        message = f"must be {what}, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return number

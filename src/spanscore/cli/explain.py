@@ -10,22 +10,32 @@ from pathlib import Path
 from typing import Final
 
 from spanscore import config as configuration
-from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._marked import marked_calls
-from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import passed_over, problems_of, progress
+from spanscore.cli._recordings import passed_over, problems_of, reading
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.compare.differences import json_text
-from spanscore.model import NOT_RECORDED, Failed, Report, Score, Skipped, ToolCall, Trace, Trajectory
-from spanscore.pipeline import EvaluatorEntry, Pipeline
-from spanscore.plugins import find, names
-from spanscore.reading.explained import ExplainedSpan, explained
-from spanscore.reading.reader import DialectReader
-from spanscore.recordings.files import Recording
+from spanscore.config import parts as wiring
+from spanscore.contracts.plugins import find, names
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
+from spanscore.model import (
+    NOT_RECORDED,
+    Failed,
+    Report,
+    Score,
+    Skipped,
+    ToolCall,
+    Trace,
+    Trajectory,
+    pause,
+    reported_trace_id,
+)
 from spanscore.reports.evaluation_event import failure_text
-from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
+from spanscore.runs import offline
+from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.trajectories.explained import ExplainedSpan, explained
+from spanscore.trajectories.reader import DialectReader
 
 _TRACES_SHOWN: Final = 10
 _SPANS_SHOWN: Final = 500
@@ -35,24 +45,20 @@ _LINE_WIDTH: Final = 2_000
 _CONTENT_WIDTH: Final = 120
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "explain",
-        help=SUMMARIES["explain"],
-        description=(
-            "Show the spans of recorded traces as a tree, with the dialects that know each, what it was taken for, "
-            "which calls models asked for that were not made, what is not recorded, and what each evaluator saw. "
-            "Exit status: 0 something was explained, 1 nothing was found or something cannot be read, 2 usage or "
-            "configuration."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Show the spans of recorded traces as a tree, with the dialects that know each, what it was taken for, "
+        "which calls models asked for that were not made, what is not recorded, and what each evaluator saw. "
+        "Exit status: 0 something was explained, 1 nothing was found or something cannot be read, 2 usage or "
+        "configuration."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out"
     )
-    add_filters(parser)
+    add_filters(parser, "show", "for --case")
     parser.set_defaults(run=run)
 
 
@@ -64,10 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     selection = Selection(arguments, arguments.key)
     keeping = _Keeping(pipeline)
     shown = 0
-    with progress("reading") as bar:
-        recording = Recording(
-            arguments.files, stdin=sys.stdin.buffer, progress=bar, log_names=wiring.wanted(config).log_names
-        )
+    with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         for report in offline.score(recording, config, keeping, selection.wanted):
             trace = keeping.traces.pop(report.trajectory.trace_id, None)
             shown += trace is not None
@@ -99,14 +102,14 @@ class _Keeping:
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         reports = self._pipeline.run(trace, wanted)
         if reports:
-            self.traces[trace.trace_id] = trace
+            self.traces[reported_trace_id(trace.trace_id)] = trace
         return reports
 
 
 def _spans(trace: Trace, report: Report, reader: DialectReader) -> Iterator[str]:
     explanation = explained(trace, [report.trajectory], reader)
     calls = dict(enumerate(report.trajectory.calls, 1))
-    yield f"trace {trace.trace_id.hex()}  {plural(len(explanation.spans), 'span')}, {trace.close_reason}"
+    yield f"trace {report.trajectory.trace_id.hex()}  {plural(len(explanation.spans), 'span')}, {trace.close_reason}"
     marked = {index + 1 for index in marked_calls(report)}
     left_out = 0
     for number, each in enumerate(explanation.spans):
@@ -146,7 +149,7 @@ def _span(each: ExplainedSpan, call: ToolCall | None, *, content: bool) -> str:
 
 @cache
 def _dialect_names() -> dict[str, str]:
-    """Return what `spanscore list dialects` calls the classes."""
+    """Return the names of dialects in `spanscore list dialects`, by the name of their class."""
     return {find("dialects", name).__name__: name for name in names("dialects")}
 
 
@@ -185,7 +188,10 @@ def _missing(report: Report) -> str:
     missing = [
         *([] if seen.root_seen else ["no root came"]),
         *([f"parents of {plural(seen.parents_missing, 'span')} did not come"] if seen.parents_missing else []),
+        *([f"{plural(seen.spans_missing, 'span')} not received"] if seen.spans_missing else []),
         *([f"{plural(seen.spans_refused, 'span')} refused"] if seen.spans_refused else []),
+        *([f"the run {printable(pause(seen.paused))}"] if seen.paused else []),
+        *(["the run continues after a pause"] if seen.begin_unseen else []),
         *(["cut off by a limit"] if seen.truncated else []),
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),
         *([] if seen.results_recorded else ["results are not all recorded"]),

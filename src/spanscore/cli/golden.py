@@ -1,4 +1,4 @@
-"""`spanscore golden`: what runs that were right have called, as what is expected from now on."""
+"""`spanscore golden`: the calls of correct runs, as expectations for later runs."""
 
 from __future__ import annotations
 
@@ -8,38 +8,31 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from spanscore import config as configuration
-from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
-from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import left_out, named, passed_over, problems_of, progress
-from spanscore.cli._written_files import check_apart
+from spanscore.cli._parser import path_ending
+from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading
+from spanscore.cli._written_files import check_apart, replace_text
+from spanscore.config import parts as wiring
 from spanscore.errors import InputError
+from spanscore.messages.plural import plural
 from spanscore.model import NOT_RECORDED, Trajectory
-from spanscore.recordings.files import Recording
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
-from spanscore.reports.golden import Row, golden_rows, updated
-from spanscore.wording.plural import plural
-
-_SUFFIX: Final = ".jsonl"
+from spanscore.runs import offline
+from spanscore.runs.golden_rows import Row, golden_rows, updated
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "golden",
-        help=SUMMARIES["golden"],
-        description=(
-            "Write a dataset with a row for each case of recorded runs that were right: calls with their arguments, "
-            "as `expected_from: {dataset: FILE, key: ATTR}` takes them. Runs of one case that differ are alternatives. "
-            "Exit status: 0 every run has its row, 1 something could not be read or has no case, 2 usage."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Write a dataset with a row for each case of recorded runs that were right: calls with their arguments, "
+        "as `expected_from: {dataset: FILE, key: ATTR}` takes them. Runs of one case that differ are alternatives. "
+        "Exit status: 0 every run has its row, 1 something could not be read or has no case, 2 usage."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument(
-        "-o", "--output", type=_dataset, required=True, metavar="FILE", help="the dataset, a .jsonl file"
+        "-o", "--output", type=path_ending(".jsonl"), required=True, metavar="FILE", help="the dataset, a .jsonl file"
     )
     parser.add_argument(
         "--key",
@@ -67,14 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
         raise InputError(message)
     config = replace(configuration.default(), evaluators=()).for_files()
-    with progress("reading") as shown:
-        recording = Recording(
-            arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
-        )
+    with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         pipeline = wiring.pipeline(config)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
-    usable = [(case, run) for run in runs if run.unread is None and (case := case_of(run, key))] if key else []
+    known_runs = [run for run in runs if run.unread is None and not run.completeness.is_part]
+    usable = [(case, run) for run in known_runs if (case := case_of(run, key))] if key else []
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     problems += _left_out(runs, key)
     if (untold := _untold(arguments.key, runs, [run for _, run in usable])) is not None:
@@ -85,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(message)
         rows = golden_rows(key, usable)
         written = updated(known, key, rows)
-        _write(arguments.output, written)
-        # An expectation says which calls are made, and not that they succeed.
+        replace_text(arguments.output, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in written))
+        # An expectation lists the calls, and not whether they succeed.
         may_fail = any(call.error is not None for _, run in usable for call in run.calls)
         health = "" if may_fail else ", health: {type: tool_call_trajectory}"
         _tell(arguments.output, key, rows, len(written) - len(rows), health)
@@ -100,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _untold(key: str | None, runs: Iterable[Trajectory], usable: Iterable[Trajectory]) -> str | None:
-    """Return why the cases of the usable runs cannot be told."""
+    """Return why the cases of the usable runs are unknown; None if they are known."""
     cases = Cases(key)
     for run in runs:
         cases.add(run)
@@ -109,23 +100,22 @@ def _untold(key: str | None, runs: Iterable[Trajectory], usable: Iterable[Trajec
     return cases.problem()
 
 
-def _left_out(runs: Iterable[Trajectory], key: str | None) -> Iterator[str]:
+def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
     """Return a line for each run that has no row."""
     lines: list[str] = []
-    others = 0
     for run in runs:
-        if not run.recognised:
-            others += 1
-        elif run.unread is not None:
+        if not run.recognised or run.completeness.is_part:
+            continue
+        if run.unread is not None:
             lines.append(f"{named(run)} has no row: {run.unread}")
         elif key is None or case_of(run, key) is None:
-            wanted = key or f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
-            lines.append(f"{named(run)} has no row: {f'it has no {key!r}' if key else f'it has {wanted}'}")
-    return left_out(lines, "without a row", others)
+            wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
+            lines.append(f"{named(run)} has no row: it has {wanted}")
+    return left_out(lines, "without a row", runs)
 
 
 def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
-    """Yield what a person looks at before these runs are what is expected."""
+    """Yield remarks for a person to review before these runs become expectations."""
     calls = [call for run in runs for call in run.calls]
     if failed := sum(call.error is not None for call in calls):
         yield f"{failed} of {plural(len(calls), 'call')} failed, and are expected all the same"
@@ -159,21 +149,3 @@ def _known(path: Path) -> Iterator[Row]:
             message = f"{path}:{number}: a row must be a mapping"
             raise InputError(message)
         yield row
-
-
-def _write(path: Path, rows: Iterable[Row]) -> None:
-    """Replace the file as a whole: whoever reads it finds the old rows or the new ones."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror}"
-        raise InputError(message) from error
-
-
-def _dataset(text: str) -> Path:
-    if not text.lower().endswith(_SUFFIX):
-        message = f"must end in {_SUFFIX}, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return Path(text)

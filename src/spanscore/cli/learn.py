@@ -1,4 +1,4 @@
-"""`spanscore learn`: what runs that were right have in common, as a configuration."""
+"""`spanscore learn`: the common properties of correct runs, as a configuration."""
 
 from __future__ import annotations
 
@@ -7,49 +7,61 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from spanscore import __version__
 from spanscore import config as configuration
-from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
 from spanscore.cli._learned_yaml import document
-from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import left_out, named, other_signals, passed_over, problems_of, progress
+from spanscore.cli._parser import path_ending
+from spanscore.cli._recordings import (
+    ProgressLines,
+    left_out,
+    named,
+    other_signals,
+    passed_over,
+    problems_of,
+    progress,
+    reading,
+)
+from spanscore.cli._written_files import replace_text
+from spanscore.config import parts as wiring
 from spanscore.errors import InputError
-from spanscore.learn import FalseAlarms, false_alarms, learned
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.model import Trajectory
-from spanscore.recordings.files import Recording
+from spanscore.recordings.replaced_files import is_written_in_place
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
-from spanscore.reports.repeats import wilson_interval
-from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
+from spanscore.runs import offline
+from spanscore.runs.learn import FalseAlarms, Learned, false_alarms, learned
+from spanscore.runs.repeats import wilson_interval
 
-_SUFFIXES: Final = (".yaml", ".yml")
 _BEGINNING: Final = "# Learned by spanscore"
 _MATCHED_BY: Final = ("gen_ai.agent.name", "service.name", "span.name")
-"""What tells the runs of an agent from others, the first that does."""
+"""The attributes that may distinguish agents; the first that does is used."""
 _SIGN: Final = 12
+"""Hexadecimal digits of the sign by which a configuration that was edited is known."""
 _ALONE: Final = 2
 """Of fewer runs none can be left out."""
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "learn",
-        help=SUMMARIES["learn"],
-        description=(
-            "Write a configuration that holds for recorded runs that were right: which tools are called, in which "
-            "order, how often and with which arguments, how failures are got over, and what a run costs. What each "
-            "line rests on stands behind it. How many good runs it would refuse is estimated by leaving each run out "
-            "in turn. Exit status: 0 it is written, 1 something could not be read or used, 2 usage."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Write a configuration that holds for recorded runs that were right: which tools are called, in which "
+        "order, how often and with which arguments, how failures are got over, and what a run costs. What each "
+        "line rests on stands behind it. How many good runs it would refuse is estimated by leaving each run out "
+        "in turn. Exit status: 0 it is written, 1 something could not be read or used, 2 usage."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument(
-        "-o", "--output", type=_configuration, required=True, metavar="FILE", help="the configuration, a .yaml file"
+        "-o",
+        "--output",
+        type=path_ending(".yaml", ".yml"),
+        required=True,
+        metavar="FILE",
+        help="the configuration, a .yaml file",
     )
     parser.add_argument(
         "--by",
@@ -72,14 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
         message = "--key names what tells cases apart: it needs --by case"
         raise InputError(message)
     config = replace(configuration.default(), evaluators=()).for_files()
-    with progress("reading") as shown:
-        recording = Recording(
-            arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
-        )
+    lines = ProgressLines()
+    with reading(arguments.files, wiring.wanted(config).log_names, lines=lines) as recording:
         pipeline = wiring.pipeline(config, model_calls=True)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
-    usable = [each for each in runs if each.recognised and each.unread is None and not each.completeness.truncated]
+    known = [each for each in runs if each.recognised and not each.completeness.is_part]
+    usable = [each for each in known if each.unread is None and not each.completeness.truncated]
     problems += _left_out(runs)
     cases = Cases(arguments.key)
     for each in runs:
@@ -90,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif missing := len(usable) - sum(len(each.runs) for each in groups):
         problems.append(f"{plural(missing, 'run')} of no case left out: --key names another attribute")
     if groups and untold is None:
-        _write(arguments.output, groups)
+        _write(arguments.output, groups, lines)
     elif untold is None:
         problems.append(f"nothing was written to {arguments.output}: there is no run to learn from")
     for line in [*other_signals(recording), *passed_over(recording)]:
@@ -100,12 +111,12 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if problems else OK
 
 
-class _Group(NamedTuple):
+class _RunGroup(NamedTuple):
     """Runs that have expectations of their own."""
 
     name: str
     match: Mapping[str, str]
-    """What tells them from others; nothing where they are all there are."""
+    """The condition that only these runs fulfil; empty if there are no others."""
     runs: Sequence[Trajectory]
 
 
@@ -113,14 +124,16 @@ def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
     """Return a line for each run that teaches nothing."""
     lines = []
     for each in runs:
-        if each.recognised and each.unread is not None:
+        if not each.recognised or each.completeness.is_part:
+            continue
+        if each.unread is not None:
             lines.append(f"{named(each)} left out: {each.unread}")
-        elif each.recognised and each.completeness.truncated:
+        elif each.completeness.truncated:
             lines.append(f"{named(each)} left out: it was cut off at a limit")
-    return left_out(lines, "left out", sum(not each.recognised for each in runs))
+    return left_out(lines, "left out", runs)
 
 
-def _by_case(runs: Sequence[Trajectory], cases: Cases) -> list[_Group]:
+def _by_case(runs: Sequence[Trajectory], cases: Cases) -> list[_RunGroup]:
     by_key: dict[str, list[Trajectory]] = {}
     for each in runs:
         if named := cases.key_of(each):
@@ -132,8 +145,8 @@ def _by_case(runs: Sequence[Trajectory], cases: Cases) -> list[_Group]:
     ]
 
 
-def _by_agent(runs: Sequence[Trajectory]) -> list[_Group]:
-    """Return the runs by what tells their agents apart, else by service, else all together."""
+def _by_agent(runs: Sequence[Trajectory]) -> list[_RunGroup]:
+    """Return the runs grouped by an attribute that distinguishes their agents, else by service, else all together."""
     if not runs:
         return []
     agents = [each.agent for each in runs]
@@ -142,22 +155,24 @@ def _by_agent(runs: Sequence[Trajectory]) -> list[_Group]:
         if None not in values and len(set(values)) == len(set(agents)) == len(set(zip(values, agents, strict=True))):
             return _grouped(runs, key, list(map(str, values)))
     services = [each.service for each in runs]
-    return [_Group("agent", {}, runs)] if None in services else _grouped(runs, "service.name", list(map(str, services)))
+    return (
+        [_RunGroup("agent", {}, runs)] if None in services else _grouped(runs, "service.name", list(map(str, services)))
+    )
 
 
-def _grouped(runs: Sequence[Trajectory], key: str, values: Sequence[str]) -> list[_Group]:
+def _grouped(runs: Sequence[Trajectory], key: str, values: Sequence[str]) -> list[_RunGroup]:
     found: dict[str, list[Trajectory]] = {}
     for value, each in zip(values, runs, strict=True):
         found.setdefault(value, []).append(each)
-    return [_Group(value, {key: value}, its) for value, its in found.items()]
+    return [_RunGroup(value, {key: value}, its) for value, its in found.items()]
 
 
-def _write(path: Path, groups: Sequence[_Group]) -> None:
+def _write(path: Path, groups: Sequence[_RunGroup], lines: ProgressLines) -> None:
     evaluators: dict[str, Mapping[str, Any]] = {}
-    header = [f"{_BEGINNING[2:]} {version('spanscore')} from runs that were right. Edit it as you like."]
+    header = [f"{_BEGINNING[2:]} {__version__} from runs that were right. Edit it as you like."]
     for name, match, runs in groups:
-        found = learned(runs, configuration.build_evaluator)
-        told = _told(false_alarms(runs, configuration.build_evaluator) if len(runs) >= _ALONE else None)
+        found, alarms = _found(name, runs, lines)
+        told = _told(alarms, len(runs))
         remarks = [*found.remarks, *_remarks(match, runs)]
         header += [f"{name}: {plural(len(runs), 'run')}, {told}", *(f"  {remark}" for remark in remarks)]
         for evaluator, entry in found.evaluators.items():
@@ -168,16 +183,23 @@ def _write(path: Path, groups: Sequence[_Group]) -> None:
             print(f"  {printable(remark, len(remark))}")
     text = _signed(document(header, evaluators))
     configuration.loads(text, str(path), Path())
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror}"
-        raise InputError(message) from error
+    replace_text(path, text)
     print(f"{path}: {plural(len(evaluators), 'evaluator')}; spanscore score --config {path} FILE")
 
 
+def _found(name: str, runs: Sequence[Trajectory], lines: ProgressLines) -> tuple[Learned, FalseAlarms | None]:
+    """Return the rules learned from runs, and how many runs fail rules learned from the others; None for one run."""
+    of = f"{printable(name)} from {plural(len(runs), 'run')}"
+    with progress(f"learning {of}", of_bytes=False, lines=lines) as shown:
+        found = learned(runs, configuration.build_evaluator, shown)
+        if len(runs) < _ALONE:
+            return found, None
+    with progress(f"trying what was learned of {of}", of_bytes=False, lines=lines) as shown:
+        return found, false_alarms(runs, configuration.build_evaluator, found.work, shown)
+
+
 def _signed(text: str) -> str:
-    """Return a configuration with a sign of what it was when it was learned, by which one that was edited is known."""
+    """Return a configuration with a hash of its learned content, which shows later whether it was edited."""
     first, _, rest = text.partition("\n")
     return f"{first} [{sha256(rest.encode()).hexdigest()[:_SIGN]}]\n{rest}"
 
@@ -197,23 +219,24 @@ def _remarks(match: Mapping[str, str], runs: Sequence[Trajectory]) -> Iterator[s
         yield f"{missing} of {len(runs)} runs were not recorded as a whole: calls of theirs may be missing"
 
 
-def _told(alarms: FalseAlarms | None) -> str:
+def _told(alarms: FalseAlarms | None, runs: int) -> str:
     if alarms is None:
         return "expected false alarms: unknown, one run cannot be left out"
     low, high = wilson_interval(alarms.alarms, alarms.runs)
     by = f": {', '.join(f'{name} {count}' for name, count in alarms.by.items())}" if alarms.by else ""
     rate = f"{100 * low:.0f}\N{EN DASH}{100 * high:.0f} %"
-    return f"expected false alarms: {alarms.alarms} of {alarms.runs} runs ({rate}){by}"
+    tried = f"; {alarms.runs} of {runs} runs were tried, to limit the time" if alarms.runs < runs else ""
+    return f"expected false alarms: {alarms.alarms} of {alarms.runs} runs ({rate}){by}{tried}"
 
 
 def _may_be_written(path: Path) -> None:
     """Refuse to replace a configuration that was not learned, or was edited since."""
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else None
+        if not path.exists() or is_written_in_place(path):
+            return
+        text = path.read_text(encoding="utf-8")
     except (OSError, ValueError):
         text = ""
-    if text is None:
-        return
     first, _, rest = text.partition("\n")
     if not first.startswith(_BEGINNING):
         message = f"{path} is there, and was not learned: it is not replaced"
@@ -221,10 +244,3 @@ def _may_be_written(path: Path) -> None:
     if _signed(f"{first.rpartition(' [')[0]}\n{rest}") != text:
         message = f"{path} was edited since it was learned: it is not replaced; name another file"
         raise InputError(message)
-
-
-def _configuration(text: str) -> Path:
-    if not text.lower().endswith(_SUFFIXES):
-        message = f"must end in {' or '.join(_SUFFIXES)}, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return Path(text)

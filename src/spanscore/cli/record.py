@@ -1,4 +1,4 @@
-"""`spanscore record`: what an agent sends, into a file."""
+"""`spanscore record`: saves the requests of an agent in a file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._overview import SUMMARIES
+from spanscore.cli._recordings import tell_of_left_behind
+from spanscore.messages.plural import plural
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES, RecordingWriter
-from spanscore.wording.plural import plural
 
 if TYPE_CHECKING:
     from spanscore.service.recorder import Recorder
@@ -29,23 +29,21 @@ _ELSEWHERE: Final = tuple(
     for signal in ("TRACES", "LOGS", "METRICS")
     for what in ("ENDPOINT", "PROTOCOL")
 )
-"""What would have one signal sent elsewhere, or otherwise."""
+"""The variables that would send one signal to another endpoint, or in another form."""
 _PROMPT: Final = {"OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_BLRP_SCHEDULE_DELAY": "200"}
 """Milliseconds until batches go out: a program that is killed loses what it has not sent."""
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
     endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
-    parser = commands.add_parser(
-        "record",
-        help=SUMMARIES["record"],
-        usage="spanscore record -o FILE [--append] [-- COMMAND [ARGUMENT...]]",
-        description=(
-            "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
-            "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
-            "and end with its exit status, or with 1 where it ended with 0 and nothing came. Without one: until Ctrl-C."
-        ),
+    parser.usage = "spanscore record -o FILE [--append] [-- COMMAND [ARGUMENT...]]"
+    parser.description = (
+        "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
+        "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
+        "and end with its exit status, or with 1 where it ended with 0 and nothing came. Without one: until Ctrl-C."
+        " Spans and logs are written to FILE.part, which replaces FILE at the end; if the recording is killed, "
+        "FILE.part is what came until then."
     )
     parser.add_argument(
         "-o",
@@ -55,7 +53,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help=f"where to; the name ends in {endings} for JSON Lines or protobuf, or in one of these and .gz",
     )
     parser.add_argument(
-        "--append", action="store_true", help="write behind what is in the file, in place of: replace it"
+        "--append", action="store_true", help="write behind what is in FILE, in place of: replace it at the end"
     )
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="a program and its arguments, behind --")
     parser.set_defaults(run=run)
@@ -65,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Record and return the exit status."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     with RecordingWriter(arguments.output, append=arguments.append) as writer:
+        tell_of_left_behind(writer)
         return asyncio.run(_record(writer, arguments.command))
 
 
@@ -76,6 +75,7 @@ async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
     status = OK
     try:
         if command:
+            print(_started(writer), file=sys.stderr)
             status = await _run(command, recorder)
             await recorder.quiet(_WAIT_S)
         else:
@@ -85,9 +85,24 @@ async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
         return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
     finally:
         await recorder.stop()
-    for line in _told(recorder, writer):
+    failure = recorder.failure or _failure_of_closing(writer)
+    for line in _told(recorder, writer, failure):
         print(line, file=sys.stderr)
-    return status or (FAILED if recorder.failure is not None or not writer.written else OK)
+    return status or (FAILED if failure is not None or not writer.written else OK)
+
+
+def _started(writer: RecordingWriter) -> str:
+    until = "" if writer.part == writer.path else f" Until the end, spans and logs are written to {writer.part}."
+    return f"Recording to {writer.path}.{until}"
+
+
+def _failure_of_closing(writer: RecordingWriter) -> OSError | None:
+    """Have the recording take its place, and return why it cannot."""
+    try:
+        writer.close()
+    except OSError as error:
+        return error
+    return None
 
 
 async def _run(command: Sequence[str], recorder: Recorder) -> int:
@@ -118,7 +133,7 @@ def _terminate(program: asyncio.subprocess.Process) -> None:
 
 async def _until_interrupted(recorder: Recorder, writer: RecordingWriter) -> None:
     print(
-        f"Recording to {writer.path} until Ctrl-C. Have your agent send there:\n"
+        f"{_started(writer)} Press Ctrl-C to end. Set one of these for your agent:\n"
         f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('http')}   (OTLP/HTTP)\n"
         f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('grpc')}   (OTLP/gRPC)",
         flush=True,
@@ -129,9 +144,10 @@ async def _until_interrupted(recorder: Recorder, writer: RecordingWriter) -> Non
     await ended.wait()
 
 
-def _told(recorder: Recorder, writer: RecordingWriter) -> list[str]:
-    if recorder.failure is not None:
-        return [f"cannot write to {writer.path}: {recorder.failure.strerror}"]
+def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) -> list[str]:
+    if failure is not None:
+        kept = f"; what came before is in {writer.kept}" if writer.kept else ""
+        return [f"cannot write to {writer.path}: {failure.strerror}{kept}"]
     if not writer.written:
         return ["nothing came: does the program export OTLP?", *_hints()]
     seen = recorder.seen

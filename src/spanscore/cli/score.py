@@ -4,56 +4,55 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 from spanscore import config as configuration
-from spanscore import offline, wiring
 from spanscore.cli import FAILED, OK
-from spanscore.cli._outputs import add_outputs, opened_outputs
-from spanscore.cli._overview import SUMMARIES
-from spanscore.cli._recordings import other_signals, passed_over, problems_of, progress
-from spanscore.cli._repeats import RepeatedCases
+from spanscore.cli._parser import number
+from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading
+from spanscore.cli._repeated_cases import RepeatedCases
+from spanscore.cli._report_writers import add_outputs, opened_outputs
 from spanscore.cli._selection import Selection, add_filters
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import expecting
 from spanscore.compare.names import short
+from spanscore.config import parts as wiring
 from spanscore.dialects.custom import Custom
-from spanscore.recordings.files import Recording
 from spanscore.reports.cases import CONVERSATION, Cases, told_of_turns
+from spanscore.runs import offline
+
+_RATIO: Final = number(0.0, 1.0, "a number from 0 to 1")
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "score",
-        help=SUMMARIES["score"],
-        description=(
-            "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
-            "- is standard input. Results are in the order of the recording: files as they are given, those of a "
-            "directory by name, traces as they begin; where several begin in one request, by their start time. "
-            "Exit status: 0 all passed, 1 something failed, could not be read or was not found, "
-            "2 usage or configuration."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
+        "- is standard input. Results are in the order of the recording: files as they are given, those of a "
+        "directory by name, traces as they begin; where several begin in one request, by their start time. "
+        "Exit status: 0 all passed, 1 something failed, could not be read or was not found, "
+        "2 usage or configuration."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
     add_outputs(parser)
     parser.add_argument(
         "--fail-under",
-        type=_ratio,
+        type=_RATIO,
         metavar="X",
         help=(
-            "fail when an evaluator's mean score is below X, or it goes wrong, in place of: when a trajectory does not "
-            "pass; in JUnit each evaluator has a case for it, and runs that fail while it holds are no failures"
+            "fail if an evaluator's mean score is below X, or if an evaluator had an error; single failed runs no "
+            "longer fail; JUnit has a case for each mean, and runs count as failures only if their mean is too low"
         ),
     )
     parser.add_argument(
         "--allow-unscored",
         action="store_true",
         help=(
-            "do not fail when an evaluator scored no trajectory, as it matched none or skipped all, "
-            "or when a case of a dataset was not checked"
+            "do not fail because an evaluator scored no run (it matched none, or skipped all), "
+            "or because a case of a dataset was not checked"
         ),
     )
     parser.add_argument(
@@ -61,14 +60,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument(
         "--min-pass-rate",
-        type=_ratio,
+        type=_RATIO,
         metavar="X",
         help=(
-            "fail when the lower end of the 95 %% Wilson interval of a case's pass rate is below X, or a run of it has "
-            "no verdict, in place of: when a trajectory does not pass; --key says what names the case"
+            "fail if the lower end of the 95 %% Wilson interval of a case's pass rate is below X, if a run of the case "
+            "has no verdict, or if an evaluator had an error; single failed runs no longer fail; --key sets the "
+            "attribute that names the case"
         ),
     )
-    add_filters(parser)
+    add_filters(parser, "score", "for --case and JUnit", "that of the configuration's dataset, else ")
     parser.set_defaults(run=run)
 
 
@@ -91,14 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
     summary = Summary(
         pipeline.entries,
         is_part=selection.is_set,
+        allow_unscored=arguments.allow_unscored,
         fail_under=arguments.fail_under,
         repeated=RepeatedCases(cases, arguments.min_pass_rate) if by_case else None,
         custom=[each for each in config.dialects if isinstance(each, Custom)],
     )
-    with progress("reading") as shown, ExitStack() as stack:
-        recording = Recording(
-            arguments.files, stdin=sys.stdin.buffer, progress=shown, log_names=wiring.wanted(config).log_names
-        )
+    with reading(arguments.files, wiring.wanted(config).log_names) as recording, ExitStack() as stack:
         inputs = dict.fromkeys(arguments.files, "what is scored") | expecting(arguments.config, pipeline.entries)
         outputs = opened_outputs(arguments, inputs, stack)
         for report in offline.score(recording, config, pipeline, selection.wanted):
@@ -115,9 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
             summary.repeated = None
         if by_conversation and cases.several:
             summary.notes.append(f"{', '.join(map(short, by_conversation))}: {told_of_turns(len(cases.several))}")
-        if summary.trajectories:
-            summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
-        elif not any(selection.problems()):
+        summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
+        if not summary.trajectories and not any(selection.problems()):
             summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
         for output in outputs:
             output.finish(summary)
@@ -131,14 +128,6 @@ def _status(arguments: argparse.Namespace, summary: Summary) -> int:
     if arguments.format != "table":  # standard output does not say it
         for line in (*unchecked, *summary.remarks(), *summary.told_of_gates()):
             print(line, file=sys.stderr)
-    if summary.problems or (unchecked and not arguments.allow_unscored):
+    if summary.problems or (unchecked and not summary.allow_unscored):
         return FAILED
     return OK if summary.passes else FAILED
-
-
-def _ratio(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (value := float(text)) <= 1:
-            return value
-    message = f"must be a number from 0 to 1, not {text!r}"
-    raise argparse.ArgumentTypeError(message)

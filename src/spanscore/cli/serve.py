@@ -1,4 +1,4 @@
-"""`spanscore serve`: the standalone receiver, until it is told to end."""
+"""`spanscore serve`: runs the standalone receiver until a signal stops it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._log import LOGGER, log_to_standard_error
-from spanscore.cli._overview import SUMMARIES
 from spanscore.cli._service_manager import ServiceManager, hold_hangups, take_hangups
 from spanscore.config import Config
 from spanscore.errors import ConfigError, SpanscoreError
@@ -33,24 +32,20 @@ _COLLECT_AFTER: Final = (50_000, 20, 100)
 _log = logging.getLogger("spanscore.service")
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "serve",
-        help=SUMMARIES["serve"],
-        description=(
-            "Receive OTLP over gRPC and HTTP and score it as it comes. Without a configuration: on localhost:4317 and "
-            "localhost:4318, with scores on standard output and as metrics for Prometheus on localhost:9464. "
-            "SIGHUP reads the configuration again; SIGTERM and SIGINT score what is complete and "
-            "end; the rest is kept for the next start. "
-            "Exit status: 0 ended by a signal, 1 cannot listen or write, 2 usage or configuration."
-        ),
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Receive OTLP over gRPC and HTTP and score it as it comes. Without a configuration: on localhost:4317 and "
+        "localhost:4318, with scores on standard output and as metrics for Prometheus on localhost:9464. "
+        "SIGHUP reads the configuration again. SIGTERM and SIGINT score the traces that are complete and end; with "
+        "storage, the default, open traces wait on disk for the next start. "
+        "Exit status: 0 ended by a signal, 1 cannot listen or write, 2 usage or configuration."
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: see above)")
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="let other machines send without TLS and authentication, where the network keeps strangers out",
+        help="allow addresses other than localhost without TLS and a token; use only on a trusted network",
     )
     parser.set_defaults(run=run)
 
@@ -59,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal, and return the exit status."""
     config = _load(arguments.config)
     log_to_standard_error(config.telemetry.log_level, tool_content=config.tool_content)
-    # gRPC writes to standard error by itself, in lines of its own form that hold what clients sent.
+    # gRPC itself writes to standard error, in its own format, and with received data.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         asyncio.run(_serve(config, arguments))
@@ -93,7 +88,7 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
     for number in _SIGNALS:
         loop.add_signal_handler(number, end)
     service = Service(config, insecure=arguments.insecure)
-    _calm_the_garbage_collector()  # what is stored may be as much as is received in hours
+    _calm_the_garbage_collector()  # the stored requests may be those of hours
     await service.start()
     _take_hangups(loop, service.reload, arguments.config, manager)
     try:
@@ -104,13 +99,13 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
             await _tell_ready(service, ended, manager)
         await ended.wait()
     finally:
-        hold_hangups()  # the loop lets go of its handler
+        hold_hangups()  # the loop removes its handler
         await service.stop()
     _log.info("ended")
 
 
 async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    """Wait for one of them, and give up the others. Raises what that one raises."""
+    """Wait for the first of them, and cancel the others. Raises the error of the first."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:
@@ -125,7 +120,7 @@ def _take_hangups(
     is_due = False
 
     def hear() -> None:
-        # All hangups that come before it is done are one: else whoever hangs up often leaves no time for anything else.
+        # All hangups during a reload count as one: else frequent hangups would leave no time for other work.
         nonlocal is_due
         if not is_due:
             is_due = True
@@ -142,7 +137,7 @@ def _take_hangups(
 
 
 async def _tell_ready(service: Service, ended: asyncio.Event, manager: ServiceManager) -> None:
-    """Tell the service manager, where there is one, when everything is well."""
+    """Notify the service manager, if there is one, when the service is ready."""
     while manager.is_told and not service.is_ready and not ended.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _LOOK_AGAIN_S)
@@ -169,14 +164,14 @@ def _reload(reload: Callable[[Config], None], path: Path | None) -> None:
 
 
 def _calm_the_garbage_collector() -> None:
-    """Let it look rarely, and not at what stays for ever: spans of open traces are many, and hold no cycles."""
+    """Run it rarely, and exclude permanent objects: the spans of open traces are many, and have no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
 
 
 def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody caught: mostly a client that went away, or one that does not speak TLS."""
+    """Log uncaught errors: mostly of a client that went away, or one that does not speak TLS."""
     error = context.get("exception")
     known = isinstance(error, OSError)
     _log.log(logging.DEBUG if known else logging.ERROR, "%s", context.get("message"), exc_info=None if known else error)

@@ -1,1 +1,1 @@
-"""Puts spans together into traces: spans in, closed traces out."""
+"""Spans into traces."""

@@ -1,4 +1,4 @@
-"""What has become of spans and traces, in numbers."""
+"""Counts of spans and traces by their outcome."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from spanscore.model import CloseReason
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """What has become of every span and trace so far.
+    """Counts of every span and trace so far, by outcome.
 
     Always `received == in_closed + live + sum(late.values()) + sum(dropped.values())`. Spans that a receiver refuses
-    do not come to the table; they are the receiver's to count.
+    do not reach the table; the receiver counts them.
     """
 
     received: int = 0
     in_closed: int = 0
-    """Spans in closed traces, except those that a revision added: they are late."""
+    """Spans in closed traces, without the spans of revisions, which are counted as late."""
     live: int = 0
     """Spans that wait in open traces for their first closing, or for the next revision."""
     late: Counter[LateReason] = field(default_factory=Counter)

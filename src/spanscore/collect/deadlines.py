@@ -1,4 +1,4 @@
-"""When to look at which open trace, at a cost per trace and not per span."""
+"""The deadlines of open traces, at a cost per trace and not per span."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FEW: Final = 64  # so many outdated entries are not worth the work
 class Deadlines:
     """One deadline for each open trace.
 
-    A span usually puts a trace's deadline off. Nothing is moved then: the deadline stands until it has passed, and is
-    then set anew. A deadline that is set again, or whose trace was closed, leaves an outdated entry in the heap.
-    Outdated entries hold no spans, and are removed when they come to outnumber the others: short traces, however many,
-    do not fill the heap.
+    A span usually postpones a trace's deadline. Nothing is moved then: the old deadline stays until it has passed, and
+    is then set again. A deadline that is set again, or whose trace was closed, leaves an outdated entry in the heap.
+    Outdated entries have no spans, and are removed when they outnumber the others, so that many short traces do not
+    fill the heap.
     """
 
     def __init__(self) -> None:

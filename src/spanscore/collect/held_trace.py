@@ -13,7 +13,7 @@ from spanscore.model import REFUSED, Attributes, Span
 SpanKey: TypeAlias = bytes | tuple[bytes, int]
 
 MOST_DELAYS: Final = 5
-"""How many delays late children can put off the closing."""
+"""The most decision delays by which late children can postpone the closing."""
 
 _MAX_VERSIONS: Final = 8  # a span with a known id is compared with all of them, so that there must be few
 
@@ -26,7 +26,7 @@ class DropReason(enum.StrEnum):
     CONFLICT = "conflict"
     """It has eight different spans with this id."""
     HANDED_OVER = "handed_over"
-    """It was given up while it was open: somebody else gets its spans."""
+    """Its trace was released while it was open: another process gets its spans."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class HeldTrace:
     number: int = 0
     """Counts the openings of all traces; an older trace has the lower number."""
     check_at: float = math.inf
-    """When to look whether the trace is due; never later than it is."""
+    """When to check whether the trace is due; never later than its due time."""
     spans: dict[SpanKey, Span] = field(default_factory=dict)
     """In the order of arrival, by span id; further versions of a span by (span id, version)."""
     size: int = 0
@@ -50,9 +50,11 @@ class HeldTrace:
     """Ids of the spans that were announced and have not ended."""
     refused: set[bytes] | None = None
     """Stand-ins for the spans of the trace that were refused, by their ids."""
+    dropped: int = 0
+    """As in `Trace`."""
     revision: int = 0
     scored: int = 0
-    """How many of the spans were there at the last closing; at least 1 then."""
+    """The number of its spans at the last closing; at least 1 after one."""
     verdicts: dict[bytes, str] = field(default_factory=dict)
     """As in `Trace`."""
     closed_at: float = -math.inf

@@ -1,4 +1,4 @@
-"""What is remembered of closed traces: the spans of the latest, and the ids of many."""
+"""The memory of closed traces: spans of the latest ones, ids of many more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IDS_PER_BUCKET: Final = 32  # on average; twice as many fit
 
 
 class LateReason(enum.StrEnum):
-    """What became of a span that came after its trace was closed."""
+    """The outcome of a span that arrived after its trace was closed."""
 
     RESCORED = "rescored"
     """It is in a later revision of the trace."""
@@ -25,21 +25,21 @@ class LateReason(enum.StrEnum):
     OVER_LIMIT = "over_limit"
     """The trace has reached its limit of spans or bytes."""
     NOT_KEPT = "not_kept"
-    """The trace's other spans are no longer held."""
+    """The trace's other spans are no longer kept."""
 
 
 class ClosedTraces:
     """Recognises late spans.
 
-    The spans of a trace closed not long ago are held, so that a late span can be told from one sent again and scored
-    together with the others. Of older traces only the id is known. Both memories are bounded by the settings.
+    The spans of recently closed traces are kept, so that a late span can be distinguished from a repeated one, and
+    scored together with the others. Of older traces only the id is known. Both memories are bounded by the settings.
     """
 
     def __init__(self, settings: TraceSettings) -> None:
         self.spans = 0
-        """Spans held."""
+        """The number of kept spans."""
         self.size = 0
-        """Size of the spans held."""
+        """The size of the kept spans, in bytes."""
         self._settings = settings
         self._holds = settings.late_spans == "rescore"
         # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
@@ -50,7 +50,7 @@ class ClosedTraces:
         return trace_id in self._held or trace_id in self.ids
 
     def add(self, trace: HeldTrace, now: float) -> None:
-        """Remember a trace that was just closed, and hold its spans as far as it may open again."""
+        """Remember a trace that was just closed, and keep its spans if it may open again."""
         if not trace.revision or trace.trace_id not in self.ids:
             self.ids.add(trace.trace_id)
         if not self._holds or trace.revision >= self._settings.max_revisions:
@@ -66,7 +66,7 @@ class ClosedTraces:
             self.forget_oldest()
 
     def recall(self, span: Span, size: int, now: float) -> HeldTrace | LateReason | DropReason:
-        """Return the trace that a late span opens again, which is then no longer held, or what becomes of the span."""
+        """Return the trace that a late span opens again, and forget it here, or the outcome of the span."""
         settings = self._settings
         if not self._holds:
             return LateReason.IGNORED
@@ -93,7 +93,7 @@ class ClosedTraces:
         return oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now
 
     def forget_oldest(self) -> bool:
-        """Let go of the trace closed first, and say whether there was one."""
+        """Evict the trace that closed first, and return whether there was one."""
         if not self._held:
             return False
         self._let_go(next(iter(self._held.values())))
@@ -106,7 +106,7 @@ class ClosedTraces:
 
 
 class RememberedIds:
-    """Remembers the last `capacity` ids, in 16 bytes an id, however many are added.
+    """Remembers the last `capacity` ids, in at most 17 bytes an id, however many are added; an empty one takes little.
 
     An id is stored as a fingerprint of 64 bits in one of many buckets, and each bucket forgets its oldest. As a bucket
     has 64 places for the 32 ids that it gets on average, fewer than one id in a million is forgotten before `capacity`
@@ -117,18 +117,15 @@ class RememberedIds:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._buckets = math.ceil(capacity / _IDS_PER_BUCKET)
-        self._table = bytearray(self._buckets * _BUCKET_BYTES)  # takes up memory only where it was written
+        self._buckets = [b""] * math.ceil(capacity / _IDS_PER_BUCKET)  # each is the newest fingerprint, and then older
 
     def __contains__(self, trace_id: bytes) -> bool:
         value = hash(trace_id)
-        start = value % self._buckets * _BUCKET_BYTES
         # A match across the border of two fingerprints is as unlikely as two equal ones.
-        return self._table.find(value.to_bytes(8, "little", signed=True), start, start + _BUCKET_BYTES) >= 0
+        return value.to_bytes(8, "little", signed=True) in self._buckets[value % len(self._buckets)]
 
     def add(self, trace_id: bytes) -> None:
         """Remember an id. One that is added twice takes up two places."""
         value = hash(trace_id)
-        start = value % self._buckets * _BUCKET_BYTES
-        end = start + _BUCKET_BYTES
-        self._table[start:end] = value.to_bytes(8, "little", signed=True) + self._table[start : end - 8]
+        place = value % len(self._buckets)
+        self._buckets[place] = value.to_bytes(8, "little", signed=True) + self._buckets[place][: _BUCKET_BYTES - 8]

@@ -1,4 +1,4 @@
-"""When a trace is complete, and how much may be held: the section `traces`, its defaults, and limits beside it."""
+"""The section `traces`: when a trace is complete, how much is kept, and the defaults."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
-from spanscore.settings import ByPlace, Duration, Internal, Size
+from spanscore.contracts.settings import ByPlace, Duration, Internal, Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """When a trace is complete, and what is held until then."""
+    """The rules for when a trace is complete, and the limits on open traces."""
 
     root: Annotated[Literal["parentless", "remote_parent", "agent"], ByPlace()] = "parentless"
     """Which span's end closes the trace: the one without a parent (default of the receivers), the local root, which
     has a remote parent or none (default inside a process), or the outermost span of an agent or a workflow."""
     unit: Literal["trace", "agent"] = "trace"
-    """What is scored as one: the whole trace, or each agent run by itself, nested agents excluded."""
+    """The unit of scoring: the whole trace, or each agent run by itself, nested agents excluded."""
     decision_delay_s: Annotated[Duration, Ge(0), ByPlace()] = 2.0
-    """How long to wait after the root's end for late children: 2s for receivers, 0s inside a process. Each new span
+    """The wait after the root's end for late children: 2s for receivers, 0s inside a process. Each new span
     restarts it, up to five times."""
     trace_timeout_s: Annotated[Duration, Gt(0)] = 30.0
     """Close a trace without a root this long after its last span."""
     max_trace_age_s: Annotated[Duration, Gt(0)] = 900.0
     """Close a trace this long after its first span, whatever comes."""
     num_traces: Annotated[int, Ge(1)] = 50_000
-    """Open traces held; beyond, the oldest is closed and scored as incomplete."""
+    """The most open traces; above it, the oldest is closed and scored as incomplete."""
     span_limit: Annotated[int, Ge(1)] = 10_000
     """Close a trace with this many spans."""
     max_trace_bytes: Annotated[Size, Gt(0)] = 16 * 2**20
     """Close a trace of this size."""
     max_bytes: Annotated[Size, Gt(0)] = 256 * 2**20
-    """What all spans held may take in memory, estimated from above; beyond, closed traces are let go first, then the
+    """The most memory of all kept spans, estimated from above; above it, closed traces are evicted first, then the
     oldest open ones are closed and scored as incomplete."""
     late_spans: Literal["rescore", "ignore"] = "rescore"
-    """What spans of a closed trace cause: a further score with the next revision number, or nothing."""
+    """The effect of late spans of a closed trace: a further score with the next revision number, or none."""
     remember_traces: Annotated[int, Ge(1)] = 1_000_000
     """Closed trace ids remembered, so that late and repeated spans are recognised."""
     keep_closed_s: Annotated[float, Internal()] = 60.0
     """Hold the spans of a closed trace this long; later it cannot be scored again."""
     keep_closed_spans: Annotated[int, Internal()] = 20_000
-    """Spans of closed traces held; beyond, the trace closed first is let go."""
+    """The most kept spans of closed traces; above it, the trace that closed first is evicted."""
     max_revisions: Annotated[int, Internal()] = 5
-    """How often a trace may be scored again."""
+    """The most revisions of a trace."""
     revision_delay_s: Annotated[float, Internal()] = 2.0
-    """Where `decision_delay_s` is 0, a new revision waits this long instead, so that late spans are gathered."""
+    """If `decision_delay_s` is 0, a new revision waits this long instead, to gather late spans."""
 
     def __post_init__(self) -> None:
         for name in ("num_traces", "span_limit", "max_trace_bytes", "max_bytes", "remember_traces"):
@@ -56,5 +56,5 @@ class TraceSettings:
 
     @property
     def longest_delay_s(self) -> float:
-        """How long at most a trace waits for one more late child before it is scored."""
+        """The longest wait for one more late child before a trace is scored, in seconds."""
         return max(self.decision_delay_s, self.revision_delay_s)

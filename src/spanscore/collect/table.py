@@ -1,7 +1,7 @@
-"""Puts spans together into traces: spans in, closed traces out.
+"""Joins spans to traces: spans in, closed traces out.
 
-Pure: the caller says what time it is, in seconds of a clock that does not jump. The times inside the spans are not
-looked at, so that a sender's wrong clock closes nothing.
+Pure: the caller passes the time, in seconds of a monotonic clock. The times inside the spans are ignored, so that a
+sender's wrong clock closes nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from spanscore.collect.deadlines import Deadlines
 from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
 from spanscore.collect.remembered import ClosedTraces, LateReason
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import EMPTY, REFUSED, CloseReason, SharedAttributes, Span, Trace
+from spanscore.model import DROPPED, EMPTY, REFUSED, CloseReason, SharedAttributes, Span, Trace
 
 _PROBATION_SHARE: Final = 0.25
 
 
 class TraceTable:
-    """Closes each trace once: when its root has ended and late children had their time, or at a limit.
+    """Closes each trace once: `decision_delay` after its root has ended, so that children can arrive, or at a limit.
 
-    Every method that is told the time returns the traces that this closed, in the order in which they were due. A time
-    before the last one told counts as the last one. The table is not thread-safe: it belongs to one owner.
+    Every method that takes the time returns the traces that it closed, in the order in which they were due. A time
+    before the last one counts as the last one. The table is not thread-safe: it belongs to one owner.
 
     One call of `add` is one instant. A trace that is due closes after all spans of the call are in, so that the order
     of spans that arrive together makes no difference. Where many may be due, they can be closed a few at a time: until
@@ -37,8 +37,8 @@ class TraceTable:
     once more, with all its spans and the next revision. Otherwise the late span is only counted. The id of a closed
     trace is not taken for a new trace as long as it is remembered.
 
-    Of a span that was refused only a stand-in comes, of kind `REFUSED`. It is no span of its trace, which closes with
-    the number of them; one that comes late opens it again as a span does. Without any span it waits for one up to
+    A refused span is replaced by a stand-in of kind `REFUSED`. It is no span of its trace, which closes with the number
+    of them; one that comes late opens it again as a span does. Without any span it waits for one up to
     `max_trace_age_s`, and closes as a trace without spans.
 
     When `num_traces` are open, the next one closes the oldest. Traces with a single span are the first to go where they
@@ -46,7 +46,7 @@ class TraceTable:
 
     Args:
         settings: the delays and bounds.
-        is_root: says whether a span is one whose end completes its trace. Does not raise. May be replaced later.
+        is_root: returns whether the end of a span completes its trace. Does not raise. May be replaced later.
     """
 
     def __init__(self, settings: TraceSettings, is_root: Callable[[Span], bool]) -> None:
@@ -63,9 +63,9 @@ class TraceTable:
         self._live_bytes = 0
         self._counts = Counts()
         self.evicted: Final[Counter[str]] = Counter()
-        """How many open traces gave way, by the setting that is a limit, since somebody took these numbers away."""
+        """The number of open traces that were evicted, by the setting that is the limit, since the last read."""
         self.too_late: Final[list[Span]] = []
-        """Spans whose trace is closed and no longer held, since somebody took them away."""
+        """Spans whose trace is closed and no longer kept, since the last read."""
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -74,8 +74,8 @@ class TraceTable:
 
         Args:
             spans: the spans.
-            now: when they arrived.
-            sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None where it is not known.
+            now: the time of their arrival.
+            sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None if unknown.
             close_due: close the traces that are due too; if not, `expire` is to be called.
         """
         self._now = now = max(self._now, now)
@@ -161,9 +161,9 @@ class TraceTable:
         return next(iter(self._close_due(0)), None)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
-        """Let go of open traces without closing them: somebody else will.
+        """Release open traces without closing them; another process closes them.
 
-        They are as unknown then as new ones, but for those that were closed before: further spans of these are late.
+        Afterwards they are unknown, except for traces that were closed before: further spans of these are late.
         """
         for trace in filter(None, map(self._find, trace_ids)):
             self._counts.dropped[DropReason.HANDED_OVER] += self._take_out(trace)
@@ -172,19 +172,51 @@ class TraceTable:
         """Return whether a trace is open."""
         return trace_id in self._established or trace_id in self._probation
 
+    def open_traces(self) -> list[bytes]:
+        """Return the open traces, the oldest first."""
+        return [trace.trace_id for trace in self._deadlines.traces.values()]
+
     def ended(self) -> list[bytes]:
         """Return the open traces whose root has ended, the oldest first."""
         return [trace.trace_id for trace in self._deadlines.traces.values() if trace.root_ended_at is not None]
 
+    def reopened(self) -> list[bytes]:
+        """Return the traces that late spans opened again, the oldest first."""
+        return [trace.trace_id for trace in self._deadlines.traces.values() if trace.revision]
+
     def drain(self) -> list[Trace]:
-        """Close every trace, the oldest first: as `root_ended` where the root has ended, else as `shutdown`."""
+        """Close every trace, the oldest first, because nothing more comes.
+
+        The reason is `root_ended` where the root has ended, else `shutdown`.
+        """
         for trace in list(self._deadlines.traces.values()):
             self._close(trace, CloseReason.SHUTDOWN)
         return self._close_due(0)
 
+    def cut_short(self, trace_ids: Iterable[bytes] | None = None) -> list[Trace]:
+        """Close open traces before they are due, all of them or only these, though further spans may be on their way.
+
+        The reason is `shutdown`, also where the root has ended.
+        """
+        chosen = list(self._deadlines.traces.values()) if trace_ids is None else map(self._find, trace_ids)
+        for trace in filter(None, chosen):
+            self._close(trace, CloseReason.SHUTDOWN, cut_short=True)
+        return self._close_due(0)
+
+    def resumed(self, now: float) -> None:
+        """Learn that no span could come since the last call: open traces are not older for it, and wait anew."""
+        away, self._now = max(0.0, now - self._now), max(now, self._now)
+        for trace in list(self._deadlines.traces.values()):
+            trace.first_at += away
+            trace.last_at = self._now
+            if trace.root_ended_at is not None:
+                trace.root_ended_at += away
+            self._deadlines.set(trace, trace.due_at(self._settings))
+
     def remember(self, trace_id: bytes) -> None:
         """Take a trace for closed, because it was before a restart."""
-        self._past.ids.add(trace_id)
+        if trace_id not in self._past.ids:
+            self._past.ids.add(trace_id)
 
     def counts(self) -> Counts:
         """Return what has become of every span and trace so far."""
@@ -243,6 +275,7 @@ class TraceTable:
         trace.refused = trace.refused or set()
         if len(trace.refused) < self._settings.span_limit:
             trace.refused.add(span.span_id)
+            trace.dropped += span.name == DROPPED
             trace.size += size
             self._live_bytes += size
         trace.last_at = self._now
@@ -302,7 +335,7 @@ class TraceTable:
         self._counts.late[LateReason.OVER_LIMIT] += 1
         trace.over_limit = True
         full = len(trace.spans) >= self._settings.span_limit
-        self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT)
+        self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT, beyond=span)
 
     def _take_out(self, trace: HeldTrace) -> int:
         """Have a trace open no longer, and return how many of its spans were in no closing yet."""
@@ -314,8 +347,11 @@ class TraceTable:
         self._live_bytes -= trace.size
         return added
 
-    def _close(self, trace: HeldTrace, reason: CloseReason) -> None:
-        if trace.root_ended_at is not None and reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN}:
+    def _close(
+        self, trace: HeldTrace, reason: CloseReason, *, cut_short: bool = False, beyond: Span | None = None
+    ) -> None:
+        is_due = reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and not cut_short
+        if is_due and trace.root_ended_at is not None:
             reason = CloseReason.ROOT_ENDED
         added = self._take_out(trace)
         if not trace.spans:  # nothing to score, and nothing that could be late
@@ -335,6 +371,9 @@ class TraceTable:
                 close_reason=reason,
                 revision=trace.revision,
                 refused=len(trace.refused or ()),
+                dropped=trace.dropped,
+                beyond=beyond,
+                cut_short=cut_short,
                 root_received_at=trace.root_ended_at,
                 verdicts=trace.verdicts,
             )

@@ -1,1 +1,1 @@
-"""How calls, names and arguments are compared: the evaluators' common ground."""
+"""The comparison of calls, names and arguments."""

@@ -1,4 +1,4 @@
-"""Expected and actual calls side by side: where a run parted from what was expected, for people and for programs."""
+"""Expected and actual calls side by side, with the deviations, for people and for programs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LIMIT: Final = 200
 """No alignment, nor any other list in an evaluator's details, is longer."""
 
 CONTEXT: Final = 2
-"""So many calls are shown before and after one that deviates, where what is as expected is folded."""
+"""The number of calls that are shown before and after a deviating one, if calls as expected are folded."""
 
 Status: TypeAlias = Literal["ok", "arguments", "wrong", "missing", "extra", "order", "ignored"]
 """`ok` is a match, `arguments` the right tool with other arguments, `wrong` another tool, `missing` an expected call
 without a counterpart, `extra` a call without one, `order` an expected call that was made, but at another place, and
-`ignored` what the evaluator does not mind."""
+`ignored` a deviation that the evaluator allows."""
 
 Entry: TypeAlias = dict[str, Any]
-"""A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index or null}`. In place
-of those left out stands `{"status": "folded", "calls": 41}`, with `"ignored"` where the evaluator does not mind some of
-them, or `"cut"` at the end of a list that is too long."""
+"""A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index or null}`. Left
+out pairs are replaced by `{"status": "folded", "calls": 41}`, with `"ignored"` if the evaluator allows some of them, or
+by the status `"cut"` at the end of a list that is too long."""
 
 _T = TypeVar("_T")
 
@@ -32,11 +32,11 @@ AS_EXPECTED: Final = frozenset({"ok", "ignored", "folded"})
 
 
 class Shortened(list[_T], Generic[_T]):
-    """The list of an evaluator's details where it would be too long; `whole` has all of it.
+    """A shortened list in an evaluator's details; `whole` returns the complete list.
 
     Args:
-        listed: what stands in the details.
-        whole: returns what it stands for; called when somebody shows it.
+        listed: the shortened list.
+        whole: returns the complete list; called when it is shown.
     """
 
     def __init__(self, listed: Iterable[_T], whole: Callable[[], Sequence[_T]]) -> None:
@@ -44,12 +44,12 @@ class Shortened(list[_T], Generic[_T]):
         self.whole: Final = whole
 
     def __reduce__(self) -> tuple[type[list[_T]], tuple[list[_T]]]:
-        """Go into another process as what is listed."""
+        """Pickle as the shortened list."""
         return list, (list(self),)
 
 
 def whole(listed: Sequence[_T]) -> Sequence[_T]:
-    """Return a list of an evaluator's details with what is left out of it, where that is known."""
+    """Return the complete form of a list in an evaluator's details, if that is known."""
     return listed.whole() if isinstance(listed, Shortened) else listed
 
 
@@ -90,7 +90,7 @@ def in_order(expected: Sequence[str], actual: Sequence[str], pairs: Pairs) -> li
 
 
 def in_any_order(expected: Sequence[str], actual: Sequence[str], pairs: Pairs) -> list[Aligned]:
-    """Align the calls along pairs of positions (actual, expected): in the order expected, then what is left over."""
+    """Align the calls along pairs of positions (actual, expected): in the expected order, then the remaining calls."""
     partner = {right: left for left, right in pairs}
     spare = _spare(actual, set(range(len(actual))).difference(partner.values()))
     aligned: list[Aligned] = []
@@ -105,7 +105,7 @@ def in_any_order(expected: Sequence[str], actual: Sequence[str], pairs: Pairs) -
 
 
 def minding(aligned: Sequence[Aligned], *, missing: bool = True, extra: bool = True) -> Sequence[Aligned]:
-    """Return an alignment in which missing calls, or calls that are extra, are not marked where nobody minds them."""
+    """Return an alignment in which missing or extra calls are marked as ignored if they are allowed."""
     unminded = {status for status, minded in (("missing", missing), ("extra", extra)) if not minded}
     if not unminded:
         return aligned
@@ -113,7 +113,7 @@ def minding(aligned: Sequence[Aligned], *, missing: bool = True, extra: bool = T
 
 
 def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str]) -> list[Entry]:
-    """Return an alignment as JSON; where it is too long, folded, and then cut: `whole` returns all of it."""
+    """Return an alignment as JSON; if it is too long, folded, and then cut: `whole` returns all of it."""
 
     def listed_whole() -> list[Entry]:
         return [_entry(pair, expected, actual) for pair in aligned]
@@ -134,11 +134,11 @@ def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequenc
 
 
 def folded(listed: Sequence[Entry], marked: Container[int] = ()) -> list[Entry]:
-    """Return what deviates with two calls around it, and of the others how many there are.
+    """Return the deviating entries with two calls around each, and counts in place of the others.
 
     Args:
         listed: an alignment.
-        marked: the indexes of calls that are shown whatever the alignment says of them.
+        marked: the indexes of calls that are always shown.
     """
     found: list[Entry] = []
     for run in _runs([entry["status"] not in AS_EXPECTED or entry.get("call") in marked for entry in listed]):
@@ -162,7 +162,7 @@ def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:
         start = min(max(following, place - CONTEXT), len(deviates))
         if start - following > 1:
             yield range(following, start)
-        else:  # what would stand in the place of a single one is no shorter
+        else:  # a placeholder for a single one is no shorter
             yield from range(following, start)
         following = min(max(following, place + CONTEXT + 1), len(deviates))
         yield from range(start, following)
@@ -179,7 +179,7 @@ def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str]) -> Ent
 
 
 def _gap(expected: Sequence[str], actual: Sequence[str], places: range, calls: range) -> Iterator[Aligned]:
-    """Align what lies between two matches: as many as possible of equal names have other arguments, in order."""
+    """Align the calls between two matches: in order, with as many pairs of equal names as possible."""
     wanted, made = expected[places.start : places.stop], actual[calls.start : calls.stop]
     start, begin = places.start, calls.start
     for row, column in () if set(wanted).isdisjoint(made) else common_subsequence(made, wanted):

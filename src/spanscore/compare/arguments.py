@@ -1,4 +1,4 @@
-"""How the arguments of two calls of one tool are compared: as a whole, key by key, or at some paths only."""
+"""The comparison of the arguments of two calls of one tool: as a whole, key by key, or at some paths only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 from spanscore.compare.differences import ABSENT, Difference, differences
 from spanscore.compare.effort import Effort
-from spanscore.compare.matchers import Matcher, matcher, read
-from spanscore.compare.matchers_structures import Keys
+from spanscore.compare.matchers.base import Matcher
+from spanscore.compare.matchers.compiler import matcher, read
+from spanscore.compare.matchers.structures import Keys
 from spanscore.compare.matching import containing, json_key, member_keys
 from spanscore.compare.names import Normalise
 from spanscore.compare.paths import Path, value_at, without
@@ -21,23 +22,23 @@ some of the reference's, or the reference's are some of the actual ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Compares arguments by keys: what is equal has equal keys, and of subset and superset keys are sets."""
+class ArgumentComparison:
+    """Compares arguments by keys: equal arguments have equal keys; for subset and superset, keys are sets."""
 
     mode: ArgumentMode = "exact"
     ignored: tuple[Path, ...] = ()
     """Left out on both sides."""
     only: tuple[Path, ...] | None = None
-    """Compared in place of the whole; what is absent on both sides is equal."""
+    """The paths that are compared in place of the whole; a path that is absent on both sides is equal."""
 
     @property
     def looks_at_arguments(self) -> bool:
-        """Whether arguments have to be recorded."""
+        """Whether arguments must be recorded."""
         return self.only != () and (self.only is not None or self.mode != "ignore")
 
     @property
     def is_equality(self) -> bool:
-        """Whether arguments have to be equal as a whole."""
+        """Whether arguments must be equal as a whole."""
         return self.mode == "exact" and self.only is None and not self.ignored
 
     @property
@@ -46,7 +47,7 @@ class Comparison:
         return self.only is None and self.mode in ("subset", "superset")
 
     def key(self, arguments: Recorded) -> Hashable:
-        """Return what decides; a call without arguments has the key of an empty object."""
+        """Return the key of arguments; a call without arguments has the key of an empty object."""
         if not self.looks_at_arguments:
             return None
         if self.ignored:
@@ -57,7 +58,7 @@ class Comparison:
         return tuple([value if value is ABSENT else json_key(value) for value in found])
 
     def matcher(self, expected: Any, path: str, normalise: Normalise) -> tuple[Any, Matcher | None]:
-        """Return expected arguments with their matcher, for what `compared` returns; None where they are plain.
+        """Return expected arguments with a matcher for the result of `compared`; None if they are plain.
 
         Raises:
             ValueError: a matcher is wrong. The message begins with its path.
@@ -72,7 +73,7 @@ class Comparison:
         return value, matcher(self.compared(expected), path, normalise=normalise, **counts)
 
     def compared(self, arguments: Any) -> Any:
-        """Return what matchers look at: with `only`, what stands at each of the paths, by the path."""
+        """Return the value that matchers compare: with `only`, the value at each of the paths, by the path."""
         left = without({} if arguments is NOT_RECORDED else arguments, self.ignored)
         if self.only is None:
             return left
@@ -80,7 +81,7 @@ class Comparison:
         return {path: value for path, value in found.items() if value is not ABSENT}
 
     def at_its_path(self, difference: Difference) -> Difference:
-        """Return a difference in what `compared` returned of the paths at its place in the arguments."""
+        """Return a difference in the result of `compared` with its path in the arguments."""
         first, *rest = difference.path
         return difference._replace(path=(*str(first).split("."), *rest))
 

@@ -16,12 +16,12 @@ def maximum_matching(
 ) -> Pairs:
     """Return a largest matching of left symbols with right symbols that fit them, ordered by the right side.
 
-    Equal symbols are alike, so what is searched is a flow between distinct symbols: repeated calls cost nothing.
+    Equal symbols are interchangeable, so this searches a flow between distinct symbols: repeated calls cost nothing.
 
     Args:
         left: symbols.
         right: symbols.
-        partners: the right symbols that fit a left symbol, those to prefer first.
+        partners: the right symbols that fit a left symbol, preferred ones first.
     """
     sources, targets = positions(left), positions(right)
     node_of = {symbol: node for node, symbol in enumerate(targets)}
@@ -40,7 +40,7 @@ def maximum_matching(
 
 
 class _Flow:
-    """How much each left node sends to each right node; grows by Hopcroft and Karp's search in layers."""
+    """The flow from each left node to each right node; grows by Hopcroft and Karp's search in layers."""
 
     def __init__(self, supply: list[int], demand: list[int], ways: Sequence[Sequence[int]]) -> None:
         self._supply = supply
@@ -63,7 +63,7 @@ class _Flow:
                     self._send(path)
 
     def _send(self, path: Sequence[_Step]) -> None:
-        """Send along a path. Each later step sends elsewhere what until now went to the target before it."""
+        """Send along a path. Each later step redirects flow that went to the target before it."""
         freed = [(path[index + 1][0], path[index][1]) for index in range(len(path) - 1)]
         amounts = [self._supply[path[0][0]], self._demand[path[-1][1]]]
         amount = min(amounts + [self.into[target][node] for node, target in freed])

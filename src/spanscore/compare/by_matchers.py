@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from spanscore.compare.deviations import Differ
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort
-from spanscore.compare.expected import unrecorded_results
-from spanscore.compare.matchers import Matcher, Run, sources
+from spanscore.compare.expected import need_results
+from spanscore.compare.matchers.base import Matcher, Results
+from spanscore.compare.matchers.compiler import sources
 from spanscore.compare.matching import json_key, positions
 from spanscore.compare.names import Normalise
-from spanscore.compare.reference import Wanted
-from spanscore.model import NOT_RECORDED, Recorded, Skipped, ToolCall, Trajectory
+from spanscore.compare.reference import ComparableCall
+from spanscore.model import NOT_RECORDED, Recorded, ToolCall, Trajectory
+
+_UNASKED: Final = Results()
+"""The results for comparisons without matchers."""
 
 
 def look_at_results(matchers: Collection[Matcher]) -> bool:
@@ -22,36 +26,31 @@ def look_at_results(matchers: Collection[Matcher]) -> bool:
     return any(matcher.needs_earlier for matcher in matchers)
 
 
-def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Collection[Matcher]) -> Run:
-    """Return what these matchers may look at in a trajectory, whose calls have these names as they are compared."""
-    if not look_at_results(matchers):
-        return Run()
-    return Run([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
-
-
-def unrecorded_sources(trajectory: Trajectory, normalise: Normalise, matchers: Collection[Matcher]) -> Skipped | None:
-    """Return the reason to skip, if the spans lack a result in which `$from` looks for a value."""
+def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Collection[Matcher]) -> Results:
+    """Return the results of a trajectory that these matchers may read; `names`: the normalised names of its calls."""
     if not matchers:
-        return None
-    found = sources(matcher for matcher in matchers if matcher.needs_earlier)
-    return unrecorded_results(trajectory, normalise, _Sources(found)) if found else None
+        return _UNASKED
+    if not look_at_results(matchers):
+        return Results()
+    return Results([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
 
 
-class _Sources(Container[str]):
-    def __init__(self, found: Sequence[Callable[[str], bool]]) -> None:
-        self._found = found
-
-    def __contains__(self, tool: object) -> bool:
-        return any(isinstance(tool, str) and is_source(tool) for is_source in self._found)
+def need_sources(trajectory: Trajectory, normalise: Normalise, matchers: Collection[Matcher]) -> None:
+    """Raise UnrecordedError if the spans lack a result in which `$from` looks for a value."""
+    if found := sources(matcher for matcher in matchers if matcher.needs_earlier):
+        called = set(map(normalise, trajectory.names))
+        need_results(trajectory, normalise, {tool for tool in called if any(is_source(tool) for is_source in found)})
 
 
 def passed(call: ToolCall) -> Any:
-    """Return what matchers compare of a call: no arguments are an empty object."""
+    """Return the arguments of a call for matchers: unrecorded arguments are an empty object."""
     return {} if call.arguments is NOT_RECORDED else call.arguments
 
 
-def differing(wanted: Sequence[Wanted], calls: Sequence[ToolCall], run: Run, *, extra: bool = True) -> Differ:
-    """Return what finds where calls made differ from those expected; `extra` is whether further arguments count."""
+def differing(
+    wanted: Sequence[ComparableCall], calls: Sequence[ToolCall], run: Results, *, extra: bool = True
+) -> Differ:
+    """Return a function that finds differences of actual and expected calls; `extra`: extra arguments count."""
 
     def differ(place: int, call: int) -> list[Difference]:
         matcher = wanted[place].matcher
@@ -107,24 +106,24 @@ class Fitting(NamedTuple):
 def fitting(  # noqa: PLR0913 - two sides, and how they are compared
     names: Sequence[str],
     calls: Sequence[ToolCall],
-    wanted: Sequence[Wanted],
+    wanted: Sequence[ComparableCall],
     *,
     key: Callable[[str, Recorded], Hashable],
-    matches: Callable[[Wanted, int], bool],
+    matches: Callable[[ComparableCall, int], bool],
     contained: Callable[[str, Hashable, Hashable], bool] | None = None,
 ) -> Fitting:
-    """Find out which calls fit which of those expected, of which some have matchers.
+    """Return which actual calls fit which expected calls, of which some have matchers.
 
     Args:
-        names: of the calls made.
-        calls: the calls made.
-        wanted: the calls expected.
-        key: what has to be equal of the arguments of a tool where they are plain.
-        matches: whether a call, by its index, matches one with a matcher.
-        contained: whether plain keys of a tool that differ may fit, too, and these do: made, expected.
+        names: the names of the actual calls.
+        calls: the actual calls.
+        wanted: the expected calls.
+        key: the key of a tool's plain arguments; equal keys fit.
+        matches: whether an actual call, by its index, matches an expected one with a matcher.
+        contained: whether two different keys of a tool's plain arguments (actual, expected) fit; None if none do.
 
     Raises:
-        TooMuchWorkError: that takes too many comparisons.
+        TooMuchWorkError: it takes too many comparisons.
     """
     effort = Effort()
     plain: dict[str, dict[Hashable, None]] = defaultdict(dict)
@@ -138,7 +137,7 @@ def fitting(  # noqa: PLR0913 - two sides, and how they are compared
         else:
             places[each.name].append(place)
             symbols.append(place)
-    # What looks at results before a call tells equal calls apart.
+    # Matchers of earlier results distinguish equal calls.
     apart = any(each.matcher is not None and each.matcher.needs_earlier for each in wanted)
     made: list[Hashable] = []
     partners: dict[Hashable, list[Hashable]] = {}

@@ -13,10 +13,12 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from spanscore.compare.alignment import LIMIT, Aligned, Shortened
 from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
+from spanscore.compare.matching import positions
 from spanscore.compare.names import short
+from spanscore.messages.alike import apart, paths_apart, told_apart
+from spanscore.messages.plural import plural
 from spanscore.model import Score, ToolCall
 from spanscore.model.outcomes import MendedBy, Told
-from spanscore.wording.alike import apart, paths_apart, told_apart
 
 Kind: TypeAlias = Literal[
     "missing",
@@ -41,9 +43,9 @@ _PATHS_TOLD: Final = 3
 _LONGEST_VALUE: Final = 1_000
 
 _WORDS: Final[Mapping[str, str]] = {
-    "missing": "expected, not called",
-    "unexpected": "not expected",
-    "order": "called, but not in the expected order",
+    "missing": "was not called",
+    "unexpected": "was called, but not expected",
+    "order": "was called out of order",
 }
 
 
@@ -85,6 +87,8 @@ class Deviation:
     """The tool in whose place it was called, the rule that it breaks, or the number of calls expected."""
     nth: Nth | None = None
     """Which of several equal expected calls is missing."""
+    sentence: str | None = None
+    """Words after the name of the tool that replace the words of the kind; not in the JSON."""
 
     @classmethod
     def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Self:
@@ -92,22 +96,29 @@ class Deviation:
         return cls(kind=kind, tool=calls[call].name, call=call, span_id=calls[call].span_id, **rest)
 
     def words(self, *, content: bool) -> str:
-        """Say what is wrong; `content` is whether arguments and results may be told."""
+        """Return what is wrong, and in which call: `issue_refund was called out of order (call 3)`.
+
+        Args:
+            content: whether the words may show arguments, results and error messages.
+        """
+        return self._words(content=content) + ("" if self.call is None else f" (call {self.call + 1})")
+
+    def _words(self, *, content: bool) -> str:
         tool = short(self.tool)
-        where = "" if self.call is None else f" (call {self.call + 1})"
+        if self.sentence is not None:
+            return f"{tool} {self.sentence}"
         match self.kind:
             case "wrong_tool":
-                told = "expected {}, got {}".format(*apart(short(self.expected or ""), tool))
+                return "expected {}, got {}".format(*apart(short(self.expected or ""), tool))
             case "error":
-                told = f"{tool} failed"
-                told += f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
+                error = f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
+                return f"{tool} failed{error}"
             case "arguments" | "result" | "schema" | "provenance":
-                told = ", ".join(self._differences(content=content)) or f"{tool}: other {self.kind}"
+                return ", ".join(self._differences(content=content)) or f"{tool}: not the expected {self.kind}"
             case "rule" | "count":
-                told = f"{tool} breaks {self.expected!r}"
+                return f"{tool} breaks {self.expected!r}"
             case _:
-                told = f"{'' if self.nth is None else f'{self.nth} '}{tool}: {_WORDS[self.kind]}"
-        return told + where
+                return f"{self.nth} {tool} calls was not made" if self.nth else f"{tool} {_WORDS[self.kind]}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the deviation for a program: with the first path that differs, and under `more` the others."""
@@ -171,11 +182,43 @@ def of_alignment(
     return found
 
 
+def unmet(
+    tools: Sequence[str],
+    found: Sequence[int | None],
+    names: Sequence[str],
+    nearest: Callable[[int, int, list[int]], Deviation],
+) -> list[Deviation]:
+    """Return what is wrong with each expected call that found none: no call of its tool is left, or it deviates.
+
+    Args:
+        tools: of the expected calls.
+        found: the call that each of them found.
+        names: of the calls made.
+        nearest: takes one of the calls of the tool that are left, and returns how it deviates. It is called with the
+            number of the deviation, the place of the expected call, and the calls left, at least one.
+    """
+    taken = frozenset(found)
+    left = {tool: [call for call in calls if call not in taken] for tool, calls in positions(names).items()}
+    nth = among_equals(tools)
+    places = [place for place, index in enumerate(found) if index is None]
+    return [
+        nearest(number, place, calls)
+        if (calls := left.get(tools[place]))
+        else Deviation(kind="missing", tool=tools[place], nth=nth[place])
+        for number, place in enumerate(places)
+    ]
+
+
+def matching_words(matching: int, made: int, expected: int) -> str:
+    """Return how many calls match: `2 calls match (3 made, 2 expected)`."""
+    return f"{plural(matching, 'call matches', 'calls match')} ({made} made, {expected} expected)"
+
+
 class Account(NamedTuple):
     """What led to a value."""
 
     summary: str
-    """The sentence with the numbers."""
+    """The sentence with the numbers: with a colon at its end, or whole."""
     details: Mapping[str, Any]
     """As in Score; the deviations are added."""
     deviations: Sequence[Deviation] = ()
@@ -184,6 +227,8 @@ class Account(NamedTuple):
     """What it tells already."""
     marked: Sequence[Deviation] = ()
     """Further calls of what it tells: shown beside the calls, and not listed in the details."""
+    formula: str = ""
+    """How the value is computed; told after the deviations."""
 
 
 def scored(
@@ -220,16 +265,17 @@ def _told(account: Account) -> Told:
         details = {**details, "deviations": listed}
     if not account.deviations:
         return Told(account.summary, details)
-    full, plain = (_sentence(account.summary, account.deviations, content=content) for content in (True, False))
+    full, plain = (_explanation(account, content=content) for content in (True, False))
     return Told(full, details, None if plain == full else plain)
 
 
-def _sentence(summary: str, deviations: Sequence[Deviation], *, content: bool) -> str:
+def _explanation(account: Account, *, content: bool) -> str:
+    deviations = account.deviations
     names = told_apart({deviation.tool for deviation in deviations})
     words = [_named_apart(deviation, names).words(content=content) for deviation in deviations[:_TOLD]]
     if len(deviations) > _TOLD:
         words.append(f"{len(deviations) - _TOLD} more")
-    return f"{summary} {'; '.join(words)}."
+    return f"{account.summary} {'; '.join(words)}. {account.formula}".rstrip()
 
 
 def _named_apart(deviation: Deviation, names: Mapping[str, str]) -> Deviation:

@@ -1,4 +1,4 @@
-"""Where two JSON values differ, path by path, and how that is said to people."""
+"""The differences of two JSON values, path by path, and their texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.matching import json_equal
+from spanscore.messages.alike import apart
 from spanscore.model import NOT_RECORDED
-from spanscore.wording.alike import apart
 
 MOST: Final = 20
 """No more differences of one value are looked for."""
@@ -26,18 +26,18 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _PLAIN_STEP: Final = re.compile(r"[^\W\d]\w*|\d+")
 
 
-class _Absent:
+class _AbsentType:
     """The type of `ABSENT`: there is nothing at this path, which is not the same as null."""
 
     def __repr__(self) -> str:
         return "ABSENT"
 
 
-ABSENT: Final = _Absent()
+ABSENT: Final = _AbsentType()
 
 
 class Described(str):
-    """What is expected where it is no value: in words, which are told as they are."""
+    """An expectation that is no value: a text that is shown unquoted."""
 
     __slots__ = ()
 
@@ -46,17 +46,17 @@ class Difference(NamedTuple):
     """A path at which two values differ."""
 
     path: tuple[str | int, ...]
-    """Keys of objects and indexes of lists, from the top; empty where the values differ as a whole."""
+    """Keys of objects and indexes of lists, from the top; empty if the values differ as a whole."""
     expected: Any
-    """`ABSENT` where nothing is expected, `Described` where it is no single value."""
+    """`ABSENT` if nothing is expected, `Described` if it is no single value."""
     actual: Any
     """`ABSENT` where nothing is there."""
     known_path: tuple[str | int, ...] | None = None
-    """The path without what a user may have named; by default as far as something is expected there."""
+    """The path without keys that may come from a user; by default, the part that the expectation has."""
 
     @property
     def words(self) -> str:
-        """What was expected and what came."""
+        """The expected and the actual value, as text."""
         expected, actual = _shown_apart(self.expected, self.actual)
         if self.expected is ABSENT:
             return f"not expected, got {actual}"
@@ -66,12 +66,12 @@ class Difference(NamedTuple):
     def words_without_content(self) -> str:
         """The same without any value."""
         if self.expected is ABSENT:
-            return "more than expected"
-        return "missing" if self.actual is ABSENT else "another value"
+            return "unexpected key"
+        return "missing" if self.actual is ABSENT else "not the expected value"
 
     @property
     def path_without_content(self) -> tuple[str | int, ...]:
-        """The path as far as the expectation knows it."""
+        """The part of the path that the expectation has."""
         if self.known_path is not None:
             return self.known_path
         return self.path[:-1] if self.expected is ABSENT else self.path
@@ -96,13 +96,13 @@ def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool
 
 
 def path_text(subject: str, path: Sequence[str | int]) -> str:
-    """Return a path behind what it leads into: `issue_refund.items.0.sku`; keys that are no words stand in brackets."""
+    """Return a subject and a path as text: `issue_refund.items.0.sku`; keys that are no words are in brackets."""
     steps = (f".{step}" if _PLAIN_STEP.fullmatch(str(step)) else f"[{json_text(step)}]" for step in path)
     return subject + "".join(steps)
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON; `UNSHOWABLE` where a caller in Python passed what is none."""
+    """Return a value as JSON; `UNSHOWABLE` if a caller in Python passed a value that is not JSON."""
     if value is ABSENT:
         return "nothing"
     if isinstance(value, Described):
@@ -114,11 +114,12 @@ def json_text(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as JSON, cut where it is long."""
-    return _cut(json_text(value))
+    """Return a value as JSON, cut if it is long."""
+    return cut(json_text(value))
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return a text, cut if it is long."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -141,18 +142,18 @@ def _differences(expected: Any, actual: Any, path: tuple[str | int, ...], levels
 
 
 def _shown_apart(expected: Any, actual: Any) -> tuple[str, str]:
-    """Return two values as JSON, both from shortly before the place where they part, if that is far behind."""
+    """Return two values as JSON; if they first differ far from the start, both begin shortly before that place."""
     texts = _written_apart(json_text(expected), json_text(actual))
     alike = _parting(*texts)
     if max(map(len, texts)) <= _SHOWN or alike < _ALIKE:
-        return _cut(texts[0]), _cut(texts[1])
+        return cut(texts[0]), cut(texts[1])
     start = alike - _BEFORE
-    cut = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
-    return f"…{cut[0]}", f"…{cut[1]}"
+    parts = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
+    return f"…{parts[0]}", f"…{parts[1]}"
 
 
 def _written_apart(*texts: str) -> tuple[str, str]:
-    """Return two texts as they are; where they look alike, escaped, and of long ones what is around their parting."""
+    """Return two texts; if they look alike, escaped, and for long ones only the part around the first difference."""
     begin = max(0, _parting(*texts) - _COMPARED // 2)
     parts = [text[begin : begin + _COMPARED] for text in texts]
     one, other = apart(*parts, are_cut=min(map(len, parts)) == _COMPARED)

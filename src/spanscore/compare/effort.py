@@ -1,4 +1,4 @@
-"""How much work one evaluation may take, so that no run, however it was made, can hold up the others."""
+"""Limits on the work of one evaluation, so that no run, not even a hostile one, can delay the others."""
 
 from __future__ import annotations
 
@@ -8,37 +8,51 @@ from typing import Final
 MAX_COMPARISONS: Final = 250_000
 """No evaluation compares the arguments of more pairs of calls."""
 
-
 MAX_WORK: Final = 20_000
 """No check of one value by a JSON Schema may apply more keywords."""
 
 
 class TooMuchWorkError(Exception):
-    """Matching the calls of a run would take more comparisons than it may."""
+    """An evaluation would take more work than it may. The message is the reason to skip it."""
 
 
 class Effort:
-    """What is left of the comparisons that one evaluation may make."""
+    """The work that one evaluation may still do.
 
-    def __init__(self) -> None:
-        self._left = MAX_COMPARISONS
+    Args:
+        most: the limit, in any unit.
+        message: the message of the error beyond it; `{}` is replaced by `most`.
+    """
 
-    def spend(self, comparisons: int) -> None:
-        """Take note of comparisons that are made.
+    def __init__(
+        self,
+        most: int = MAX_COMPARISONS,
+        message: str = "matching the arguments takes more than {} comparisons: the calls are too alike",
+    ) -> None:
+        self._most: Final = most
+        self._message: Final = message
+        self._left = most
+
+    @property
+    def spent(self) -> int:
+        """The work that was spent."""
+        return self._most - self._left
+
+    def spend(self, work: int = 1) -> None:
+        """Take note of work that is done.
 
         Raises:
-            TooMuchWorkError: they are too many.
+            TooMuchWorkError: it is too much.
         """
-        self._left -= comparisons
+        self._left -= work
         if self._left < 0:
-            message = f"matching the arguments takes more than {MAX_COMPARISONS} comparisons: the calls are too alike"
-            raise TooMuchWorkError(message)
+            raise TooMuchWorkError(self._message.format(self._most))
 
 
 @dataclass(slots=True)
-class Work:
-    """How much work is left for a number of checks by JSON Schemas."""
+class SchemaWork:
+    """The work that is left for several checks by JSON Schemas."""
 
     left: int = MAX_WORK
     nested: int = 0
-    """How many keywords are being checked, one within the other."""
+    """The nesting of the keywords that are being checked."""

@@ -1,4 +1,4 @@
-"""What evaluators expect, and when a trajectory does not hold enough to be compared with it."""
+"""Expected calls, and checks that a trajectory has recorded enough to be compared with them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from spanscore.compare.names import Normalise, listed
-from spanscore.model import NOT_RECORDED, NotRecorded, Skipped, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, NotRecorded, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCall:
-    """A call in a parameter. Data only: subclass it and add what is expected of the call."""
+    """A call in a parameter. Data only: subclass it and add the expectations of the call."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
@@ -42,34 +42,39 @@ def numbered(names: Iterable[str]) -> Iterator[str]:
         seen[name] += 1
 
 
-def unrecorded_arguments(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> Skipped | None:
-    """Return the reason to skip, if the spans lack the arguments of a call of one of these tools."""
-    lacking = [call for call in trajectory.without_arguments() if normalise(call.name) in tools]
-    return _not_recorded("arguments", lacking, trajectory) if lacking else None
+class UnrecordedError(Exception):
+    """A trajectory has not recorded enough to be scored. The message is the reason to skip it."""
 
 
-def unrecorded_results(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> Skipped | None:
-    """Return the reason to skip, if the spans lack the result of a call of one of these tools that did not fail."""
-    if trajectory.completeness.results_recorded:
-        return None
-    lacking = [
-        call
-        for call in trajectory.calls
-        if call.result is NOT_RECORDED and call.error is None and normalise(call.name) in tools
-    ]
-    return _not_recorded("results", lacking, trajectory) if lacking else None
+def need_arguments(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> None:
+    """Raise UnrecordedError if the spans lack the arguments of a call of one of these tools."""
+    if lacking := trajectory.without_arguments():
+        _need("arguments", lacking, trajectory, normalise, tools)
 
 
-def cut_off(trajectory: Trajectory, missing: int) -> Skipped | None:
-    """Return the reason to skip, if calls that are missing may be in the part of the trace that was not received."""
-    if not missing or not trajectory.completeness.truncated:
-        return None
-    return Skipped(f"the trace was cut off by a limit; what is missing ({missing}) may be in the part not received")
+def need_results(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> None:
+    """Raise UnrecordedError if the spans lack the result of a call of one of these tools that did not fail."""
+    if not trajectory.completeness.results_recorded:
+        lacking = [call for call in trajectory.calls if call.result is NOT_RECORDED and call.error is None]
+        _need("results", lacking, trajectory, normalise, tools)
 
 
-def _not_recorded(what: str, calls: list[ToolCall], trajectory: Trajectory) -> Skipped:
-    tools = listed(dict.fromkeys(call.name for call in calls))
-    lacking = f"{what} of {len(calls)} {'call' if len(calls) == 1 else 'calls'} of {tools}"
+def need_missing(trajectory: Trajectory, missing: int) -> None:
+    """Raise UnrecordedError if calls that are missing may be in a part of the trace that was not received."""
+    if missing and trajectory.completeness.truncated:
+        message = f"the trace was cut off by a limit; missing calls ({missing}) may be in the part not received"
+        raise UnrecordedError(message)
+
+
+def _need(
+    what: str, unrecorded: Iterable[ToolCall], trajectory: Trajectory, normalise: Normalise, tools: Container[str]
+) -> None:
+    lacking = [call.name for call in unrecorded if normalise(call.name) in tools]
+    if not lacking:
+        return
+    message = f"{what} of {len(lacking)} {'call' if len(lacking) == 1 else 'calls'} of {listed(dict.fromkeys(lacking))}"
     if trajectory.completeness.content_elsewhere:
-        return Skipped(f"content elsewhere: {lacking} are kept outside the telemetry, which only refers to them")
-    return Skipped(f"{lacking} were not recorded")
+        message = f"content elsewhere: {message} are kept outside the telemetry, which only refers to them"
+        raise UnrecordedError(message)
+    message += " were not recorded"
+    raise UnrecordedError(message)

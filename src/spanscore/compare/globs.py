@@ -1,7 +1,7 @@
-"""Globs over names: `*` stands for any run of characters, `?` for one; everything else for itself.
+"""Globs over names: `*` matches any characters, `?` one; all other characters match themselves.
 
 Patterns come from configurations, names from telemetry: a name may be a megabyte long and made to be slow. A match
-costs time linear in the name: of `fnmatch`, each piece between two stars is looked for once, leftmost, and never again.
+takes time linear in the name: `fnmatch` searches each piece between two stars once, leftmost, without backtracking.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_glob(pattern: str) -> bool:
 
 
 def glob_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that says whether a whole name matches the pattern; case counts."""
+    """Return a function that returns whether a whole name matches the pattern; case counts."""
     if not is_glob(pattern):
         return pattern.__eq__
     match = re.compile(translate(pattern.replace("[", "[[]"))).match

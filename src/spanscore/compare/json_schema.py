@@ -1,7 +1,7 @@
-"""Checks values against JSON Schemas, whoever wrote them.
+"""Checks values against JSON Schemas, also from untrusted sources.
 
-Schemas come from configurations and from traces. So that none can reach out or take for ever: references stay inside
-the schema, patterns run on RE2, which takes time linear in the text, and a check ends after a fixed amount of work.
+Schemas come from configurations and from traces. To prevent requests and endless checks, references stay inside the
+schema, patterns run on RE2, which takes time linear in the text, and a check ends after a fixed amount of work.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from spanscore.compare._patterns import compiled, is_found
 from spanscore.compare.differences import ABSENT, Difference
-from spanscore.compare.effort import MAX_WORK, Work
+from spanscore.compare.effort import MAX_WORK, SchemaWork
 from spanscore.compare.matching import json_key
-from spanscore.compare.patterns import compiled, is_found
 from spanscore.model import JSON
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
@@ -41,7 +41,7 @@ _SHOWN: Final = 3
 _REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
-_work: ContextVar[Work] = ContextVar("work")
+_work: ContextVar[SchemaWork] = ContextVar("work")
 
 
 class UncheckableError(Exception):
@@ -52,10 +52,10 @@ class Schema:
     """A schema that is ready to check values.
 
     Args:
-        schema: of draft 2020-12, unless its `$schema` names another.
+        schema: a schema of draft 2020-12, unless its `$schema` names another.
 
     Raises:
-        ValueError: it is no JSON Schema, or not one that can be used here; the message says why.
+        ValueError: it is no JSON Schema, or not one that can be used here; the message has the reason.
     """
 
     def __init__(self, schema: JSON) -> None:
@@ -73,28 +73,28 @@ class Schema:
         self._validator = _bounded(draft)(schema, registry=Registry())
         self._named = frozenset(name for part in parts for name in _names(part, "properties"))
         try:
-            self.problems({}, Work())
+            self.problems({}, SchemaWork())
         except UncheckableError as error:
             message = f"the schema cannot be used: {error}"
             raise ValueError(message) from error
 
-    def problems(self, value: JSON, work: Work) -> list[Difference]:
-        """Return the first few things that are wrong with a value; none when it is valid.
+    def problems(self, value: JSON, work: SchemaWork) -> list[Difference]:
+        """Return the first few problems of a value; empty if it is valid.
 
-        What is expected is the rule there, which does not tell the value: scores go where arguments may not. The known
-        path has `*` for each key that the schema does not name: a user may have made it.
+        The expected part of a problem is the broken rule, without the value: scores are sent to places where arguments
+        may not be. The known path has `*` for each key that the schema does not name: it may come from a user.
 
         Args:
-            value: what to check.
-            work: what this check, and others that share it, may use up.
+            value: the value to check.
+            work: the work that this check, and others that share it, may use.
 
         Raises:
-            UncheckableError: finding out would go beyond the limits.
+            UncheckableError: the check exceeds the limits.
         """
         if _depth(value) > MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} levels deep"
             raise UncheckableError(message)
-        own = Work(min(work.left, MAX_WORK))
+        own = SchemaWork(min(work.left, MAX_WORK))
         granted = own.left
         token = _work.set(own)
         try:
@@ -124,7 +124,7 @@ class Schema:
 
 
 def problem_text(problem: Difference) -> str:
-    """Return what is wrong at which JSON pointer."""
+    """Return a problem as text: its JSON pointer, and the broken rule."""
     return f"{_pointer(problem.path)}: {problem.expected}"
 
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from spanscore.compare.differences import json_text
-from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.effort import Effort
 from spanscore.compare.matching import positions
 from spanscore.model import Recorded
 
@@ -38,9 +38,9 @@ def repeated(symbols: Sequence[Hashable], least: int, *, adjacent: bool) -> Iter
 
 
 def cycles(symbols: Sequence[Hashable], longest: int, times: int) -> Iterator[Loop]:
-    """Yield the rounds of 2 to `longest` calls that come at least so many times, one right after the other.
+    """Yield the rounds of 2 to `longest` calls that are repeated at least `times` times without a gap.
 
-    A round that is itself made of shorter ones is told as these.
+    A round that consists of shorter rounds is yielded as these.
     """
     told: set[int] = set()
     for length in range(2, longest + 1):
@@ -68,7 +68,7 @@ class Alike:
     def __init__(self, least: float) -> None:
         self._least: Final = least
         self._groups: dict[str, list[Counter[str]]] = {}
-        self._left = _MOST
+        self._effort: Final = Effort(_MOST, "looking for similar arguments takes more than {} comparisons")
 
     def group(self, tool: str, arguments: Recorded) -> int:
         """Return the number of the group of a tool to which arguments belong.
@@ -79,10 +79,7 @@ class Alike:
         pieces = _pieces(str(json_text(arguments))[:_LONGEST])
         groups = self._groups.setdefault(tool, [])
         for number, other in enumerate(groups):
-            self._left -= 1
-            if self._left < 0:
-                message = f"looking for similar arguments takes more than {_MOST} comparisons"
-                raise TooMuchWorkError(message)
+            self._effort.spend()
             total = pieces.total() + other.total()
             if total and 2 * (pieces & other).total() / total >= self._least:
                 return number

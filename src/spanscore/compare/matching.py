@@ -1,8 +1,8 @@
-"""What evaluators compare with: JSON equality, common subsequences and matchings, none of them quadratic in practice.
+"""The comparisons of evaluators: JSON equality, common subsequences and matchings, none quadratic in practice.
 
 JSON equality is defined once, by `json_key`: numbers are equal by value (1 and 1.0), booleans are never equal to
 numbers, the order of an object's keys is irrelevant and that of a list is not. A call without recorded arguments is not
-JSON; `NOT_RECORDED` equals only itself. Neither do NaN and infinity exist in JSON: dialects do not let them through.
+JSON; `NOT_RECORDED` equals only itself. NaN and infinity do not exist in JSON either: dialects remove them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from spanscore.compare._number_keys import DISTINCT, NUMBERS, number_key, secret_key
 from spanscore.compare.effort import Effort
-from spanscore.compare.number_keys import DISTINCT, NUMBERS, number_key, secret_key
 from spanscore.model import NOT_RECORDED, Recorded
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
@@ -28,7 +28,7 @@ _DEEP: Final = 32
 
 
 class _Token(enum.Enum):
-    """What Python would confuse: booleans with numbers, and in a flat key the structure with the values."""
+    """Marks for values that Python would confuse: booleans with numbers, and structure with values in a flat key."""
 
     TRUE = enum.auto()
     FALSE = enum.auto()
@@ -60,7 +60,7 @@ def json_equal(left: Recorded, right: Recorded) -> bool:
 
 
 class Doubt(NamedTuple):
-    """A place in a value where Python's `==` does not tell a boolean from a number."""
+    """A place in a value where Python's `==` does not distinguish a boolean from a number."""
 
     path: tuple[Any, ...]
     is_boolean: bool
@@ -78,9 +78,9 @@ def are_settled(doubts: Iterable[Doubt], value: Any) -> bool:
 
 
 def doubts(value: Any) -> tuple[Doubt, ...] | None:
-    """Return where `==` with this value, far faster than keys, may take for equal what is not equal as JSON.
+    """Return the places where `==` with this value, far faster than keys, may be true for unequal JSON.
 
-    None when it cannot be used at all: it would exhaust the stack, or the value is no JSON.
+    None if `==` cannot be used at all: it would exhaust the stack, or the value is not JSON.
     """
     try:
         return tuple(_doubts(value, (), _DEEP))
@@ -103,7 +103,7 @@ def _doubts(value: Any, path: tuple[Any, ...], levels: int) -> Iterator[Doubt]:
 
 
 def member_keys(value: Recorded) -> frozenset[Hashable]:
-    """Return what has to be contained where arguments are compared key by key.
+    """Return the members that must be contained if arguments are compared key by key.
 
     An object's top-level members, none for a call without arguments; anything else can only be contained as a whole.
     """
@@ -142,7 +142,7 @@ def common_subsequence(
 
 
 def positions(symbols: Iterable[_Symbol]) -> dict[_Symbol, list[int]]:
-    """Return where each symbol stands, in order."""
+    """Return the positions of each symbol, in order."""
     found: dict[_Symbol, list[int]] = defaultdict(list)
     for index, symbol in enumerate(symbols):
         found[symbol].append(index)
@@ -154,8 +154,7 @@ def containing(
 ) -> dict[frozenset[Hashable], list[frozenset[Hashable]]]:
     """Return for each needle the distinct sets of the haystack that contain it, the smallest first.
 
-    Looks only at the sets that hold the needle's rarest member: what calls share is common, what tells them apart is
-    rare.
+    Searches only the sets with the needle's rarest member: members that distinguish calls are rare.
 
     Raises:
         TooMuchWorkError: these are too many.
@@ -168,7 +167,7 @@ def containing(
     for candidate in distinct:
         for member in candidate & looked_up:
             holders[member].append(candidate)
-    holders[None] = distinct  # what an empty needle is contained in
+    holders[None] = distinct  # every set contains an empty needle
     effort.spend(sum(len(holders[member]) for member in rarest.values() if member in holders))
     return {
         needle: [candidate for candidate in holders.get(member, ()) if needle <= candidate]
@@ -201,7 +200,7 @@ def _are_own_keys(values: Iterable[Any]) -> bool:
 
 
 def _item_key(value: Any, levels: int) -> Hashable:
-    """Return the key of a list's item: what a list hashes to can be computed from the numbers in it."""
+    """Return the key of a list's item: else a sender could compute a list's hash from the numbers in it."""
     return secret_key(value) if type(value) in NUMBERS else _key(value, levels)
 
 
@@ -251,9 +250,9 @@ def _matches(
 def _longest_chain(rows: Sequence[int], width: int) -> Pairs:
     """Return a longest chain of matches, given for each row its columns as bits.
 
-    In a state a bit is 0 where the length of the longest chain grows with this column. Read backwards: a column that
+    In a state a bit is 0 if the length of the longest chain grows with this column. Read backwards: a column that
     grows both before and after a row belongs to an earlier row, one that grows only after it is matched with this row.
-    The states of one block of rows are kept at a time, and made again when the way back has come to it.
+    Only the states of one block of rows are kept at a time, and computed again on the way back.
     """
     state = (1 << width) - 1
     before_block = []

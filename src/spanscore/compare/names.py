@@ -1,11 +1,10 @@
-"""How the names of tools are compared: as they are, as model providers sanitise them, or in a canonical form."""
+"""The comparison of names of tools: unchanged, as model providers sanitise them, or in a canonical form."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
@@ -28,7 +27,7 @@ _SEPARATOR: Final = re.compile(r"::|[./:]")
 _ROOTS: Final = frozenset({"mcp", "functions", "function", "tools", "tool", "default_api"})
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD: Final = re.compile(r"[\W_]+")
-_CACHED_LENGTH: Final = 256  # names may be a megabyte long; the cache must not hold thousands of those
+_CACHED_LENGTH: Final = 256  # names may be a megabyte long; the cache must not keep thousands of those
 _SHOWN_LENGTH: Final = 100
 
 
@@ -43,7 +42,7 @@ def sanitized(name: str) -> str:
 
 
 def canonical(name: str, namespaces: Namespaces = "strip") -> str:
-    """Return the name in snake_case, without what frameworks and protocols put around it.
+    """Return the name in snake_case, without prefixes and namespaces of frameworks and protocols.
 
     `WebSearch`, `web-search`, `mcp__travel__web_search` and `execute_tool web_search` all become `web_search`.
 
@@ -54,16 +53,6 @@ def canonical(name: str, namespaces: Namespaces = "strip") -> str:
     """
     read = _cached_canonical if len(name) <= _CACHED_LENGTH else _canonical
     return read(name, namespaces)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameParameters(Parameters):
-    """The parameters of an evaluator that compares names."""
-
-    _normalise: Normalise = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_normalise", normaliser(self))
 
 
 def normaliser(parameters: Parameters) -> Normalise:
@@ -110,7 +99,7 @@ def listed(names: Iterable[str], limit: int = 5) -> str:
 
 
 def short(name: str) -> str:
-    """Return a name for a sentence, cut where it is long."""
+    """Return a name for a sentence, cut if it is long."""
     return name if len(name) <= _SHOWN_LENGTH else f"{name[:_SHOWN_LENGTH]}…"
 
 
@@ -130,7 +119,7 @@ _cached_canonical = lru_cache(maxsize=4096)(_canonical)
 
 
 def _without_roots(segments: list[str]) -> list[str]:
-    """Drop the leading roots; behind `mcp` comes the server's name, which goes with it as in `mcp__server__tool`."""
+    """Drop the leading roots; after `mcp` also the server's name, as in `mcp__server__tool`."""
     start = 0
     while start < len(segments) - 1 and segments[start].casefold() in _ROOTS:
         start += 2 if segments[start].casefold() == "mcp" and start < len(segments) - 2 else 1

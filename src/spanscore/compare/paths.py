@@ -1,4 +1,4 @@
-"""Paths into arguments and results: what stands there, and what is left without it."""
+"""Paths into arguments and results: the value at a path, and copies without it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parsed_path(text: str) -> Path:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Return what stands at a path, or a mark of absence."""
+    """Return the value at a path, or `ABSENT`."""
     for step in path:
         if isinstance(value, dict) and step in value:
             value = value[step]
@@ -40,14 +40,14 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def without(value: Any, paths: Sequence[Path]) -> Any:
-    """Return a copy without what stands at the paths; an item of a list becomes null, so that the others stay put."""
+    """Return a copy without the values at the paths. An item of a list becomes null, so others keep their index."""
     for path in paths:
         value = _without(value, path)
     return value
 
 
 def _without(value: Any, path: Path) -> Any:
-    """Copy only what lies on the path. Recurses no deeper than the path is long."""
+    """Copy only the values on the path. Recurses no deeper than the path is long."""
     step, rest = path[0], path[1:]
     if isinstance(value, dict) and step in value:
         if rest:

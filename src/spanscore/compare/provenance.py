@@ -1,4 +1,4 @@
-"""Whether a value of an argument was seen before, as it is or in another form, in texts that become known in turn."""
+"""Whether a value of an argument occurred before, exactly or in another form, in texts that appear one by one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from spanscore.compare.effort import Effort, TooMuchWorkError
+
 Grade: TypeAlias = Literal["exact", "derived", "unseen"]
 Leaf: TypeAlias = str | int | float
 _Day: TypeAlias = tuple[int, int, int]
 
 LONGEST: Final = 16 * 1024 * 1024
-"""So many characters of sources are looked through, which is what a trace may hold; more cannot be checked."""
+"""The most characters of sources that are searched, as many as a trace may have; more cannot be checked."""
 MOST_LEAVES: Final = 100_000
 """So many leaves of one value are looked at."""
 
@@ -42,10 +44,6 @@ _DATES: Final = (
 _MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]\d\d:\d\d)?$", re.IGNORECASE)
 
 
-class TooMuchError(Exception):
-    """What is to be looked through is more than the bounds allow."""
-
-
 class Sources:
     """Texts in the order in which they become known, and from which of them on a value has been seen.
 
@@ -53,7 +51,7 @@ class Sources:
         parts: the texts of each part, of which the first few are known at a time.
 
     Raises:
-        TooMuchError: they are longer than can be looked through.
+        TooMuchWorkError: they are longer than can be looked through.
     """
 
     def __init__(self, parts: Iterable[Iterable[str]]) -> None:
@@ -66,33 +64,30 @@ class Sources:
                 self._whole.setdefault(text, number)
         if sum(map(len, joined)) > LONGEST:
             message = f"the texts to look through have more than {LONGEST} characters"
-            raise TooMuchError(message)
-        self._exact: Final = _Text.of(joined)
-        self._folded: Final = _Text.of([text.casefold() for text in joined])
+            raise TooMuchWorkError(message)
+        self._exact: Final = _JoinedText.of(joined)
+        self._folded: Final = _JoinedText.of([text.casefold() for text in joined])
         self._seen: Final[dict[tuple[type, Leaf], tuple[int, int]]] = {}
-        self._work = _WORK
+        self._effort: Final = Effort(_WORK, "there are too many values and texts to look through")
 
     def grade(self, leaf: Leaf, known: int) -> Grade:
         """Return how a value is found in the first `known` parts.
 
         Raises:
-            TooMuchError: there is no work left to find out.
+            TooMuchWorkError: there is no work left to find out.
         """
-        # Most values are copied whole from a result: nothing needs to be looked through for those.
+        # Most values are copied whole from a result: they need no search.
         if isinstance(leaf, str) and self._whole.get(leaf, _NEVER) < known:
             return "exact"
         key = type(leaf), leaf
         if key not in self._seen:
-            self._work -= 3 * len(self._exact.text)
-            if self._work < 0:
-                message = "there are too many values and texts to look through"
-                raise TooMuchError(message)
+            self._effort.spend(3 * len(self._exact.text))
             self._seen[key] = self._of_text(leaf) if isinstance(leaf, str) else self._of_number(leaf)
         exact, derived = self._seen[key]
         return "exact" if exact < known else "derived" if derived < known else "unseen"
 
     def _of_text(self, leaf: str) -> tuple[int, int]:
-        """Return the first part that holds a text as it is, and the first that holds another form of it."""
+        """Return the first part with a text exactly, and the first with another form of it."""
         exact = self._exact.words(leaf)
         trimmed = leaf.strip().casefold()
         forms = [self._folded.words(trimmed)]
@@ -110,7 +105,7 @@ class Sources:
 
     @cached_property
     def _numbers(self) -> tuple[dict[Decimal, int], dict[Decimal, int]]:
-        """The first part of each number: of those as JSON has them, and of those with other separators."""
+        """The first part with each number: for numbers as JSON writes them, and for numbers with other separators."""
         plain: dict[Decimal, int] = {}
         formatted: dict[Decimal, int] = {}
         for match in islice(_NUMBER.finditer(self._exact.text), _NUMBERS):
@@ -130,21 +125,21 @@ class Sources:
         return found
 
 
-class _Text(NamedTuple):
+class _JoinedText(NamedTuple):
     text: str
     ends: list[int]
-    """Where each part ends."""
+    """The end of each part."""
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> _Text:
+    def of(cls, texts: Sequence[str]) -> _JoinedText:
         return cls("".join(texts), list(accumulate(map(len, texts))))
 
     def part(self, at: int) -> int:
-        """Return the part that holds a position."""
+        """Return the part with a position."""
         return bisect_left(self.ends, at + 1)
 
     def words(self, needle: str) -> int:
-        """Return the first part that holds a text in whole words; after too many that are none, it counts as none."""
+        """Return the first part with a text in whole words. The search ends after too many matches inside words."""
         at = self.text.find(needle) if needle else -1
         for _ in range(_OCCURRENCES):
             if at < 0:
@@ -157,7 +152,7 @@ class _Text(NamedTuple):
         return _NEVER
 
     def anywhere(self, needle: str) -> int:
-        """Return the first part that holds a text."""
+        """Return the first part with a text."""
         at = self.text.find(needle)
         return _NEVER if at < 0 else self.part(at)
 

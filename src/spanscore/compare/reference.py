@@ -1,4 +1,4 @@
-"""The calls that are expected, made ready so that those of a run are recognised among them."""
+"""The expected calls, prepared so that the calls of a run are recognised among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from spanscore.compare.matchers import Matcher, Seen, read
+from spanscore.compare.matchers.base import EarlierResults, Matcher
+from spanscore.compare.matchers.compiler import read
 from spanscore.compare.matching import Doubt, Pairs, are_settled, doubts, json_key, positions
 from spanscore.compare.names import Normalise, exact
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
@@ -21,43 +22,42 @@ _LOOKED_FOR: Final = 8
 """So many calls that are not where expected are looked for one by one; with more of them, keys are faster."""
 
 Key: TypeAlias = Callable[[str, Recorded], Hashable]
-"""Returns what has to be equal of the arguments of a tool."""
+"""Returns the key of the arguments of a tool; equal keys fit."""
 
 
-class Wanted(NamedTuple):
+class ComparableCall(NamedTuple):
     """A call to compare actual ones with."""
 
     name: str
     arguments: Recorded
     key: Hashable
     doubts: tuple[Doubt, ...] | None
-    """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
+    """The places where Python's `==` with the arguments does not suffice; None if it cannot be used."""
     matcher: Matcher | None = None
-    """What the arguments have to match, where they are not plain; then nothing else here may be compared."""
+    """The matcher of arguments that are not plain; if set, nothing else here may be compared."""
 
     @classmethod
     def read(
         cls, name: str, expected: Recorded, path: str, normalise: Normalise = exact, *, extra: bool = True
-    ) -> Wanted:
-        """Get arguments ready in which matchers may stand.
+    ) -> ComparableCall:
+        """Prepare arguments that may have matchers.
 
         Args:
-            name: of the tool.
+            name: the name of the tool.
             expected: the arguments.
-            path: where they stand, for messages.
-            normalise: how names of tools are compared.
-            extra: whether further arguments than those expected count for the matcher.
+            path: their place, for messages.
+            normalise: normalises names of tools.
+            extra: whether unexpected arguments count for the matcher.
 
         Raises:
             ValueError: a matcher is wrong. The message begins with its path.
         """
-        arguments, matcher = read(expected, path, normalise=normalise, extra=extra)
-        return cls.of(name, arguments)._replace(matcher=matcher)
+        return cls.of(name, *read(expected, path, normalise=normalise, extra=extra))
 
     @classmethod
-    def of(cls, name: str, arguments: Recorded) -> Wanted:
+    def of(cls, name: str, arguments: Recorded, matcher: Matcher | None = None) -> ComparableCall:
         """Get the arguments ready to be compared."""
-        return cls(name, arguments, json_key(arguments), doubts(arguments))
+        return cls(name, arguments, json_key(arguments), doubts(arguments), matcher)
 
     def has_arguments(self, arguments: Recorded) -> bool:
         """Return whether these arguments are equal."""
@@ -65,22 +65,22 @@ class Wanted(NamedTuple):
             return self.key == json_key(arguments)
         return bool(self.arguments == arguments) and are_settled(self.doubts, arguments)
 
-    def fits(self, arguments: Recorded, seen: Seen) -> bool:
-        """Return whether these arguments match, or are equal where they are plain."""
+    def fits(self, arguments: Recorded, seen: EarlierResults) -> bool:
+        """Return whether these arguments match, or are equal if the expected ones are plain."""
         if self.matcher is None:
             return self.has_arguments(arguments)
         return self.matcher.matches({} if arguments is NOT_RECORDED else arguments, seen)
 
 
 class Reference:
-    """The calls that are expected, each known by a number: the position of the first that is equal.
+    """The expected calls, each identified by a number: the position of the first that is equal.
 
     Args:
-        wanted: in their order.
-        key: what makes arguments equal.
+        wanted: the expected calls, in order.
+        key: the key of arguments; equal keys are equal arguments.
     """
 
-    def __init__(self, wanted: Sequence[Wanted], key: Key) -> None:
+    def __init__(self, wanted: Sequence[ComparableCall], key: Key) -> None:
         self._wanted: Final = tuple(wanted)
         self._key: Final = key
         self._names: Final = tuple(call.name for call in wanted)
@@ -108,21 +108,21 @@ class Reference:
     def is_surely_not_run(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
         """Return whether a run that `is_run` denies surely has other calls.
 
-        False may also mean that it takes more to find out; so it may below. Only where keys are those of JSON.
+        False may also mean that it is unknown; the same is true for the next methods. Only for keys of JSON.
         """
         if self._names != names:
             return True
         return self._doubts is not None and all(call.arguments is not NOT_RECORDED for call in calls)
 
     def is_surely_not_in_order(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
-        """Return whether a call is missing behind the calls that equal those expected before it."""
+        """Return whether an expected call is missing after the calls that equal the expected ones before it."""
         if self._doubts is None:
             return False
-        left = zip(names, calls, strict=True)  # goes on behind what was found
+        left = zip(names, calls, strict=True)  # continues after each found call
         return any(not _is_among(left, wanted) for wanted in self._wanted)
 
     def is_surely_missed(self, names: Sequence[str], calls: Sequence[ToolCall]) -> bool:
-        """Return whether one of the calls is not among those of a run."""
+        """Return whether one of the expected calls is not among the calls of a run."""
         if self._doubts is None:
             return False
         looked_for = 0
@@ -137,10 +137,10 @@ class Reference:
         return False
 
     def recognised(self, names: Sequence[str], calls: Sequence[ToolCall]) -> list[int]:
-        """Return the number of each call of a run, UNKNOWN for those not expected.
+        """Return the number of each call of a run, UNKNOWN for unexpected calls.
 
-        Most runs go much as expected: a call is first compared with the one that comes after the last recognised. Only
-        where they differ is a key made of its arguments.
+        Most runs are much as expected: a call is first compared with the expected one after the last recognised. A key
+        of its arguments is made only if they differ.
         """
         if self.is_run(names, calls):
             return self.numbers
@@ -175,9 +175,9 @@ class Reference:
 
 
 def _written(arguments: Sequence[Recorded]) -> bytes | None:
-    """Return arguments in a form in which those that are equal mostly look the same, and others never do.
+    """Return arguments as bytes: equal arguments mostly give equal bytes, different ones never do.
 
-    Writing and comparing this takes half of the time that `==` does, which tells no boolean from a number.
+    Writing and comparing them takes half the time of `==`, which does not distinguish booleans from numbers.
     """
     try:
         return _WRITER.encode(arguments)
@@ -185,8 +185,8 @@ def _written(arguments: Sequence[Recorded]) -> bytes | None:
         return None
 
 
-def _is_among(made: Iterable[tuple[str, ToolCall]], wanted: Wanted) -> bool:
-    """Return False where all calls surely differ; what was not recorded may equal no arguments."""
+def _is_among(made: Iterable[tuple[str, ToolCall]], wanted: ComparableCall) -> bool:
+    """Return False if all calls surely differ; unrecorded arguments may equal no arguments."""
     expected, arguments = wanted.name, wanted.arguments
     for name, call in made:
         if name == expected and (call.arguments == arguments or call.arguments is NOT_RECORDED):
@@ -194,7 +194,7 @@ def _is_among(made: Iterable[tuple[str, ToolCall]], wanted: Wanted) -> bool:
     return False
 
 
-def _all_doubts(wanted: Sequence[Wanted]) -> list[Doubt]:
+def _all_doubts(wanted: Sequence[ComparableCall]) -> list[Doubt]:
     return [
         Doubt((place, *doubt.path), doubt.is_boolean)
         for place, call in enumerate(wanted)

@@ -26,13 +26,13 @@ def similarity_of(members: Members, reference: Members) -> float:
 
 
 class SimilarArguments:
-    """The reference arguments of one tool, made ready to be taken by the calls of a run, one after the other.
+    """The reference arguments of one tool, prepared so that the calls of a run take them, one after the other.
 
-    The similarity to a reference is the share of its members that are there; what else is there does not matter.
+    The similarity to a reference is the share of its members that are present; extra members do not matter.
 
     Args:
-        references: in their order.
-        least: the similarity that is needed.
+        references: the members of each, in order.
+        least: the least similarity that fits.
     """
 
     def __init__(self, references: Sequence[Members], least: float) -> None:
@@ -42,11 +42,7 @@ class SimilarArguments:
         self.by_rarest: Final = positions(
             min(reference, key=frequency.__getitem__, default=None) for reference in references
         )
-        """Where the references are that have a member which is rarer than their others."""
-
-    def untaken(self) -> UntakenArguments:
-        """Return all of them, for one run."""
-        return UntakenArguments(self)
+        """The positions of the references by their rarest member."""
 
     @cached_property
     def sizes(self) -> dict[int, int]:
@@ -74,10 +70,10 @@ class UntakenArguments:
         self._effort = Effort()
 
     def take(self, members: Members) -> tuple[int, float] | None:
-        """Take the most similar reference and return its place and similarity; None where none is similar enough.
+        """Take the most similar reference and return its place and similarity; None if none is similar enough.
 
         Raises:
-            TooMuchWorkError: finding those of this run takes too many comparisons.
+            TooMuchWorkError: this run takes too many comparisons.
         """
         place, similarity = self._whole(members), 1.0
         if place is None and self._known.least < 1:
@@ -104,7 +100,7 @@ class UntakenArguments:
         return first
 
     def _waiting(self, rarest: Hashable) -> list[int]:
-        """Return where the references with this rarest member are, the first one last."""
+        """Return the places of the references with this rarest member, the first one last."""
         if rarest not in self._by_rarest:
             self._by_rarest[rarest] = self._known.by_rarest.get(rarest, [])[::-1]
         return self._by_rarest[rarest]

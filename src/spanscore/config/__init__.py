@@ -1,12 +1,12 @@
-"""The configuration: YAML, checked and built. The only part of spanscore that knows YAML and pydantic."""
+"""A configuration file into checked parts. No other package reads YAML or uses pydantic."""
 
-from spanscore.config._by_case import ByCase
 from spanscore.config._config import Config, default, load, loads
 from spanscore.config._describe import Description, Parameter, describe
 from spanscore.config._parameters import build_evaluator
-from spanscore.config._reference import reference
+from spanscore.config._reference_yaml import reference
 from spanscore.config._schema import json_schema
-from spanscore.settings import Endpoint, Secret
+from spanscore.config.datasets.by_case import ByCase
+from spanscore.contracts.settings import Endpoint, Secret
 
 __all__ = [
     "ByCase",

@@ -13,11 +13,11 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from spanscore.config._messages import LONGEST_SHOWN, WANTS_TEXT, Mistake, message, mistakes, shown
+from spanscore.config._mistakes import LONGEST_SHOWN, WANTS_TEXT, Mistake, message, mistakes, shown
+from spanscore.config._nodes import Node, Path, Problem
 from spanscore.config._section import below, is_on_by_default, sections_in
-from spanscore.config._tree import Node, Path, Problem
+from spanscore.messages.nearest import nearest
 from spanscore.model import JSON
-from spanscore.wording.nearest import nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -10,22 +10,22 @@ from typing import Any, Final, TypeVar
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._check import check
-from spanscore.config._dialects import DIALECTS, build_dialects
+from spanscore.config._dialects_section import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
+from spanscore.config._nodes import Node, Place, Problem, dotted
+from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._plugged import document_for
 from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Page, Telemetry
 from spanscore.config._server_files import is_readable_by_all, missing_directories, parts, secret_files, unusable_files
-from spanscore.config._tree import Node, Place, Problem, dotted
-from spanscore.config._tree import Path as KeyPath
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
+from spanscore.contracts.settings import Secret
 from spanscore.emitters.console import ConsoleExporter
 from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
-from spanscore.pipeline import EvaluatorEntry
 from spanscore.receivers.otlp import OtlpReceiver
-from spanscore.settings import Secret
+from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 
@@ -46,11 +46,11 @@ class Config:
     dialects: tuple[Dialect, ...]
     """The user's own first, then all that are installed and not disabled, by name."""
     receivers: Mapping[str, Any]
-    """The settings of those that are listed, by name."""
+    """The settings of the receivers in the file, by name."""
     traces: TraceSettings
     storage: StorageSettings
     exporters: Mapping[str, Any]
-    """The settings of those that are listed, by name, in the order of the file."""
+    """The settings of the exporters in the file, by name, in the order of the file."""
     metrics: Metrics
     annotate: Annotate
     tool_content: bool
@@ -59,20 +59,20 @@ class Config:
     given: frozenset[str] = frozenset()
     """The sections and keys that are in the file, such as `traces.root`: their defaults do not matter."""
     source: str = ""
-    """What messages call the file."""
+    """The name of the file in messages."""
     file: Path | None = None
     """The file, where it was read from one."""
     root: Node = field(repr=False, compare=False)
-    """What is in the file, to tell where it stands there."""
+    """The content of the file with the line of each value, for messages."""
 
     def of(self, settings: type[Settings]) -> Settings | None:
-        """Return the settings of the receiver or exporter that has such, where it is listed."""
+        """Return the settings of this type of the listed receivers and exporters; None if there are none."""
         listed = (*self.receivers.values(), *self.exporters.values())
         return next((each for each in listed if isinstance(each, settings)), None)
 
     @property
     def sends_spans(self) -> bool:
-        """Whether the spans that are received are to go on."""
+        """Whether received spans are sent on."""
         return any(getattr(each, "sends_spans", False) for each in self.exporters.values())
 
     def page_runs(self, *, is_loopback: bool) -> int:
@@ -198,8 +198,8 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
 
     Args:
         text: YAML.
-        source: what messages call it.
-        directory: what its relative paths are relative to.
+        source: its name in messages.
+        directory: the base of its relative paths.
         environment: the variables that `${env:NAME}` stands for.
 
     Raises:
@@ -241,7 +241,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
 
 
 def default() -> Config:
-    """Return the configuration that holds without a file."""
+    """Return the configuration that is used without a file."""
     return loads("", "default configuration", Path())
 
 
@@ -261,7 +261,7 @@ def _given(root: Node) -> Iterator[str]:
 
 
 def _with_defaults(root: Node) -> Node:
-    """Read `evaluators:` with nothing behind it as if it were not there, and put in what is evaluated by default."""
+    """Read an empty `evaluators:` like a missing one, and add the default evaluators."""
     if root.value is not None and not isinstance(root.value, dict):
         return root
     given = {
@@ -273,7 +273,7 @@ def _with_defaults(root: Node) -> Node:
 
 
 def _first_causes(problems: Iterable[Problem], unread: Sequence[Problem], root: Node) -> Iterator[Problem]:
-    """Yield the problems without those of a section as a whole: it may lack only what could not be read below it."""
+    """Yield the problems without those of a section as a whole, if they may only follow from an unread part of it."""
     above = {each.path[:end] for each in unread for end in range(1, len(each.path))}
     for each in problems:
         is_whole = each.path in above and not each.elsewhere and each.place == root.find(each.path).place

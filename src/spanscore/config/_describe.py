@@ -1,4 +1,4 @@
-"""What plug-ins and sections say about themselves, for people."""
+"""Descriptions of plug-ins and sections for people, made from their classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spanscore.config._parameters import evaluator_type
 from spanscore.config._plugged import KINDS, sections_of
 from spanscore.config._section import Section
 from spanscore.contracts import Parameters
-from spanscore.plugins import Kind, find, origin
+from spanscore.contracts.plugins import Kind, find, origin
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class Parameter:
 
     name: str
     type: str
-    """What is allowed, in words."""
+    """The allowed values, in words."""
     required: bool
     default: str | None
     """As the configuration writes it; None where there is none, or none that can be written."""
@@ -42,7 +42,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What a plug-in says about itself."""
+    """The description of a plug-in."""
 
     kind: Kind
     name: str
@@ -53,13 +53,13 @@ class Description:
     doc: str
     """All of it."""
     parameters: tuple[Parameter, ...] = ()
-    """What can be configured; of an evaluator its own first, then those that evaluators share."""
+    """Its parameters. An evaluator's own come first, then the ones that all evaluators share."""
     expectation: str | None = None
     """Of an evaluator: the parameter that `expected_from` fills in trace by trace."""
 
 
 def describe(name: str, kind: Kind = "evaluators") -> Description:
-    """Return what a plug-in says about itself.
+    """Return the description of a plug-in.
 
     Raises:
         ConfigError: there is no such plug-in.
@@ -110,7 +110,7 @@ def _in_yaml(value: Any) -> str:
 
 
 def _words(schema: Schema, definitions: Schema) -> str:
-    """Return what a schema allows, in words."""
+    """Return the values that a schema allows, in words."""
     schema = _resolved(schema, definitions)
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_words(each, definitions) for each in _choices(schema)))

@@ -15,9 +15,9 @@ _FOR_CALLERS: Final = re.compile(r"\n\n(?:Args|Raises):\n")
 
 
 def docstring(documented: type) -> str:
-    """Return the class docstring, unindented and without what it tells callers; empty when there is none of its own.
+    """Return the class docstring, unindented and without its sections for callers; empty if the class has none.
 
-    A dataclass without one gets its signature for a docstring, which says nothing to a user.
+    A dataclass without one gets its signature for a docstring, which is useless for a user.
     """
     text = _FOR_CALLERS.split(inspect.cleandoc(documented.__doc__ or ""), maxsplit=1)[0]
     return "" if text.startswith(f"{documented.__name__}(") else text

@@ -1,4 +1,4 @@
-"""The entries under `evaluators:`, from located nodes to what the pipeline runs."""
+"""Builds the entries under `evaluators:` for the pipeline from located nodes."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 
 from spanscore.compare.globs import glob_matcher, value_matches
 from spanscore.config._check import check, without_values
-from spanscore.config._expectations import Resolve, from_attribute, from_dataset
-from spanscore.config._messages import shown
+from spanscore.config._mistakes import shown
 from spanscore.config._models import given
+from spanscore.config._nodes import Node, Path, Problem
 from spanscore.config._parameters import EvaluatorType, evaluator_type
 from spanscore.config._sections import EvaluatorKeys
-from spanscore.config._tree import Node, Path, Problem
+from spanscore.config.datasets.expectations import Resolve, from_attribute, from_dataset
 from spanscore.contracts import NeedsModelCalls, looks_at_results
+from spanscore.contracts.plugins import is_built_in, names, version_of
 from spanscore.errors import ConfigError
-from spanscore.isolation.process import pickled
 from spanscore.model import Attributes, Trajectory
-from spanscore.pipeline import EvaluatorEntry
-from spanscore.plugins import is_built_in, names, version_of
+from spanscore.scoring.isolation.process import pickled
+from spanscore.scoring.pipeline import EvaluatorEntry
 
 PLUGIN_TIME_LIMIT_S: Final = 1.0
 
 
 def build_entries(root: Node, directory: FilePath) -> Iterator[EvaluatorEntry | Problem]:
-    """Yield the entries of a configuration in its order, and what is wrong with those that cannot be built."""
+    """Yield the entries of a configuration in its order, and the problems of entries that cannot be built."""
     for name, entry in root.mapping("evaluators").items():
         if not isinstance(entry.value, dict):
             continue  # said when the sections were checked
@@ -73,7 +73,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
 
 
 def _kind(root: Node, at: Path) -> EvaluatorType | Problem:
-    """Return the entry's type. Without it nothing is known of its parameters, so that only this is said."""
+    """Return the entry's type. Without it the parameters are unknown, so only that problem is returned."""
     path = (*at, "type")
     if not root.find(at).has("type"):
         return Problem(root.key_place(at), path, f"the key is required: one of {', '.join(names('evaluators'))}")
@@ -87,7 +87,7 @@ def _kind(root: Node, at: Path) -> EvaluatorType | Problem:
 
 
 def _expectation_clash(kind: EvaluatorType, root: Node, at: Path) -> Iterator[Problem]:
-    """Yield what is wrong with the two ways to say what is expected: the parameter, and `expected_from`."""
+    """Yield the problems of the two ways to set the expectation: the parameter, and `expected_from`."""
     entry, source = root.find(at), (*at, "expected_from")
     name = kind.expectation
     has_source = root.find(source).value is not None if entry.has("expected_from") else False
@@ -123,7 +123,7 @@ def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:
 
 
 def _not_to_be_sent(kind: EvaluatorType, resolve: Resolve) -> str:
-    """Return why an evaluator cannot be sent to the process that keeps its time limit; nothing where it can."""
+    """Return why an evaluator cannot be sent to the process that keeps its time limit; empty if it can."""
     try:
         pickled((kind.evaluator, resolve(Trajectory(calls=()))))
     except Exception as error:  # noqa: BLE001 - a plug-in's own code runs

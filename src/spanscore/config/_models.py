@@ -1,6 +1,6 @@
-"""Dataclasses as models: their fields, the annotations and the strings below them say what a configuration may hold.
+"""Dataclasses as models: their fields, annotations and the strings below them define the allowed configuration.
 
-What is checked with such a model is built as the dataclass, which knows nothing of configurations.
+Data that such a model has checked is built as the dataclass, which is independent of configurations.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ from pydantic_core import CoreSchema, core_schema
 from spanscore.config._check import Model
 from spanscore.config._docstrings import docstring, field_docs
 from spanscore.config._plain import plain
-from spanscore.config._section import Section
-from spanscore.errors import PluginError
-from spanscore.model import NotRecorded
-from spanscore.settings import (
+from spanscore.config._section import WITHOUT_SOURCE, Section
+from spanscore.contracts.settings import (
     AS_DURATION,
     DURATION_PART,
     BesideConfiguration,
@@ -41,15 +39,22 @@ from spanscore.settings import (
     Written,
     seconds,
 )
+from spanscore.errors import PluginError
+from spanscore.model import NotRecorded
 
 UNSAID: Final[Mapping[str, Any]] = {"default_factory": object, "validate_default": False}
-"""A key that may be left out, of which the JSON Schema says no default."""
+"""A key that may be left out, without a default in the JSON Schema."""
 
 
 def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
     """Return a model with the documentation of a dataclass."""
     return create_model(
-        documented.__name__, __base__=base, __doc__=docstring(documented), __module__=documented.__module__, **fields
+        documented.__name__,
+        __base__=base,
+        __cls_kwargs__=WITHOUT_SOURCE,
+        __doc__=docstring(documented),
+        __module__=documented.__module__,
+        **fields,
     )
 
 
@@ -61,7 +66,7 @@ def hints_of(documented: type[Any]) -> dict[str, Any]:
 
 
 def fields_of(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the keys that stand for the fields of a dataclass, as pydantic has them."""
+    """Return the keys for the fields of a dataclass, in pydantic's form."""
     docs = field_docs(documented)
     return {
         key: (
@@ -82,7 +87,7 @@ def _configured(documented: type[Any]) -> Iterator[tuple[str, dataclasses.Field[
 
 
 def checkable(hint: Any) -> Any:
-    """Replace dataclasses in a type by models of them that build them, and marks by what pydantic does about them."""
+    """Replace dataclasses in a type by models that build them, and marks by their pydantic validators."""
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return Annotated[model_of(hint, Section, fields_of(hint)), AfterValidator(partial(_built, hint))]
     origin, arguments = get_origin(hint), get_args(hint)
@@ -95,7 +100,7 @@ def checkable(hint: Any) -> Any:
 
 
 def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
-    """Build a dataclass of what was given for its keys."""
+    """Build a dataclass from the values of its keys."""
     values = {
         field.name: parameters[key]
         for key, field, hint in _configured(documented)
@@ -111,7 +116,7 @@ def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
 
 
 def given(checked: Section) -> dict[str, Any]:
-    """Return the values that were given, without those left at their defaults."""
+    """Return the values that were given, without defaults."""
     return {name: getattr(checked, name) for name in checked.model_fields_set}
 
 
@@ -123,7 +128,7 @@ def _built(documented: type[Any], checked: Section) -> Any:
 
 
 def _checked_by(mark: Any) -> Any:
-    """Return what a mark of an annotation is to pydantic."""
+    """Return the pydantic form of a mark in an annotation."""
     match mark:
         case Written():
             return _Text(mark)
@@ -137,7 +142,7 @@ def _checked_by(mark: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Written as text, kept as what is read from it."""
+    """The validator of a value that is written as text and stored as another type."""
 
     written: Written
 
@@ -172,7 +177,7 @@ def _time_limit(text: str) -> float:
 
 
 def _marks(hint: Any) -> Iterator[Any]:
-    """Yield what a type is annotated with, and each type of a union."""
+    """Yield the annotations of a type, and of each type of a union."""
     if get_origin(hint) is Annotated:
         inner, *marks = get_args(hint)
         yield from marks

@@ -1,6 +1,6 @@
 """An evaluator's parameters: from the fields of its dataclass to a checked and built evaluator.
 
-An evaluator knows nothing of configurations: its fields, their annotations and the strings below them say everything.
+An evaluator is independent of configurations: its fields, their annotations and the strings below them define it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pydantic.errors import PydanticUserError
 from spanscore.compare.expected import ExpectedCall
 from spanscore.config._check import check, without_values
 from spanscore.config._models import UNSAID, construct, fields_of, given, hints_of, model_of
+from spanscore.config._nodes import Node, Path, Place, Problem, dotted
 from spanscore.config._plain import plain
 from spanscore.config._section import Section
 from spanscore.config._sections import EvaluatorKeys
-from spanscore.config._tree import Node, Path, Place, Problem, dotted
 from spanscore.contracts import Evaluator
+from spanscore.contracts.plugins import find
 from spanscore.errors import ConfigError, PluginError
-from spanscore.plugins import find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorType:
-    """What may be said about one type of evaluator, as models to check it with."""
+    """The models that check the entries of one type of evaluator."""
 
     name: str
     evaluator: type[Any]
     expectation: str | None
     call_keys: frozenset[str]
-    """What the expectation may say of each call, where it is a list of calls."""
+    """The keys of each call in the expectation, if it is a list of calls."""
     parameters: type[Section]
     """The parameters."""
     row: type[Section]
@@ -45,7 +45,7 @@ class EvaluatorType:
 
     @property
     def needs_expectation(self) -> bool:
-        """Whether an entry that expects nothing is a mistake.
+        """Whether an entry without an expectation is a mistake.
 
         A class may say so itself of an expectation that is optional, as it skips every run without: a program may build
         it that way.
@@ -58,7 +58,7 @@ class EvaluatorType:
     def check_and_build(
         self, model: type[Section], parameters: Mapping[str, Any], fixed: Mapping[str, Any]
     ) -> Evaluator | list[Problem]:
-        """Make an evaluator of values that stand in no configuration, or return what is wrong with them.
+        """Build an evaluator from values outside of a configuration, or return their problems.
 
         They are checked with `model`, and go before the fixed parameters, which were checked before.
         """
@@ -70,7 +70,7 @@ class EvaluatorType:
         return checked if isinstance(checked, list) else self.build({**fixed, **given(checked)}, node)
 
     def build(self, parameters: Mapping[str, Any], node: Node, path: Path = ()) -> Evaluator | list[Problem]:
-        """Make an evaluator of checked parameters, or return what it has against them itself.
+        """Build an evaluator from checked parameters, or return the problems that it raises itself.
 
         They were read from `node`, which is at `path` in its file; what is not given stays at the evaluator's default.
         """

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spanscore.config._tree import Path, Place, Problem
+from spanscore.config._nodes import Path, Place, Problem
 from spanscore.model import JSON
 
 MAX_DEPTH: Final = 64
 
 
 def plain(value: Any, path: Path = ()) -> tuple[JSON, list[Problem]]:
-    """Return the value as JSON, and what in it is none. Tuples and sets become lists."""
+    """Return the value as JSON, and problems for parts that are not JSON. Tuples and sets become lists."""
     problems: list[Problem] = []
     return _plain(value, path, problems), problems
 
@@ -42,5 +42,5 @@ def _plain(value: Any, path: Path, problems: list[Problem]) -> JSON:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded: it holds no half of a surrogate pair."""
+    """Return whether a text can be encoded: it has no lone surrogate."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

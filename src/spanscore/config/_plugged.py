@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import Field, create_model
 from pydantic.errors import PydanticUserError
@@ -13,15 +13,17 @@ from pydantic.errors import PydanticUserError
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._models import checkable
-from spanscore.config._section import Section
+from spanscore.config._nodes import Node, Problem
+from spanscore.config._section import WITHOUT_SOURCE, Section
 from spanscore.config._sections import Dialects, Document, Page
-from spanscore.config._tree import Node, Problem
+from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.errors import ConfigError, PluginError
-from spanscore.plugins import Kind, find, is_built_in, names
 from spanscore.storage.settings import StorageSettings
 
+_Plugins: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
+"""By section, the names of the plug-ins that there are, each with the plug-in if it may be used."""
 KINDS: Final[Mapping[str, Kind]] = {"receivers": "receivers", "exporters": "emitters"}
-"""What kind of plug-in the keys of a section name."""
+"""The kind of plug-in that the keys of a section name."""
 
 _SETTINGS: Final = {
     "traces": checkable(TraceSettings),
@@ -36,27 +38,26 @@ _ABOUT: Final = {
 
 
 def document_for(root: Node) -> tuple[type[Document], list[Problem]]:
-    """Return what a configuration may hold, and what is wrong with the plug-ins that it names: no others are loaded."""
+    """Return the model of a configuration, and the problems of plug-ins in it. No other plug-ins are loaded."""
     problems: list[Problem] = []
-    sections: dict[str, list[str]] = {}
+    usable: set[tuple[str, str]] = set()
     for section, kind in KINDS.items():
-        sections[section] = []
         for name in sorted(root.mapping(section).keys() & set(names(kind))):
             try:
                 settings_model(kind, name)
-                sections[section].append(name)
+                usable.add((section, name))
             except ConfigError as error:
                 problems.append(Problem(root.key_place((section, name)), (section, name), str(error)))
-    return _document(sections), problems
+    return _document(_plugins(usable)), problems
 
 
 def whole_document() -> type[Document]:
-    """Return what a configuration may hold, with all plug-ins that are installed."""
-    return _document({section: names(kind) for section, kind in KINDS.items()})
+    """Return the model of a configuration with all installed plug-ins."""
+    return _document(_plugins({(section, name) for section, kind in KINDS.items() for name in names(kind)}))
 
 
 def settings_model(kind: Kind, name: str) -> Any:
-    """Return what checks the settings of a plug-in, and builds them.
+    """Return the model that checks and builds the settings of a plug-in.
 
     Raises:
         ConfigError: there is no such plug-in.
@@ -89,13 +90,26 @@ def _settings_model(kind: Kind, name: str, plugin: Any) -> Any:
         raise PluginError(message) from error
 
 
-def _document(usable: Mapping[str, Collection[str]]) -> type[Document]:
+def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:
+    """Return all keys of the sections, with the plug-ins of the usable ones."""
+    return tuple(
+        (section, tuple((name, find(kind, name) if (section, name) in usable else None) for name in names(kind)))
+        for section, kind in KINDS.items()
+    )
+
+
+@lru_cache(maxsize=16)  # made in 15 ms
+def _document(plugins: _Plugins) -> type[Document]:
     sections: dict[str, Any] = {key: (model, _like(key)) for key, model in _SETTINGS.items()}
-    for key, kind in KINDS.items():
-        keys: dict[str, Any] = {name: _key(kind, name) if name in usable[key] else (Any, None) for name in names(kind)}
-        section = create_model(key.capitalize(), __base__=Section, __doc__=_ABOUT[key], **keys)
+    for key, named in plugins:
+        keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
+        section = create_model(
+            key.capitalize(), __base__=Section, __cls_kwargs__=WITHOUT_SOURCE, __doc__=_ABOUT[key], **keys
+        )
         sections[key] = (section | None, _like(key))
-    return create_model("Document", __base__=Document, __doc__=Document.__doc__, **sections)
+    return create_model(
+        "Document", __base__=Document, __cls_kwargs__=WITHOUT_SOURCE, __doc__=Document.__doc__, **sections
+    )
 
 
 def _like(key: str) -> Any:
@@ -104,6 +118,7 @@ def _like(key: str) -> Any:
     return Field(default_factory=field.default_factory or dict, validate_default=False, description=field.description)
 
 
-def _key(kind: Kind, name: str) -> Any:
+def _key(section: str, name: str) -> Any:
+    kind = KINDS[section]
     summary = first_sentence(docstring(find(kind, name)))
     return settings_model(kind, name) | None, Field(default=None, description=summary)

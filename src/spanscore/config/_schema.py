@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from spanscore.config._parameters import EvaluatorType, evaluator_type
 from spanscore.config._plugged import whole_document
-from spanscore.plugins import names
+from spanscore.contracts.plugins import names
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -20,10 +20,10 @@ _ANNOTATIONS: Final = ("description", "default", "examples")
 
 
 def json_schema() -> Schema:
-    """Return the schema: all sections, and for each installed plug-in what it can be told.
+    """Return the schema: all sections, and the settings of each installed plug-in.
 
-    It accepts what `load` accepts, except where that takes more than the file itself: whether the numbers fit together,
-    what environment variables hold, and what evaluators check themselves.
+    It accepts what `load` accepts, except for checks that need more than the file: whether numbers fit together, the
+    values of environment variables, and checks of evaluators themselves.
     """
     kinds = [evaluator_type(name) for name in names("evaluators")]
     whole = whole_document()
@@ -62,7 +62,7 @@ def _name(reference: Mapping[str, Any]) -> str:
 
 
 def _say_what_is_expected(entry: Schema, kind: EvaluatorType) -> None:
-    """Write down how the parameter that says what is expected and `expected_from` stand in for each other."""
+    """Add the rule that an entry has either the parameter with the expectation, or `expected_from`."""
     entry["type"] = "object"
     if kind.expectation is None:
         del entry["properties"]["expected_from"]
@@ -73,7 +73,7 @@ def _say_what_is_expected(entry: Schema, kind: EvaluatorType) -> None:
 
 
 def _tidy(schema: Schema) -> None:
-    """Drop what only repeats the keys or says nothing, and allow a variable wherever a scalar is not just any text."""
+    """Drop redundant parts, and allow a variable in place of each scalar that is not any text."""
     if schema.get("additionalProperties") is True:
         del schema["additionalProperties"]  # says nothing, and not every version of pydantic says it
     for key, below in schema.get("properties", {}).items():

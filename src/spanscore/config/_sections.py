@@ -14,8 +14,8 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._models import ConfiguredFile, TimeLimit
 from spanscore.config._section import Section
+from spanscore.contracts.settings import ByPlace, Text
 from spanscore.dialects.custom import Custom
-from spanscore.settings import ByPlace, Text
 from spanscore.storage.settings import StorageSettings
 
 Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
@@ -25,7 +25,7 @@ DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_traje
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialects:
-    """How tool calls are read from spans. All dialects that are installed are in use."""
+    """The dialects, which read tool calls from spans. All installed dialects are in use."""
 
     custom: tuple[Custom, ...] = ()
     """Dialects of your own."""
@@ -38,7 +38,7 @@ class Page:
     """The page of the last runs, at `/` of the port for Prometheus of `spanscore serve`."""
 
     runs: Annotated[int, Ge(0), Le(10_000), ByPlace()] = 500
-    """How many runs it shows; with 0 there is no page. 500 where the port is on loopback, else 0: who can reach it sees
+    """The number of runs on the page; with 0 there is none. 500 if the port is on loopback, else 0: the page shows
     names, scores and times of runs, and arguments and results only with `tool_content: true`."""
     hosts: tuple[Text, ...] = ()
     """Names by which browsers may ask for it, besides localhost, addresses and that of the port: a foreign web page
@@ -46,15 +46,15 @@ class Page:
 
 
 class ExpectedFrom(Section):
-    """Where the expectation comes from, trace by trace: a row of a dataset, or an attribute of the trace itself."""
+    """The source of each trace's expectation: a row of a dataset, or an attribute of the trace itself."""
 
     dataset: ConfiguredFile | None = Field(default=None, examples=["golden.jsonl"])
     """A .jsonl, .json, .csv, .yaml or .yml file with one row for each case."""
     key: Text | None = Field(default=None, examples=["test.case.id"])
-    """With a dataset: the resource or root-span attribute that says which row to take. In the file it is the column of
+    """With a dataset: the resource or root-span attribute that selects the row. In the file it is the column of
     that name, else `key`, else `id`."""
     attribute: Text | None = Field(default=None, examples=["spanscore.expected"])
-    """Instead of a dataset: the resource or root-span attribute that holds the expectation, as JSON text."""
+    """Instead of a dataset: the resource or root-span attribute with the expectation, as JSON text."""
 
     @model_validator(mode="after")
     def _one_source(self) -> "ExpectedFrom":
@@ -69,17 +69,17 @@ class EvaluatorKeys(Section):
     """The keys of every evaluator, beside its own parameters."""
 
     type: str
-    """What to run; `spanscore list evaluators` lists them."""
+    """The type of the evaluator; `spanscore list evaluators` lists them."""
     match: Mapping[Text, str] = Field(default_factory=dict, examples=[{"service.name": "shop-*"}])
     """Evaluate only when each of these resource or root-span attributes, or `span.name`, matches its glob."""
     sample_ratio: Annotated[float, Ge(0), Le(1)] = 1.0
     """The share of traces to evaluate, chosen by trace id."""
     time_limit: TimeLimit | None = None
-    """How long one evaluation may take: 1s for evaluators of plug-ins. An evaluator under a limit runs in a process of
-    its own, which is ended when it hangs; those of spanscore itself need no limit and run at once. With `none` a
-    plug-in does too, and holds up everything when it hangs."""
+    """The time limit of one evaluation: 1s for evaluators of plug-ins. An evaluator with a limit runs in a separate
+    process, which is ended if it hangs; built-in evaluators need no limit and run in this process. With `none` a
+    plug-in does too, and blocks everything if it hangs."""
     expected_from: ExpectedFrom | None = None
-    """Where the expectation comes from trace by trace, in place of the parameter that would fix it."""
+    """The source of each trace's expectation, in place of the parameter that would fix it."""
     informational: bool = False
     """Measure only: scores go out without a label and decide nothing, neither a run's verdict nor an exit status."""
     ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
@@ -92,7 +92,7 @@ class Metrics(Section):
     disabled: tuple[Literal["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"], ...] = Field(
         default=(), examples=[["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"]]
     )
-    """Metrics of the GenAI conventions not to record, where the instrumentation records them itself."""
+    """Metrics of the GenAI conventions not to record, if the instrumentation records them itself."""
 
 
 class Telemetry(Section):
@@ -110,23 +110,23 @@ class Document(Section):
     traces: Any = Field(default_factory=TraceSettings)
     """When a trace is complete, and what is held until then."""
     storage: Any = Field(default_factory=StorageSettings)
-    """What survives an end of the process."""
+    """The storage of accepted spans across restarts."""
     evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(
         default_factory=DEFAULT_EVALUATORS.copy, json_schema_extra={"minProperties": 1}
     )
-    """What to score: a name of your own for each evaluator, which becomes gen_ai.evaluation.name."""
+    """The evaluators: a name of your own for each, which becomes gen_ai.evaluation.name."""
     dialects: Any = Field(default_factory=Dialects)
-    """How tool calls are read from spans."""
+    """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)
     """Where scores go. Standalone: Prometheus on localhost and the console when left out."""
     metrics: Metrics = Field(default_factory=Metrics)
     """Which metrics are recorded."""
     annotate: Annotate | None = None
-    """How a score is put into its trace: as a short span below the root (default inside a process), as an event of
+    """The form of a score in its trace: as a short span below the root (default inside a process), as an event of
     the root (default where spans are forwarded), or not at all."""
     tool_content: bool = False
-    """Let score events and the console hold arguments and results of tools, and messages of failed evaluators, which
-    may quote them. A JSON Lines file holds them always."""
+    """Include arguments and results of tools in score events and on the console, and messages of failed evaluators,
+    which may quote them. A JSON Lines file always has them."""
     page: Any = Field(default_factory=Page)
     """The page of the last runs, at `/` of the port for Prometheus."""
     telemetry: Telemetry = Field(default_factory=Telemetry)

@@ -1,4 +1,4 @@
-"""The files that serving needs: whether they can be used, and whether others can read what is secret."""
+"""Checks of the files that serving needs: usable, and not readable by other users if secret."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path as FilePath
 from typing import Any, Final
 
-from spanscore.config._tree import Path
+from spanscore.config._nodes import Path
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
-from spanscore.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.bearer import BearerTokens
 
 _OTLP: Final[Path] = ("receivers", "otlp")
 _TOKENS: Final = "bearer_token_file"
 
 
 def parts(settings: Any, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield where settings stand and they themselves, and so each part of them."""
+    """Yield settings with their path, and each of their parts."""
     yield at, settings
     below = settings if isinstance(settings, Mapping) else {}
     if is_dataclass(settings):
@@ -51,12 +51,12 @@ def missing_directories(exporters: Mapping[str, Any]) -> Iterator[tuple[Path, st
 
 
 def secret_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
-    """Yield the keys that name files which nobody else should read, and the files."""
+    """Yield the keys of files that other users should not read, and the files."""
     return ((at, part) for at, part in parts(otlp, _OTLP) if part is not None and at[-1] in ("key_file", _TOKENS))
 
 
 def is_readable_by_all(file: FilePath) -> bool:
-    """Return whether every user of this machine can read a file; False where it is not there."""
+    """Return whether every user of this machine can read a file; False if it does not exist."""
     try:
         return bool(file.stat().st_mode & stat.S_IROTH)
     except OSError:

@@ -1,4 +1,4 @@
-"""YAML text to located nodes. Refuses what makes YAML surprising or dangerous.
+"""Reads YAML text into located nodes. Refuses surprising or dangerous parts of YAML.
 
 Read as the core schema of YAML 1.2: only `true`, `false`, `null`, decimal integers and decimal floats are not text, so
 that `on`, `12:30:45` and `0o17` stay what was written. Anchors, aliases, merge keys, duplicate keys, tags outside the
@@ -16,8 +16,8 @@ from typing import Any, Final
 import yaml
 
 from spanscore.config._environment import expand, has_reference
+from spanscore.config._nodes import Node, Path, Place, Problem
 from spanscore.config._plain import is_unicode
-from spanscore.config._tree import Node, Path, Place, Problem
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
@@ -45,7 +45,7 @@ _SCALAR_TAGS: Final[Mapping[str, tuple[type, ...]]] = {
 def read(
     text: str, environment: Mapping[str, str] | None, most_values: int = MAX_VALUES
 ) -> tuple[Node | None, list[Problem]]:
-    """Return the only document in the text, None when there is none or it cannot be read, and all that is wrong.
+    """Return the only document in the text (None if there is none or it cannot be read), and all problems.
 
     Args:
         text: a file's content.
@@ -60,12 +60,12 @@ def read(
     except yaml.reader.ReaderError as error:
         message = f"not valid YAML: the character U+{ord(text[error.position]):04X} is not allowed"
         return None, [Problem(place_in(text, error.position), (), message)]
-    reader = _Reader(loader, environment, most_values)
+    reader = _NodeReader(loader, environment, most_values)
     try:
         return reader.document(), reader.problems
     except yaml.MarkedYAMLError as error:
         reader.problems.append(_syntax(error))
-    except _RefusedError as error:
+    except _UnreadableError as error:
         reader.problems += error.args
     except (ValueError, OverflowError):  # PyYAML passes the number of an escape such as \UFFFFFFFF to chr() unchecked
         reader.problems.append(Problem(_place(loader.get_mark()), (), "not valid YAML: no such character in Unicode"))
@@ -79,7 +79,7 @@ def place_in(text: str, index: int) -> Place:
 
 
 def resolve(text: str) -> bool | int | float | str | None:
-    """Return what a plain scalar means.
+    """Return the value of a plain scalar.
 
     Raises:
         ValueError: it is a number that is too large.
@@ -97,11 +97,11 @@ def resolve(text: str) -> bool | int | float | str | None:
     return text
 
 
-class _RefusedError(Exception):
-    """Reading cannot go on, because of a problem."""
+class _UnreadableError(Exception):
+    """A problem ends the reading."""
 
 
-class _Reader:
+class _NodeReader:
     """Makes nodes of a loader's events, and notes what is refused. Recurses no deeper than `MAX_DEPTH`."""
 
     def __init__(self, loader: Any, environment: Mapping[str, str] | None, most_values: int) -> None:
@@ -121,7 +121,7 @@ class _Reader:
         self._next()
         if not self._loader.check_event(yaml.StreamEndEvent):
             place = _place(self._next().start_mark)
-            raise _RefusedError(Problem(place, (), "only one YAML document is allowed in a file"))
+            raise _UnreadableError(Problem(place, (), "only one YAML document is allowed in a file"))
         return node
 
     def _refuse(self, place: Place, path: Path, message: str) -> None:
@@ -132,7 +132,7 @@ class _Reader:
         place = _place(event.start_mark)
         self._values += 1
         if self._values > self._most_values:
-            raise _RefusedError(Problem(place, path, f"must not hold more than {self._most_values} values"))
+            raise _UnreadableError(Problem(place, path, f"must not hold more than {self._most_values} values"))
         if event.anchor is not None:
             self._refuse(place, path, "anchors and aliases (&name, *name) are not allowed; write the value out")
         if isinstance(event, yaml.AliasEvent):
@@ -140,7 +140,7 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place, path)
         if len(path) >= MAX_DEPTH:
-            raise _RefusedError(Problem(place, path, f"must not be nested more than {MAX_DEPTH} levels deep"))
+            raise _UnreadableError(Problem(place, path, f"must not be nested more than {MAX_DEPTH} levels deep"))
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in (None, "!", _CORE + ("seq" if is_list else "map")):
             self._refuse(place, path, f"the tag {_tag(event.tag)!r} is not allowed here; leave it out")
@@ -202,7 +202,7 @@ class _Reader:
 
 
 def _typed(tag: str | None, text: str, *, is_plain: bool) -> bool | int | float | str | None:
-    """Return what a scalar means: as the Collector has it, quotes do not make a text of what a variable holds."""
+    """Return the value of a scalar: as in the Collector, quotes do not turn the value of a variable into text."""
     if not is_unicode(text):
         message = "must not hold half of a surrogate pair"
         raise ValueError(message)

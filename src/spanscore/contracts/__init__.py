@@ -1,6 +1,6 @@
-"""The plug-in API: what an evaluator, an emitter and a receiver owe spanscore; `dialects.py` has what a dialect does.
+"""The plug-in API: the protocols, the types of settings, how plug-ins are found; and the list of our metrics.
 
-A plug-in is one class in one file. Built-ins are found by file name (`evaluators/tool_call_count.py` holds
+A plug-in is one class in one file. Built-ins are found by file name (`evaluators/tool_call_count.py` has
 `ToolCallCount`, type `tool_call_count`); others by the entry-point groups `spanscore.evaluators`,
 `spanscore.dialects` and so on, whose entry names are the types. `spanscore.testing` checks that a plug-in keeps its
 contract.
@@ -25,13 +25,13 @@ from spanscore.contracts.dialects import Precedence as Precedence
 from spanscore.contracts.dialects import Reading as Reading
 from spanscore.contracts.dialects import TellsModelCalls as TellsModelCalls
 from spanscore.contracts.dialects import TellsResults as TellsResults
-from spanscore.instruments.instrument import Instrument
+from spanscore.contracts.instruments.instrument import Instrument
 from spanscore.model import Outcome, Report, Trajectory
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
 Roots = Literal["none", "parentless", "remote_parent"]
-"""Which spans to hold back: none, those without a parent, or also those whose parent is remote."""
+"""The spans to hold back: none, spans without a parent, or also spans with a remote parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Parameters:
     threshold: Annotated[float, Ge(0), Le(1)] = 1.0
     """The trajectory passes when its value is at least this."""
     tool_names: ToolNames = "exact"
-    """How tool names are compared; both sides are normalised."""
+    """The comparison of tool names; both sides are normalised."""
     namespaces: Namespaces = "strip"
     """With canonical names: keep the last segment of a qualified name, or drop only well-known roots."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -51,14 +51,14 @@ class Parameters:
 class Evaluator(Protocol):
     """Scores one trajectory.
 
-    An evaluator is a frozen dataclass: its fields are its parameters, their annotations (with `annotated_types`) say
-    what is allowed, a string below a field documents it, and `__post_init__` raises ValueError for what annotations
-    cannot say. The class docstring defines the value, what counts, and when it skips.
+    An evaluator is a frozen dataclass: its fields are its parameters, their annotations (with `annotated_types`)
+    define the allowed values, a string below a field documents it, and `__post_init__` raises ValueError for rules
+    that annotations cannot express. The class docstring defines the value, what counts, and when it skips.
 
-    `evaluate` is pure: no I/O, no clock, no randomness, no state. It answers `Skipped` where data is missing. An
-    exception is contained and reported as `Failed`, but is a bug. An evaluator of a plug-in runs in a process of its
-    own and has `time_limit` for each trajectory (docs/adr/007), so that its class must be found in its module by name,
-    and its fields can be pickled.
+    `evaluate` is pure: no I/O, no clock, no randomness, no state. It returns `Skipped` if data is missing. An
+    exception is contained and reported as `Failed`, but is a bug. An evaluator of a plug-in runs in a separate process
+    and has `time_limit` for each trajectory (docs/adr/007). So its class must be importable from its module by name,
+    and its fields must be picklable. An evaluator that does not read results declares it: see `looks_at_results`.
     """
 
     expectation: ClassVar[str | None]
@@ -70,61 +70,50 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class NeedsModelCalls(Protocol):
-    """An evaluator that looks at `Trajectory.model_calls`, `user_text` or `system_text`, or at `ToolCall.turn`.
+    """An evaluator that reads `Trajectory.model_calls`, `user_text` or `system_text`, or `ToolCall.turn`.
 
-    They are read, and the attributes that tell them kept, only where one that needs them is configured: without it,
-    they are empty.
+    They are filled, and the attributes behind them kept, only if an evaluator that needs them is configured; else they
+    are empty.
     """
 
     needs_model_calls: ClassVar[bool]
 
 
-@runtime_checkable
-class LooksAtResults(Protocol):
-    """An evaluator or emitter that says whether it looks at `ToolCall.result`; one that does not say is taken to look.
-
-    Where none that is configured does, `spanscore serve` does not keep results.
-    """
-
-    @property
-    def needs_results(self) -> bool:
-        """Whether it does, as it is configured.
-
-        Where an evaluator is made for each trajectory, its class has to say so. An emitter that looks only where
-        `Report.tool_content` is true need not: then all results are kept.
-        """
-
-
 def looks_at_results(other: object) -> bool:
-    """Return whether an evaluator or emitter looks at results."""
-    return not isinstance(other, LooksAtResults) or other.needs_results is not False
+    """Return whether an evaluator or emitter reads `ToolCall.result`: unless its `needs_results` is False.
+
+    If no configured one does, `spanscore serve` does not keep results. `needs_results` may be a property that depends
+    on the parameters; an evaluator that is made for each trajectory must have it on the class. An emitter that reads
+    results only if `Report.tool_content` is true need not declare it: all results are kept then.
+    """
+    return getattr(other, "needs_results", None) is not False
 
 
 class Emitter(Protocol):
     """Sends reports somewhere: to a metrics backend, a log, a file, a terminal.
 
-    Methods are called one after the other, never two at a time, but not always on one thread: `close` comes on another
-    where `spanscore serve` ends. An exception is contained and counted, and stops no other emitter.
+    Methods are called one after the other, never two at a time, but not always on one thread: `spanscore serve` calls
+    `close` on another thread when it ends. An exception is contained and counted, and stops no other emitter.
 
-    An emitter that queues, or that must not see a report again after a crash, says so by having what one of the
-    protocols below asks for: `AtMostOnce`, `SendsInBackground`, `SendsInOrder`, `KnowsWhatItWrote`, `HoldsSpansBack`,
-    `SendsMetrics`. None of them needs to be inherited from.
+    An emitter that queues, or that must not see a report again after a crash, declares it with the members of one of
+    the protocols below: `AtMostOnce`, `SendsInBackground`, `SendsInOrder`, `KnowsWhatItWrote`, `HoldsSpansBack`,
+    `SendsMetrics`. Inheriting from them is not necessary.
     """
 
     def emit(self, report: Report) -> None:
-        """Send a report, or queue it. Must not wait: what cannot go out now belongs in a bounded queue of its own.
+        """Send a report, or queue it. Must not wait: put reports that cannot be sent now into a bounded queue.
 
-        When this returns, nothing is kept for the report any more, unless the emitter is one that `SendsInOrder`: what
-        has to outlive a kill is written by then, and not left in a buffer.
+        After this returns, the spans of the report are no longer kept, unless the emitter is one that `SendsInOrder`.
+        So data that must survive a kill is written by then, and not left in a buffer.
 
-        A report whose trajectory is not known (`Trajectory.recognised`) is of a trace without a span of a known
-        instrumentation, another service's: nothing is to be said of it, and what was held back for it may go on.
+        If `Trajectory.recognised` is false, the trace is another service's, without a span of a known instrumentation:
+        emit no scores, and release spans that were held back for it.
         """
 
     def flush(self, timeout_s: float) -> bool:
         """Send what is queued within the timeout and return whether all of it went out.
 
-        Called inside an application, when it flushes its providers; by `spanscore serve` never.
+        Called inside an application, when it flushes its providers; `spanscore serve` never calls it.
         """
 
     def close(self, timeout_s: float) -> bool:
@@ -133,16 +122,16 @@ class Emitter(Protocol):
 
 @runtime_checkable
 class AtMostOnce(Protocol):
-    """An emitter that is not told again, after a crash, of a trace that was scored before it: one that counts.
+    """An emitter that gets no report again after a crash for a trace that was scored before: one that counts.
 
-    All others may be: their reports have an id by which they are recognised.
+    All other emitters may get it again: reports have an id for recognising repeats.
     """
 
     at_most_once: bool
 
 
 class Outgoing(Protocol):
-    """What an emitter has on its way. Read from any thread."""
+    """The queue of an emitter. Read from any thread."""
 
     @property
     def size(self) -> int:
@@ -154,28 +143,28 @@ class Outgoing(Protocol):
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """What could not be sent, by why."""
+        """The number of items that could not be sent, by reason."""
 
 
 @runtime_checkable
 class SendsInBackground(Protocol):
-    """An emitter that queues: how full the queue is, and what failed, are among our own metrics."""
+    """An emitter that queues: our own metrics include the size of its queue, and its failures."""
 
     @property
     def outbox(self) -> Outgoing | None:
-        """What is on its way; None where it is not the emitter's own."""
+        """The queue; None if it belongs to another emitter."""
 
 
 @runtime_checkable
 class SendsInOrder(Protocol):
-    """An emitter that sends what it queued in that order: spans are kept until what it queued for them is sent.
+    """An emitter that sends its queue in order: spans are kept until the items that it queued for them are sent.
 
-    Without it, a trace is done with when `emit` has returned.
+    For other emitters, a trace is done after `emit` has returned.
     """
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many items were queued so far, and how many of them are sent or given up."""
+        """The number of items queued so far, and the number of these that were sent or dropped."""
 
 
 @runtime_checkable
@@ -183,7 +172,7 @@ class KnowsWhatItWrote(Protocol):
     """An emitter that can look up whether it wrote a report before the process was killed."""
 
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
-        """Do not write again what was written of these traces."""
+        """Do not write the reports of these traces again that were written before."""
 
 
 @runtime_checkable
@@ -191,17 +180,17 @@ class HoldsSpansBack(Protocol):
     """An emitter that passes spans on, some of them only when their trace is scored."""
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
-        """Do not pass on what is held back of these traces: another receiver will."""
+        """Discard the spans of these traces that are held back: another receiver sends them on."""
 
 
 class Sink(Protocol):
-    """Where metrics go: a meter of OpenTelemetry, or a page for Prometheus."""
+    """A destination of metrics: a meter of OpenTelemetry, or a page for Prometheus."""
 
     def record(self, instrument: Instrument, value: float) -> None:
         """Add a measurement to a histogram."""
 
     def observe(self, instrument: Instrument, read: Callable[[], Mapping[tuple[str | None, ...], float]]) -> None:
-        """Have numbers looked up whenever metrics are sent or asked for, from any thread."""
+        """Register numbers that are read whenever metrics are sent or scraped, from any thread."""
 
 
 @runtime_checkable
@@ -213,34 +202,34 @@ class SendsMetrics(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassingOn:
-    """How a program passes on the spans that it receives."""
+    """The settings by which a program sends received spans on."""
 
     held_roots: Roots = "none"
     """The spans to hold back until their trace is scored, to put the scores on them."""
     child_spans: bool = False
-    """Whether scores go out as a span of their own below the evaluated one."""
+    """Whether scores are sent as a separate child span of the evaluated one."""
     delay_s: float = 2.0
-    """How long at most a trace waits for one more late child before it is scored."""
+    """The longest wait for one more late child before a trace is scored, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What an emitter may know of the program that it is built in."""
+    """The properties of the program in which an emitter is built."""
 
     owns_terminal: bool = True
-    """Nobody but spanscore writes to the terminal."""
+    """Whether only spanscore writes to the terminal."""
     listens: bool = False
-    """An emitter that has a page is to serve it itself."""
+    """Whether an emitter that has a page must serve it itself."""
     passes_on: PassingOn | None = None
-    """Where requests are received that can be passed on."""
+    """Set if the program receives requests that can be sent on."""
 
 
 class EmitterPlugin(Protocol):
-    """What `exporters: {NAME: {key: value}}` names: says what it can be told, and is built of that.
+    """An entry of `exporters: {NAME: {key: value}}`: declares its settings, and is built from them.
 
     `Settings` is a frozen dataclass, whose fields are documented and checked as an evaluator's parameters are.
-    `spanscore.settings` has types for durations, sizes, addresses, files and secrets. The first sentence of the class
-    docstring says where scores go.
+    `spanscore.contracts.settings` has types for durations, sizes, addresses, files and secrets. The first sentence of
+    the class docstring names the destination of the scores.
     """
 
     Settings: ClassVar[type]
@@ -251,13 +240,13 @@ class EmitterPlugin(Protocol):
 
 
 class SpanIntake(Protocol):
-    """Takes what a receiver brings. Belongs to the event loop in which the receiver was made."""
+    """Takes the requests of a receiver. Belongs to the event loop in which the receiver was made."""
 
     async def take(self, request: bytes, *, is_json: bool = False) -> None:
         """Take an OTLP ExportTraceServiceRequest in protobuf or JSON; when this returns it may be acknowledged.
 
         Raises:
-            RefusedError: it cannot be used; to send it again is of no use.
+            RefusedError: it cannot be used; a retry is useless.
             TryAgainError: it cannot be taken now, and is to be sent again later.
         """
 
@@ -266,20 +255,20 @@ class Receiver(Protocol):
     """Brings spans from somewhere to an intake, in the event loop that made it."""
 
     async def start(self) -> str:
-        """Begin, and return where it listens or reads from, for people to read. What cannot be started raises."""
+        """Start, and return in words where it listens or reads from. Raises if it cannot be started."""
 
     async def stop(self, grace_s: float) -> None:
-        """Bring nothing more, and be done with what is under way within the time. May be called without a start."""
+        """Stop receiving, and finish running requests within the time. May be called without a start."""
 
 
 class ReceiverPlugin(Protocol):
-    """What `receivers: {NAME: {key: value}}` names: says what it can be told, as an emitter does, and is built of it.
+    """An entry of `receivers: {NAME: {key: value}}`: declares its settings, like an emitter, and is built from them.
 
-    The first sentence of the class docstring says where spans come from.
+    The first sentence of the class docstring names the source of the spans.
     """
 
     Settings: ClassVar[type]
 
     @classmethod
     def configured(cls, settings: Any, intake: SpanIntake) -> Receiver:
-        """Return the receiver, which begins when it is started."""
+        """Return the receiver; it does nothing before `start`."""

@@ -1,4 +1,4 @@
-"""What the text in an attribute says: arguments, results and errors, shared by all dialects.
+"""Reads the text of attributes: arguments, results and errors, shared by all dialects.
 
 Instrumentations write JSON, the repr of a Python object, bare text, a redaction mark, or cut what they write. A value
 that cannot be trusted to be what the agent really passed counts as not recorded: an evaluator then skips, instead of
@@ -20,7 +20,7 @@ _ERROR_TYPE: Final = "error.type"
 _TOOL_TYPE: Final = "gen_ai.tool.type"
 _UNNAMED: Final = "exception"
 _NO_TYPE: Final = frozenset({"unknown", "_OTHER"})
-"""What instrumentations write as `error.type` when they do not know it."""
+"""Values of `error.type` that instrumentations write when they do not know the type."""
 
 READS: Final = frozenset({_ERROR_TYPE, _TOOL_TYPE})
 """The attributes that `error` and `call` look at."""
@@ -66,7 +66,7 @@ def first(*values: AttributeValue) -> AttributeValue:
 
 
 def unquoted(value: AttributeValue) -> str | None:
-    """Return text that some instrumentations JSON-encode a second time, without those quotes."""
+    """Return text without the quotes of a second JSON encoding, which some instrumentations add."""
     if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
         unwrapped = parsed_text(value)
         return unwrapped if isinstance(unwrapped, str) else None
@@ -74,7 +74,7 @@ def unquoted(value: AttributeValue) -> str | None:
 
 
 def decoded(value: AttributeValue | JSON) -> Recorded:
-    """Return the JSON that an attribute holds: structured already, as JSON text, as a Python repr, or as plain text.
+    """Return the JSON of an attribute: structured already, as JSON text, as a Python repr, or as plain text.
 
     JSON text that a length limit cut off, or that is too large or too deep to be read, is not recorded.
     """
@@ -98,14 +98,14 @@ def arguments(value: AttributeValue | JSON) -> Recorded:
 
 
 def sole_argument(value: AttributeValue) -> str | None:
-    """Return the bare text that stands where arguments should; None for objects, whole or cut, and redaction marks."""
+    """Return a bare text in place of arguments; None for objects, complete or cut, and redaction marks."""
     if not isinstance(value, str) or value in _REDACTED or value.lstrip().startswith(_OBJECT) or is_unreadable(value):
         return None
     return value
 
 
 def field(value: Recorded, *path: str) -> Recorded:
-    """Return what stands at a path of object keys; NOT_RECORDED when any of them is missing."""
+    """Return the value at a path of object keys; NOT_RECORDED if any of them is missing."""
     for key in path:
         if not isinstance(value, Mapping) or key not in value:
             return NOT_RECORDED
@@ -135,13 +135,13 @@ def from_signature(value: Recorded, *ignored: str) -> Recorded:
 
 
 def identifier(value: AttributeValue) -> str | None:
-    """Return an id; None for the placeholders that stand for "there was none"."""
+    """Return an id; None for placeholders of a missing id."""
     found = unquoted(value) if value else None
     return None if found is None or found.startswith("<") else found
 
 
 def error(span: Span) -> str | None:
-    """Return a short text when the span says that it failed: by its status, an exception event, or `error.type`.
+    """Return a short text if the span records a failure: by its status, an exception event, or `error.type`.
 
     It begins with the `error_type`.
     """
@@ -158,7 +158,7 @@ def error(span: Span) -> str | None:
 
 
 def error_type(span: Span) -> str | None:
-    """Return what the span calls the kind of its failure: its `error.type`, or else its first exception's type."""
+    """Return the type of the span's failure: its `error.type`, or else its first exception's type."""
     kind = text(span.attributes.get(_ERROR_TYPE))
     if kind is not None and kind not in _NO_TYPE:
         return kind

@@ -20,7 +20,7 @@ DEFERRAL: Final = "pydantic_ai.tool.deferral.name"
 _RAISED: Final[dict[str, CallState]] = {
     "langgraph.errors.GraphInterrupt": "waits",
     "langgraph.errors.NodeInterrupt": "waits",
-    # The call hands over to another node, or the graph stops behind it: it was made and has not failed.
+    # The call hands over to another node, or the graph stops after it: it was made and has not failed.
     "langgraph.errors.ParentCommand": "made",
     "langgraph.errors.GraphBubbleUp": "made",
     "langgraph.errors.GraphDelegate": "made",
@@ -56,7 +56,7 @@ _WITHOUT_MODULE: Final[dict[str, tuple[tuple[str, ...], CallState]]] = {
     "NodeInterrupt": (INTERRUPTS, "waits"),
     "ParentCommand": (("Command(",), "made"),
 }
-"""Types that instrumentations write without the module, which a user's own may be called too: the text tells."""
+"""Types that instrumentations write without the module. A user's type may have the same name: the text decides."""
 
 _ASKS: Final = "This tool call requires confirmation, please approve or reject."
 _REFUSALS: Final = frozenset(
@@ -69,18 +69,18 @@ _REFUSALS: Final = frozenset(
 )
 _NOT_APPROVED: Final = "Tool execution was not approved."
 _REFUSED_TOOL: Final = ("User rejected the tool call for ", _NOT_APPROVED)
-"""Beginnings of a refusal that holds the tool, or the reason."""
+"""Beginnings of a refusal that continues with the tool, or the reason."""
 _HAYSTACK: Final = ("Tool execution for '", "' was rejected by the user.")
 _DENIED: Final = "execution-denied"
 _LONGEST: Final = 4_096
 """Characters of a refusal with a reason; a longer text is a result."""
 
 WORDS: Final = ("isError", "confirmation", "reject", "denied", "not approved")
-"""Of which every result has one that says something here: no encoder escapes letters."""
+"""Words of which every relevant result has one: no encoder escapes letters."""
 
 
 def with_control_flow(span: Span, reading: Reading) -> Reading:
-    """Return what a span says after what its framework, and not its instrumentation, says of a call in it.
+    """Return a reading completed with control flow that the framework, not the instrumentation, writes.
 
     A call that waits or was refused has not failed; a call that the result of an MCP server calls failed has.
     """
@@ -99,7 +99,7 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
 
 
 def state_of_result(result: Recorded) -> CallState | None:
-    """Return whether the call with this result waits or was refused; None where the result is one of a tool."""
+    """Return whether the call with this result waits or was refused; None if the result is a tool's."""
     if isinstance(result, str):
         return _state_of_text(result)
     match result:
@@ -111,7 +111,7 @@ def state_of_result(result: Recorded) -> CallState | None:
 
 
 def mcp_failure(result: Recorded) -> str | None:
-    """Return a short text where a result is that of an MCP server and says that the tool failed (`CallToolResult`)."""
+    """Return a short text if a result is an MCP server's report of a failed tool (`CallToolResult`)."""
     if not isinstance(result, dict) or result.get("isError") is not True:
         return None
     parts = result.get("content")
@@ -122,7 +122,7 @@ def mcp_failure(result: Recorded) -> str | None:
 
 
 def _raised(span: Span) -> CallState | None:
-    """Return what the exceptions of a span say of its call; None where they are failures, or there are none."""
+    """Return the state of a call by the exceptions of its span; None if they are failures, or if there are none."""
     states = {state for raised in _exceptions(span) if (state := _state_of_exception(raised)) is not None}
     return "waits" if "waits" in states else next(iter(states), None)
 
@@ -153,7 +153,7 @@ def _is_of_a_tool(raised: Attributes) -> bool:
 
 
 def _written(span: Span, call: CallReading) -> CallState | None:
-    """Return what the result, the status or an attribute says of a call."""
+    """Return the state of a call by its result, the status or an attribute."""
     if content.text(span.attributes.get(DEFERRAL)) is not None:
         return "waits"
     if span.status_code == StatusCode.ERROR and span.status_message.startswith(_NOT_APPROVED):

@@ -1,4 +1,4 @@
-"""Why a model stopped, as instrumentations write it: that it asked for tools is often said without the content."""
+"""The finish reasons of models: they often show a request for tools even if the content is not recorded."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from spanscore.dialects._literals import is_unreadable
 from spanscore.model import Attributes, AttributeValue, Recorded
 
 READS: Final = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.finish_reason"})
-"""Where the conventions have it, and some who follow them."""
+"""Keys of the semantic conventions, and of instrumentations that follow them."""
 
 _IN_MESSAGES: Final = ("finish_reason", "finishReason")
 _TOOLS: Final = re.compile("tool[-_ ]?(call|use)|function[-_ ]?call", re.IGNORECASE)
 
 
 def asks(attributes: Attributes, keys: Iterable[str], said: AttributeValue = None) -> bool:
-    """Tell whether a model's answer asks for tools, or may.
+    """Return whether a model's answer asks for tools, or may.
 
     Args:
         attributes: of the model's span.
-        keys: where the finish reasons stand.
-        said: the answer itself: where no reason is given, it may ask for tools in a part that was cut off.
+        keys: the keys of the finish reasons.
+        said: the answer itself: without a reason, it may ask for tools in a part that was cut off.
     """
     reasons = [attributes[key] for key in keys if attributes.get(key)]
     if reasons:
@@ -31,7 +31,7 @@ def asks(attributes: Attributes, keys: Iterable[str], said: AttributeValue = Non
 
 
 def asked_in(messages: Recorded) -> bool:
-    """Tell whether one of the messages ends with a reason that says that it asks for tools."""
+    """Return whether one of the messages has a finish reason that asks for tools."""
     listed = messages if isinstance(messages, list) else ()
     return any(isinstance(item, dict) and any(_is_for_tools(item.get(key)) for key in _IN_MESSAGES) for item in listed)
 

@@ -1,4 +1,4 @@
-"""Which spans are the run of a LangGraph agent, and what LangChain's metadata say; shared by the dialects of both."""
+"""Recognises runs of LangGraph agents, and reads LangChain's metadata; shared by the dialects of both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: boo
 
 
 def metadata(span: Span, key: str) -> str | None:
-    """Return one of LangChain's metadata, where they are JSON in one attribute."""
+    """Return a value of LangChain's metadata, if they are JSON in one attribute."""
     held = span.attributes.get("metadata")
     if isinstance(held, str) and key not in held:  # it is long, and on every span
         return None

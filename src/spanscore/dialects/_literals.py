@@ -1,7 +1,7 @@
-"""What a text spells: JSON, a Python literal, or objects that Python printed; shared by dialects.
+"""Parses texts: JSON, a Python literal, or objects that Python printed; shared by dialects.
 
-NOT_RECORDED stands for "none of these". Texts come from whoever writes spans: none is given to a parser that would
-exhaust the stack, take quadratic time, or write warnings to the standard error of whoever runs us.
+NOT_RECORDED means "none of these". Texts are untrusted: none is given to a parser that would exhaust the stack, take
+quadratic time, or write warnings to the standard error.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def printed(value: str) -> Recorded:
 
 
 def is_unreadable(value: str) -> bool:
-    """Tell whether a text is JSON that cannot be read: the beginning of an object or array, or too large or too deep.
+    """Return whether a text is JSON that cannot be read: the beginning of an object or array, or too large or too deep.
 
     A long text that only begins like one counts too: to find out would cost what the limit saves.
     """
@@ -184,7 +184,7 @@ def _is_parsable(value: str) -> bool:
 
 
 def _is_warned_of(value: str) -> bool:
-    """Tell whether ast may warn of a text, on the standard error of whoever runs us; never so of what repr() writes.
+    """Return whether ast may warn about a text on the standard error; False for everything that repr() writes.
 
     It warns of a number with a word at its end, as in `1or 2`, and of escapes of Unicode in bytes. Within quotes
     nothing is special.

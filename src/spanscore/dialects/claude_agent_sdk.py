@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallRequest, Markers, ModelReading, Precedence, Reading
-from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
 from spanscore.model import Span
 

@@ -28,10 +28,10 @@ _PARAMETERS: Final = "tool_parameters"
 _FINISH_REASONS: Final = (_STOP_REASON, *finish_reasons.READS)
 
 _ANY_MCP_TOOL: Final = "mcp_tool"
-"""What log events call every tool of an MCP server."""
+"""The name of every MCP tool in log events."""
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _LEFT_OUT: Final = re.compile(r"<nested>|…|.*…\[\d+ (?:chars|items)\]", re.DOTALL)
-"""What stands in a call's arguments where a log event leaves some of them out."""
+"""The mark in a call's arguments if a log event leaves some of them out."""
 
 
 class ClaudeCode:

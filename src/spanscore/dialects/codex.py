@@ -7,7 +7,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_messages as messages
 from spanscore.model import EMPTY, NOT_RECORDED, Attributes, Span
 
 _TOOL_RESULT: Final = "codex.tool_result"
@@ -32,7 +32,7 @@ _OURS: Final = "codex"
 _HEADER: Final = re.compile(
     r"(?:(?:Chunk ID|Wall time|Exit code|Original token count):[^\n]*\n|Process [^\n]*\n)+Output:\n?", re.IGNORECASE
 )
-"""What Codex tells the model about a call before it tells what the tool returned."""
+"""The text that Codex puts before a tool's result in its message to the model."""
 
 
 class Codex:
@@ -169,7 +169,7 @@ def _named(name: str | None, namespace: object) -> str | None:
 
 
 def _separable(name: str) -> str | None:
-    """Return a name in which the server's and the tool's can be told apart; None where they are run together."""
+    """Return a name that separates server and tool; None if they are run together."""
     return None if name.startswith(_MCP) and "__" not in name.removeprefix(_MCP) else name
 
 

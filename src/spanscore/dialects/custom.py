@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Final
 
 from annotated_types import MinLen
 
 from spanscore.compare.globs import glob_matcher
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts.settings import Example, Text
 from spanscore.dialects import _content as content
 from spanscore.model import AttributeValue, Span
-from spanscore.settings import Example, Text
 
 SPAN_NAME: Final = "span.name"
 SCOPE_NAME: Final = "scope.name"
@@ -37,18 +38,25 @@ class Custom:
     error: Annotated[Text | None, Example("my_framework.error")] = None
     """The attribute that, when present, says how the call failed."""
     precedence: int = field(default=Precedence.CUSTOM, init=False)
-    markers: Markers = field(init=False)
-    reads: frozenset[str] = field(init=False)
-    _matchers: Mapping[str, Callable[[str], bool]] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        keys = [key for key in self.match if key not in {SPAN_NAME, SCOPE_NAME}]
+    @cached_property
+    def markers(self) -> Markers:
         # Every pattern must match, so offering by one attribute is enough; without any, every span is looked at.
-        markers = Markers(attributes=frozenset(keys[:1])) if keys else Markers(span_names=("",))
-        object.__setattr__(self, "markers", markers)
-        read = (*keys, self.tool_name, self.arguments, self.result, self.call_id, self.error)
-        object.__setattr__(self, "reads", content.READS.union(key for key in read if key is not None))
-        object.__setattr__(self, "_matchers", {key: glob_matcher(glob) for key, glob in self.match.items()})
+        keys = self._keys
+        return Markers(attributes=frozenset(keys[:1])) if keys else Markers(span_names=("",))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        read = (*self._keys, self.tool_name, self.arguments, self.result, self.call_id, self.error)
+        return content.READS.union(key for key in read if key is not None)
+
+    @cached_property
+    def _matchers(self) -> Mapping[str, Callable[[str], bool]]:
+        return {key: glob_matcher(glob) for key, glob in self.match.items()}
+
+    @property
+    def _keys(self) -> list[str]:
+        return [key for key in self.match if key not in {SPAN_NAME, SCOPE_NAME}]
 
     def read(self, span: Span) -> Reading | None:
         if not all(matches(_text(_value(span, key))) for key, matches in self._matchers.items()):

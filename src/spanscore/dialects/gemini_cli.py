@@ -25,10 +25,10 @@ _ERROR_TYPE: Final = "error_type"
 
 _FAILED: Final = frozenset({"error", "cancelled"})
 _OUTCOME: Final = "outcome"
-"""What the user, or a rule, said to a call that could be made: unless refused, it has a span of its own."""
+"""The decision of the user, or of a rule, on a possible call: unless refused, the call has its own span."""
 _STATUS: Final = re.compile(r'\{"status":"(\w+)"')
 _UNTRUSTED: Final = re.compile(r"\A<untrusted_context>\n(.*)\n</untrusted_context>\s*\Z", re.DOTALL)
-"""What a tool returned is marked for the model as nothing to obey."""
+"""The mark around a tool's result that asks the model not to obey it."""
 
 
 class GeminiCli:

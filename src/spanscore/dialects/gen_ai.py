@@ -8,8 +8,8 @@ from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelRea
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _finish_reasons as finish_reasons
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
 
@@ -35,7 +35,7 @@ _WORKFLOW: Final = "gen_ai.workflow.name"
 OUTPUT: Final = "gen_ai.output.messages"
 INPUT: Final = "gen_ai.input.messages"
 _ELSEWHERE: Final = frozenset(f"{key}_ref" for key in (INPUT, OUTPUT, ARGUMENTS, RESULT))
-"""Where instrumentations upload content, they leave its address in place of it."""
+"""Keys for the address of content that an instrumentation has uploaded instead of recorded."""
 
 READS: Final = frozenset(
     {
@@ -63,7 +63,7 @@ READS: Final = frozenset(
 
 _INSTRUCTIONS: Final = "gen_ai.system_instructions"
 READS_FOR_MODEL_CALLS: Final = model_calls.READS | {INPUT, _INSTRUCTIONS}
-"""Those that tell what a request to a model took and what the model was sent."""
+"""Keys for the usage of a model request and for its input."""
 
 _MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
 _ROLES: Final = {"gen_ai.choice": "assistant", "gen_ai.tool.message": "tool"}
@@ -124,6 +124,7 @@ class GenAi:
             or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
             or finish_reasons.asked_in(said),
             answers=Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
+            failures=Later(lambda: messages.failures(_message_list(span, INPUT, "gen_ai.tool.message"))),
             tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),
         )
 

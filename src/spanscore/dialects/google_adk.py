@@ -8,8 +8,8 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
@@ -22,7 +22,7 @@ _TOOL_TYPE: Final = "gen_ai.tool.type"
 _JAVA_ID: Final = "gen_ai.tool_call.id"
 _NOT_SPECIFIED: Final = "<not specified>"
 _JAVA_RAISED: Final = {"status": "error", "message": "An internal error occurred."}
-"""What Java tells the model, and its span, when a function that is a tool has thrown: never what was thrown."""
+"""The result that ADK for Java writes if a tool's function has thrown; it never has the exception."""
 _SCOPE: Final = "gcp.vertex.agent"
 _TOOL_SPAN: Final = "execute_tool "
 _FIRST_TOOL_SPAN: Final = re.compile(r"tool_call \[(.+)\]")

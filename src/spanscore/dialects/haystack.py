@@ -7,15 +7,19 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.dialects import _finish_reasons as finish_reasons
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
+from spanscore.model import NOT_RECORDED, AttributeValue, Later, Span
 
 _TOOL_NAME: Final = "haystack.tool.name"
 _ERROR: Final = "haystack.tool.error"
 _OUTPUT: Final = "haystack.agent.step.tool.output"
 _COMPONENT: Final = "haystack.component.name"
 _COMPONENT_TYPE: Final = "haystack.component.type"
+_COMPONENT_PREFIX: Final = "haystack.component"
+_COMPONENT_INPUT: Final = f"{_COMPONENT_PREFIX}.input"
+_COMPONENT_OUTPUT: Final = f"{_COMPONENT_PREFIX}.output"
 _LLM: Final = "haystack.agent.step.llm"
 _CALL_ID: Final = "haystack.tool.call.id"
 _CONFIRMATION: Final = "haystack.agent.hook.human_in_the_loop.strategy"
@@ -27,6 +31,10 @@ class Haystack:
 
     An agent has the name that the pipeline gives its component; one that is run alone has none. The span of a
     confirmation has the tool's name too: it is no call, and says whether one was refused.
+
+    A call has a span of its own since version 3. Before, and in pipelines, one span of a ToolInvoker stands for all
+    calls of an answer: what the chat generator asked for are the calls, and the ToolInvoker says how they ended. The
+    first agents of version 2 have no spans below their own, which holds the conversation.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -38,6 +46,8 @@ class Haystack:
             _OUTPUT,
             _CALL_ID,
             _DECISION,
+            _COMPONENT_INPUT,
+            _COMPONENT_OUTPUT,
             f"{_LLM}.output",
             "haystack.agent.tools",
             "haystack.agent.step.tool.input",
@@ -49,27 +59,37 @@ class Haystack:
         attributes = span.attributes
         is_component = attributes.get(_COMPONENT_TYPE) == "Agent"
         if _COMPONENT_TYPE in attributes and not is_component:
-            return None  # a pipeline need not have an agent
+            # A pipeline need not have an agent.
+            return Reading(is_model=True) if _is_generator(span) or _invokes_tools(span) else None
         if span.name == _CONFIRMATION or _DECISION in attributes:
             return Reading(refused=_refused(span))
         return Reading(
             call=_call(span) if _TOOL_NAME in attributes else None,
-            is_model=span.name == _LLM,
+            is_model=is_component or span.name == _LLM,
             is_agent=True if is_component or span.name == "haystack.agent.run" else None,
             agent=content.text(attributes.get(_COMPONENT)) if is_component else None,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
+        given, said = attributes.get(_COMPONENT_INPUT), attributes.get(_COMPONENT_OUTPUT)
+        if attributes.get(_COMPONENT_TYPE) == "Agent":
+            return _conversation(given, said)
+        if _is_generator(span):
+            return replace(messages.reading(said, given, given), asks=_asks(said))
+        if _invokes_tools(span):
+            return replace(messages.reading(sent=said), asks=content.decoded(said) is NOT_RECORDED)
         return messages.reading(attributes.get(f"{_LLM}.output"), tools=attributes.get("haystack.agent.tools"))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
-        if span.name != _LLM:
+        if _invokes_tools(span) or span.attributes.get(_COMPONENT_TYPE) == "Agent":
+            return ModelCallReading(is_request=False)
+        if span.name != _LLM and not _is_generator(span):
             return None
-        user, system = model_calls.texts(
-            content.field(content.decoded(span.attributes.get(f"{_LLM}.input")), "messages")
-        )
-        replies = content.field(content.decoded(span.attributes.get(f"{_LLM}.output")), "replies")
+        place = _COMPONENT_PREFIX if _is_generator(span) else _LLM
+        given, said = (content.decoded(span.attributes.get(f"{place}.{end}")) for end in ("input", "output"))
+        user, system = model_calls.texts(content.field(given, "messages"))
+        replies = content.field(said, "replies")
         about = content.field(replies[0], "meta") if isinstance(replies, list) and replies else NOT_RECORDED
         return ModelCallReading(
             model=content.text(content.field(about, "model")),
@@ -78,6 +98,32 @@ class Haystack:
             user_text=user,
             system_text=system,
         )
+
+
+def _is_generator(span: Span) -> bool:
+    """Tell whether a span is that of a component that asks a model, such as `OpenAIChatGenerator`."""
+    return str(span.attributes.get(_COMPONENT_TYPE, "")).endswith("ChatGenerator")
+
+
+def _invokes_tools(span: Span) -> bool:
+    return span.attributes.get(_COMPONENT_TYPE) == "ToolInvoker"
+
+
+def _conversation(given: AttributeValue, said: AttributeValue) -> ModelReading:
+    """Return the calls in the messages that an agent has added to its input."""
+    before, after = (content.field(content.decoded(text), "messages") for text in (given, said))
+    added = after[len(before) :] if isinstance(before, list) and isinstance(after, list) else []
+    return ModelReading(
+        requests=messages.requests([each for each in added if content.field(each, "role") == "assistant"]),
+        answers=Later(lambda: messages.answers(added)),
+        failures=Later(lambda: messages.failures(added)),
+    )
+
+
+def _asks(said: AttributeValue) -> bool:
+    replies = content.field(content.decoded(said), "replies")
+    listed = replies if isinstance(replies, list) else ()
+    return finish_reasons.asked_in([reply.get("meta") for reply in listed if isinstance(reply, dict)])
 
 
 def _refused(span: Span) -> tuple[CallRequest, ...]:

@@ -80,7 +80,7 @@ def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None
 
 
 def _failure(output: Recorded) -> str:
-    """Return what a failed tool told the model: the first block of text."""
+    """Return the error text that a failed tool returned to the model: its first block of text."""
     match output:
         case {"blocks": [{"text": str(said)}, *_]} | {"content": str(said)}:
             return content.short(said) or "error"

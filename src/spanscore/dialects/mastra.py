@@ -7,8 +7,8 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import NOT_RECORDED, Recorded, Span
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
 from spanscore.model import NOT_RECORDED, Recorded, Span
 

@@ -6,21 +6,25 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
 _TYPE: Final = "mlflow.spanType"
 _AGENT: Final = "lc_agent_name"
+_NAME: Final = "name"
 _MODEL: Final = "mlflow.llm.model"
 _USAGE: Final = "mlflow.chat.tokenUsage"
 _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
 
 
 class Mlflow:
-    """MLflow: `mlflow.trace` and its autologging over OTLP. Every attribute is JSON, plain strings included."""
+    """MLflow: `mlflow.trace` and its autologging over OTLP. Every attribute is JSON, plain strings included.
+
+    Autologging calls the span of an agent after the method, such as `Agent.run`; the agent's own name is an attribute.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
@@ -33,6 +37,7 @@ class Mlflow:
             "mlflow.chat.tools",
             "tool_call_id",
             "metadata",
+            _NAME,
         }
     )
     reads_for_model_calls = frozenset({_MODEL, _USAGE, "mlflow.spanInputs"})
@@ -47,7 +52,7 @@ class Mlflow:
             call=_call(span, name) if kind == "TOOL" else None,
             is_model=kind in _MODEL_TYPES,
             is_agent=chain.is_agent,
-            agent=chain.agent,
+            agent=(content.text(content.decoded(attributes.get(_NAME))) if kind == "AGENT" else None) or chain.agent,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

@@ -8,8 +8,8 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _TYPE: Final = "span.type"

@@ -9,8 +9,8 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.model import JSON, NOT_RECORDED, Later, Span
 
 KIND: Final = "openinference.span.kind"
@@ -43,7 +43,7 @@ _TOKENS: Final = {
     "cache_write": ("llm.token_count.prompt_details.cache_write",),
 }
 READS_FOR_MODEL_CALLS: Final = frozenset({*_MODEL, f"{_INPUT_MESSAGES}*", *chain.from_iterable(_TOKENS.values())})
-"""Those that tell what a request to a model took and what the model was sent."""
+"""Keys for the usage of a model request and for its input."""
 
 
 class Openinference:

@@ -9,8 +9,8 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai
 from spanscore.model import JSON, Later, Span
 
@@ -60,7 +60,7 @@ class Openllmetry:
         kind = attributes.get(KIND)
         name = content.text(attributes.get(ENTITY_NAME))
         return Reading(
-            call=_call(span, name) if kind == "tool" else None,
+            call=call(span) if kind == "tool" else None,
             is_model=_is_model(span),
             is_agent=True if kind == "agent" else None,
             agent=name if kind == "agent" else None,
@@ -89,10 +89,11 @@ def _is_model(span: Span) -> bool:
     return content.text(span.attributes.get(_REQUEST_TYPE)) in _MODEL_TYPES or _FIRST_ROLE in span.attributes
 
 
-def _call(span: Span, name: str | None) -> CallReading:
+def call(span: Span) -> CallReading:
+    """Return the call that a tool's span stands for."""
     attributes = span.attributes
     return CallReading(
-        name=content.text(attributes.get("gen_ai.tool.name")) or name or span.name.removesuffix(".tool"),
+        name=content.first_text(attributes, ("gen_ai.tool.name", ENTITY_NAME)) or span.name.removesuffix(".tool"),
         arguments=content.from_signature(content.decoded(attributes.get(ENTITY_INPUT))),
         result=content.decoded(attributes.get(ENTITY_OUTPUT)),
         error=content.error(span),

@@ -6,7 +6,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import JSON, NOT_RECORDED, Later, Recorded, Span
 
@@ -77,7 +77,7 @@ def _is_interrupted(span: Span) -> bool:
 
 
 def _cancelled(span: Span) -> dict[str, JSON]:
-    """Return the results with an error that a model was sent: one that no span tells of was given without the tool."""
+    """Return the results with an error that a model was sent: without a span, the tool did not run."""
     found: dict[str, JSON] = {}
     for event in span.events:
         parts = content.decoded(event.attributes.get("content"))

@@ -6,11 +6,11 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import Later, Span
+from spanscore.model import Span
 
 _KIND: Final = "gen_ai.span.kind"
 _AGENT: Final = "lc_agent_name"
@@ -43,11 +43,7 @@ class TraceAi:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        said, sent = (span.attributes.get(key) for key in (openinference.OUTPUT, openinference.INPUT))
-        return ModelReading(
-            requests=messages.requests(content.decoded(said)),
-            answers=Later(lambda: messages.answers(content.decoded(sent))),
-        )
+        return messages.reading(span.attributes.get(openinference.OUTPUT), span.attributes.get(openinference.INPUT))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         return model_calls.reading(span.attributes) if span.attributes.get(_KIND) == "LLM" else None

@@ -8,8 +8,8 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
-from spanscore.dialects import _messages as messages
-from spanscore.dialects import _model_calls as model_calls
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import JSON, AttributeValue, Later, Span
 
@@ -80,11 +80,13 @@ class VercelAi:
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
         if _OPERATION not in attributes:
-            return ModelReading(refused=Later(lambda: _denied(attributes.get(gen_ai.INPUT))))
+            sent = attributes.get(gen_ai.INPUT)
+            return ModelReading(refused=Later(lambda: _denied(sent)), by_provider=Later(lambda: _by_provider(sent)))
         return ModelReading(
             requests=messages.requests(content.decoded(content.first_text(attributes, _REQUESTS))),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=Later(lambda: messages.answers(content.decoded(content.first_text(attributes, _ANSWERS)))),
+            by_provider=Later(lambda: _by_provider(content.first_text(attributes, _ANSWERS))),
             tool_definitions=Later(lambda: _definitions(attributes.get("ai.prompt.tools"))),
         )
 
@@ -103,11 +105,18 @@ def _ends_asking(span: Span, operation: str) -> bool:
 
 
 def _denied(sent: AttributeValue) -> dict[str, JSON]:
-    """Return the answers of version 7 that stand for calls which a person has denied."""
+    """Return the answers of version 7 to calls that a person has denied."""
     if not isinstance(sent, str) or '"denied"' not in sent:
         return {}
     answers = messages.answers(content.decoded(sent))
     return {call_id: told for call_id, told in answers.items() if content.field(told, "denied") is True}
+
+
+def _by_provider(sent: AttributeValue) -> dict[str, JSON]:
+    """Return the results in the messages of the model itself, of tools that its provider executes."""
+    history = content.decoded(sent)
+    said = [each for each in history if content.field(each, "role") == "assistant"] if isinstance(history, list) else []
+    return messages.answers(said)
 
 
 def _definitions(tools: AttributeValue) -> dict[str, JSON]:

@@ -1,1 +1,5 @@
-"""Where scores go out; one file per way."""
+"""The emitters: a file or a package for each, and their shared parts."""
+
+from typing import Final
+
+SHARED: Final = frozenset({"sending"})

@@ -14,11 +14,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from spanscore.emitters.console import line
+from spanscore.emitters._report_line import line
+from spanscore.emitters.sending.in_time import within
+from spanscore.messages.printable import printable
 from spanscore.model import Report
 from spanscore.reports.tally import COLUMNS, Tally
-from spanscore.sending.in_time import within
-from spanscore.wording.printable import printable
 
 _FAILING_SHOWN: Final = 5
 

@@ -9,17 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import ClassVar, Final, TextIO, assert_never
+from typing import ClassVar, Final, TextIO
 
 from spanscore.contracts import Emitter, Host
-from spanscore.model import Evaluation, Failed, Report, Score, Skipped
-from spanscore.reports.evaluation_event import failure_text
-from spanscore.sending.outbox import Outbox
-from spanscore.wording.printable import printable
+from spanscore.emitters._report_line import line
+from spanscore.emitters.sending.outbox import Outbox
+from spanscore.model import Report
 
 _CAPACITY: Final = 10_000
-_MARKS: Final = {"pass": "✓", "fail": "✗", "not_evaluated": "-"}
-_SENTENCE_WIDTH: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ class Console:
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.time) -> None:
         self.outbox: Final = Outbox(_CAPACITY)
-        """What is not printed yet."""
+        """Lines that wait to be printed."""
         self._out: Final = out
         self._clock: Final = clock
         self._queue: Final[SimpleQueue[str | threading.Event | None]] = SimpleQueue()
@@ -55,12 +52,12 @@ class Console:
 
     @classmethod
     def configured(cls, settings: ConsoleExporter, host: Host) -> Emitter:  # noqa: ARG003 - nothing can be set
-        """Return what prints to standard output."""
+        """Return the emitter for standard output."""
         return cls.on(sys.stdout, owns_terminal=host.owns_terminal)
 
     @classmethod
     def on(cls, out: TextIO, clock: Callable[[], float] = time.time, *, owns_terminal: bool = True) -> Emitter:
-        """Return what shows scores there.
+        """Return the emitter that shows scores on an output.
 
         Args:
             out: where to.
@@ -102,62 +99,13 @@ class Console:
             try:
                 self._out.write(_encodable(item, self._out.encoding))
                 self._out.flush()
-            except (OSError, ValueError) as error:  # nobody reads any more, or the file is closed
+            except (OSError, ValueError) as error:  # the reader has left, or the file is closed
                 self.outbox.fail(type(error).__name__)
             finally:
                 self.outbox.take()
 
 
-def line(report: Report, time_s: float) -> str:
-    """Return a report as one line: when, whether it passed, which trace, whose, the scores, and why not.
-
-    One that takes the place of an earlier report, because spans or logs came late, says which revision it is.
-    """
-    trajectory = report.trajectory
-    words = [
-        time.strftime("%H:%M:%S", time.localtime(time_s)),
-        _MARKS[report.label],
-        trajectory.trace_id.hex() or "-",
-        printable(trajectory.agent or trajectory.service or "-"),
-        *(f"{printable(evaluation.name)}={_verdict(evaluation)}" for evaluation in report.evaluations),
-    ]
-    if not report.complete:
-        words.append(f"incomplete ({report.close_reason})")
-    if report.revision:
-        words.append(f"revision {report.revision}")
-    why = "; ".join(filter(None, (_why(report, each) for each in report.evaluations)))
-    if not report.evaluations:
-        why = "no evaluator matches it"
-    return " ".join(words) + (f"  {why}\n" if why else "\n")
-
-
-def _verdict(evaluation: Evaluation) -> str:
-    match evaluation.outcome:
-        case Score(value):
-            return f"{value:.4g}"
-        case Skipped():
-            return "skipped"
-        case Failed():
-            return "failed"
-        case _:
-            assert_never(evaluation.outcome)
-
-
-def _why(report: Report, evaluation: Evaluation) -> str:
-    """Return why it did not pass, or, where no evaluator has a score, why this one has none."""
-    match evaluation.outcome:
-        case Score(_, False) as score if not evaluation.informational:
-            told = report.told(score)
-        case Failed() as failed:
-            told = failure_text(report, failed)
-        case Skipped(reason) if report.label == "not_evaluated":
-            told = reason
-        case _:
-            return ""
-    return f"{printable(evaluation.name)}: {printable(told.rstrip('.'), _SENTENCE_WIDTH)}"
-
-
 def _encodable(text: str, encoding: str | None) -> str:
-    """Replace what the terminal's encoding does not have."""
+    """Replace characters that the terminal's encoding does not have."""
     known = encoding or "utf-8"
     return text.encode(known, "backslashreplace").decode(known)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
 from spanscore.contracts import Host
+from spanscore.contracts.settings import Example, FilePath
 from spanscore.errors import OutputError
 from spanscore.model import Report
 from spanscore.reports.serialization import report_line, report_object
-from spanscore.settings import Example, FilePath
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _LOOKED_BACK: Final = 16 * 2**20
@@ -91,7 +91,7 @@ class Jsonl:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
-        """Do not write again what was written of these traces before the process was killed."""
+        """Do not repeat lines of these traces that were written before the process was killed."""
         self._repeated.update(trace_ids)
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from spanscore.contracts import Host
+from spanscore.contracts.settings import Endpoint, ListenAddress
+from spanscore.emitters.sending.in_time import within
 from spanscore.errors import OutputError
 from spanscore.metrics.accumulation import Origin
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
-from spanscore.sending.in_time import within
-from spanscore.settings import Endpoint, ListenAddress
 
 _ENDPOINT: Final = Endpoint("localhost", 9464)
 
@@ -55,9 +55,9 @@ class Prometheus:
             raise OutputError(message) from error
 
     at_most_once: Final = True
-    """What was counted before a crash is not counted again after it."""
+    """A trace that was counted before a crash is not counted again after it."""
     needs_results: Final = False
-    """No metric tells of results."""
+    """No metric needs the results of tools."""
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
@@ -69,5 +69,5 @@ class Prometheus:
         return True
 
     def close(self, timeout_s: float) -> bool:
-        """Stop serving the page, where it is ours to serve."""
+        """Stop serving the page, if this emitter serves it."""
         return self._server is None or within(timeout_s, self._server.close)

@@ -1,1 +1,1 @@
-"""One file per evaluator; the type in the configuration is the file name."""
+"""A trajectory into a score: a file for each evaluator."""

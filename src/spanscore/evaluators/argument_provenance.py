@@ -5,17 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Le
 
 from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import Difference
-from spanscore.compare.expected import unrecorded_arguments
+from spanscore.compare.expected import need_arguments
 from spanscore.compare.globs import glob_matcher
-from spanscore.compare.names import NameParameters, called_names
-from spanscore.compare.provenance import Grade, Leaf, Sources, TooMuchError, leaves, texts
+from spanscore.compare.names import called_names
+from spanscore.compare.provenance import Grade, Leaf, Sources, leaves, texts
+from spanscore.evaluators._frame import CallEvaluator
+from spanscore.messages.plural import plural
 from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
@@ -24,8 +27,8 @@ Matcher: TypeAlias = Callable[[str], bool]
 _UNSEEN: Final = "not seen before"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgumentProvenance(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ArgumentProvenance(CallEvaluator):
     """Checks that the values in the arguments of calls were seen before they were used.
 
     The value is the share of the checked texts and numbers in arguments that were seen before the call: in the user's
@@ -50,31 +53,20 @@ class ArgumentProvenance(NameParameters):
     """What a value counts that was seen in another form."""
     constants: tuple[str | int | float, ...] = ()
     """Values that may be used without having been seen: `[EUR, 10]`."""
-    _tools: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
-    _arguments: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
-    _ignored: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        NameParameters.__post_init__(self)
+    @cached_property
+    def _compiled(self) -> _Globs:
         for name in ("tools", "arguments"):
             if not getattr(self, name):
                 message = f"{name}: at least one is needed, such as '*'"
                 raise ValueError(message)
-        object.__setattr__(self, "_tools", tuple(map(glob_matcher, self.tools)))
-        object.__setattr__(self, "_arguments", tuple(map(glob_matcher, self.arguments)))
-        object.__setattr__(self, "_ignored", tuple(map(glob_matcher, self.ignore)))
+        return _Globs(*(tuple(map(glob_matcher, globs)) for globs in (self.tools, self.arguments, self.ignore)))
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Look for each value of the arguments in what was known before the call."""
+    def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
-        checked = frozenset(name for name in names if any(matches(name) for matches in self._tools))
-        if skipped := unrecorded_arguments(trajectory, self._normalise, checked):
-            return skipped
-        order = _Order.of(trajectory.calls)
-        try:
-            graded = list(self._graded(trajectory, names, checked, order))
-        except TooMuchError as error:
-            return Skipped(str(error))
+        checked = frozenset(name for name in names if any(matches(name) for matches in self._compiled.tools))
+        need_arguments(trajectory, self._normalise, checked)
+        graded = list(self._graded(trajectory, names, checked, _Order.of(trajectory.calls)))
         if not graded:
             return Skipped("there are no values in arguments to check")
         counts = Counter(each.grade for each in graded)
@@ -84,9 +76,10 @@ class ArgumentProvenance(NameParameters):
         value = (counts["exact"] + self.derived * counts["derived"]) / len(graded)
 
         def account() -> Account:
-            explanation = f"{counts['exact']} of {len(graded)} values in arguments were seen before as they are, "
-            explanation += f"{counts['derived']} in another form (each counts {self.derived:g}), "
-            explanation += f"{len(unseen)} not at all."
+            explanation = (
+                f"Of {plural(len(graded), 'value')} in arguments, {counts['exact']} were seen before the call, "
+            )
+            explanation += f"{counts['derived']} in another form (each counts {self.derived:g}), and {len(unseen)} not."
             details = {"totals": {grade: counts[grade] for grade in ("exact", "derived", "unseen")}}
             return Account(explanation, details, list(_deviations(unseen, trajectory.calls)))
 
@@ -103,12 +96,18 @@ class ArgumentProvenance(NameParameters):
             if names[index] not in checked or call.arguments is NOT_RECORDED:
                 continue
             for path, leaf in leaves(call.arguments):
-                if self._is_checked(".".join(map(str, path))):
+                if self._compiled.is_checked(".".join(map(str, path))):
                     yield _Graded(index, path, leaf, known.grade(leaf, 1 + order.known[index]))
 
-    def _is_checked(self, path: str) -> bool:
-        is_named = any(matches(path) for matches in self._arguments)
-        return is_named and not any(matches(path) for matches in self._ignored)
+
+class _Globs(NamedTuple):
+    tools: tuple[Matcher, ...]
+    arguments: tuple[Matcher, ...]
+    ignored: tuple[Matcher, ...]
+
+    def is_checked(self, path: str) -> bool:
+        is_named = any(matches(path) for matches in self.arguments)
+        return is_named and not any(matches(path) for matches in self.ignored)
 
 
 class _Graded(NamedTuple):
@@ -141,10 +140,10 @@ class _Order(NamedTuple):
 def _not_recorded(trajectory: Trajectory, last: int) -> str | None:
     """Return where values may stand that the spans do not hold: what is unseen may have been there."""
     if not trajectory.user_text:
-        return "the user's words were not recorded, where unseen values may come from"
+        return "the user's messages were not recorded; unseen values may come from them"
     lacking = sum(call.result is NOT_RECORDED and call.error is None for call in trajectory.calls[:last])
     if lacking:
-        return f"results of {lacking} calls were not recorded, where unseen values may come from"
+        return f"the results of {plural(lacking, 'call')} were not recorded; unseen values may come from them"
     return None
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare import alignment
 from spanscore.compare.deviations import Account, scored
-from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.expected import cut_off
-from spanscore.compare.names import NameParameters, called_names, short
-from spanscore.compare.step_alignment import StepAlignment
-from spanscore.compare.step_calls import StepCalls
-from spanscore.compare.step_graph import Graph, graph_of
-from spanscore.compare.step_reading import read_other_calls, read_pattern
-from spanscore.compare.steps import Pattern, leaves, required
+from spanscore.compare.expected import need_missing
+from spanscore.compare.names import called_names, short
+from spanscore.compare.steps.calls import StepCalls
+from spanscore.compare.steps.graph import Graph, graph_of
+from spanscore.compare.steps.parsing import read_other_calls, read_pattern
+from spanscore.compare.steps.pattern import Pattern, leaves, required
+from spanscore.compare.steps.step_alignment import StepAlignment
+from spanscore.evaluators._frame import CallEvaluator
+from spanscore.messages.plural import plural
 from spanscore.model import Outcome, Skipped, Trajectory
 
 MOST_CALLS: Final = 10_000
 """Longer trajectories are not compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedTrajectory(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ExpectedTrajectory(CallEvaluator):
     """Compares the calls with steps: in order, in any order, parallel, optional, repeated, one of several ways.
 
     A step is the name of a tool, a glob, `!name` for all others, or a mapping: `call` with `args`, `match` (`exact`,
@@ -48,65 +49,63 @@ class ExpectedTrajectory(NameParameters):
     """Calls that no step expects: `allow`, `forbid`, or globs of those allowed, of which `!glob` takes out."""
     ignore_failed: bool = False
     """Failed calls are left out before anything is compared."""
-    _pattern: Pattern = field(init=False, repr=False, compare=False)
-    _graph: Graph = field(init=False, repr=False, compare=False)
-    _allows: Callable[[str], bool] = field(init=False, repr=False, compare=False)
-    _required: int = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        NameParameters.__post_init__(self)
+    @cached_property
+    def _compiled(self) -> _CompiledSteps:
         pattern = read_pattern(self.steps, self._normalise)
-        object.__setattr__(self, "_pattern", pattern)
-        object.__setattr__(self, "_graph", graph_of(pattern.row))
-        object.__setattr__(self, "_allows", read_other_calls(self.other_calls, "other_calls", self._normalise))
-        object.__setattr__(self, "_required", required(pattern.row))
+        allows = read_other_calls(self.other_calls, "other_calls", self._normalise)
+        return _CompiledSteps(pattern, graph_of(pattern.row), allows, required(pattern.row))
 
-    def __reduce__(self) -> tuple[Callable[[], ExpectedTrajectory], tuple[()]]:
-        """Go into another process as parameters: what is made of them is large, and holds functions."""
-        parameters = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return partial(ExpectedTrajectory, **parameters), ()
-
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Align the calls with the steps."""
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        pattern, graph, allows, least = self._compiled
         names = called_names(trajectory, self._normalise)
-        run = StepCalls(self._pattern, self._allows, trajectory, names, ignore_failed=self.ignore_failed)
+        run = StepCalls(pattern, allows, trajectory, names, ignore_failed=self.ignore_failed)
         if len(run.compared) > MOST_CALLS:
-            return Skipped(f"there are {len(run.compared)} calls; at most {MOST_CALLS} are compared with steps")
+            return Skipped(f"the run has {len(run.compared)} calls; the limit is {MOST_CALLS}")
         if reason := run.unknown():
             return Skipped(reason)
-        try:
-            found = run.aligned(self._graph)
-            lacking = next(found.unrecorded(), None)
-            if lacking is not None and not run.aligned(self._graph, by_name=True).count:
-                call, what = lacking
-                name = short(trajectory.calls[call].name)
-                where = "content elsewhere" if trajectory.completeness.content_elsewhere else "not recorded"
-                return Skipped(f"{where}: {what} {name!r} (call {call + 1}), which a step compares")
-        except TooMuchWorkError as error:
-            return Skipped(str(error))
-        if skipped := cut_off(trajectory, found.missing):
-            return skipped
-        return self._scored(found, trajectory)
+        found = run.aligned(graph)
+        lacking = next(found.unrecorded(), None)
+        if lacking is not None and not run.aligned(graph, by_name=True).count:
+            call, what = lacking
+            name = short(trajectory.calls[call].name)
+            where = "content elsewhere" if trajectory.completeness.content_elsewhere else "not recorded"
+            return Skipped(f"{where}: {what} {name!r} (call {call + 1}), which a step compares")
+        need_missing(trajectory, found.missing)
+        return self._scored(found, least, trajectory)
 
     def named_tools(self) -> Iterator[str]:
         """Yield the tools that steps name, and those that may be called besides."""
-        yield from (leaf.tool.text.removeprefix("!") for leaf in leaves(self._pattern.row))
+        yield from (leaf.tool.text.removeprefix("!") for leaf in leaves(self._compiled.pattern.row))
         if not isinstance(self.other_calls, str):
             yield from (tool.removeprefix("!") for tool in self.other_calls)
 
-    def _scored(self, found: StepAlignment, trajectory: Trajectory) -> Outcome:
+    def _scored(self, found: StepAlignment, least: int, trajectory: Trajectory) -> Outcome:
         deviating, unexpected = found.count, len(found.unexpected)
-        total = self._required + unexpected
+        total = least + unexpected
         value = max(0.0, 1 - deviating / total) if total else 1.0
 
         def account() -> Account:
-            explanation = f"Deviations: {deviating}, of {self._required} calls required and {unexpected} "
-            explanation += "that may be unexpected; the value is 1 - deviations / their sum."
             rows, names = found.rows()
             details: dict[str, Any] = {
                 "deviations": [],
                 "alignment": alignment.entries(rows, names, trajectory.names),
             }
-            return Account(explanation, details, tuple(found.deviations(rows)))
+            if not deviating:
+                return Account("No deviation. Score 1.", details)
+            # Rounded, a value below 1 must not read as 1.
+            formula = f"Score {min(value, 0.9999):.4g} = 1 - {deviating}/{total}."
+            return Account(
+                f"{plural(deviating, 'deviation')}:", details, tuple(found.deviations(rows)), formula=formula
+            )
 
         return scored(value, value >= self.threshold, account, at_once=True)
+
+
+class _CompiledSteps(NamedTuple):
+    pattern: Pattern
+    graph: Graph
+    allows: Callable[[str], bool]
+    """Whether a call of a tool that no step expects is allowed."""
+    required: int
+    """The least number of calls that the steps take."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
@@ -58,7 +59,7 @@ class Price:
             raise ValueError(message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: the prices are kept in its __dict__
 class RunBudget(Parameters):
     """Checks that a run kept within limits of calls, tokens, time and money.
 
@@ -93,7 +94,6 @@ class RunBudget(Parameters):
     prices: Mapping[str, Price] | None = None
     """What a million tokens cost, by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's own
     name goes before globs, of which the first that matches counts."""
-    _prices: tuple[tuple[Callable[[str], bool], Price], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if all(getattr(self, name) is None for name in _LIMITS):
@@ -102,12 +102,11 @@ class RunBudget(Parameters):
         if self.cost is not None and self.prices is None:
             message = "prices: needed for cost, such as {'gpt-4o*': {input: 2.5, output: 10}}"
             raise ValueError(message)
-        for name in ("duration_s", "tool_duration_s", "cost"):
-            if (limit := getattr(self, name)) is not None and not math.isfinite(limit):
-                message = f"{name}: must be a finite number, not {limit!r}"
-                raise ValueError(message)
+
+    @cached_property
+    def _prices(self) -> tuple[tuple[Callable[[str], bool], Price], ...]:
         ordered = sorted((self.prices or {}).items(), key=lambda each: is_glob(each[0]))
-        object.__setattr__(self, "_prices", tuple((glob_matcher(glob), price) for glob, price in ordered))
+        return tuple((glob_matcher(glob), price) for glob, price in ordered)
 
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         """Compare what the run took with the limits."""
@@ -118,12 +117,14 @@ class RunBudget(Parameters):
             if missing := next((measured[name].missing for name in limits if measured[name].missing), None):
                 return Skipped(missing)
             if trajectory.completeness.truncated:
-                return Skipped("the trace was cut off by a limit; what is missing may exceed the budget")
+                return Skipped("the trace was cut off by a limit; the part not received may exceed the budget")
         value = float(not exceeded)
 
         def account() -> Account:
             kept = len(limits) - len(exceeded)
-            told = [f"{name} is {_shown(measured[name].least)}, at most {_shown(limits[name])}" for name in exceeded]
+            told = [
+                f"{name} is {_shown(measured[name].least)}, the limit is {_shown(limits[name])}" for name in exceeded
+            ]
             explanation = f"{kept} of {len(limits)} limits were kept{': ' if told else ''}{'; '.join(told)}."
             details = {
                 "measured": {name: None if found.missing else found.least for name, found in measured.items()},

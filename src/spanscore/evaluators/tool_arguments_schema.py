@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Final
 
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import Difference
-from spanscore.compare.effort import Work
-from spanscore.compare.expected import unrecorded_arguments
+from spanscore.compare.effort import SchemaWork
+from spanscore.compare.expected import need_arguments
 from spanscore.compare.json_schema import Schema, UncheckableError, problem_text
-from spanscore.compare.names import NameParameters, called_names, listed
+from spanscore.compare.names import called_names, listed
+from spanscore.evaluators._frame import CallEvaluator
 from spanscore.model import JSON, NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
@@ -23,8 +24,8 @@ _LONGEST_SCHEMA: Final = 64 * 1024
 _WORK: Final = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolArgumentsSchema(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolArgumentsSchema(CallEvaluator):
     """Checks the arguments of the calls against the JSON Schemas of the tools.
 
     The value is the share of valid calls among those whose tool has a schema: the ones given, else the tool
@@ -39,22 +40,18 @@ class ToolArgumentsSchema(NameParameters):
 
     schemas: Mapping[str, Any] | None = None
     """JSON Schema of the arguments, by tool: `{search: {type: object, required: [city]}}`."""
-    _given: Mapping[str, Schema] | None = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        NameParameters.__post_init__(self)
-        given = None
-        if self.schemas is not None:
-            given = {self._normalise(tool): _schema(tool, schema) for tool, schema in self.schemas.items()}
-        object.__setattr__(self, "_given", given)
+    @cached_property
+    def _compiled(self) -> Mapping[str, Schema] | None:
+        if self.schemas is None:
+            return None
+        return {self._normalise(tool): _schema(tool, schema) for tool, schema in self.schemas.items()}
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Check the arguments of each call whose tool has a schema."""
+    def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
         schemas, unusable = self._schemas(trajectory, frozenset(names))
-        if skipped := unrecorded_arguments(trajectory, self._normalise, schemas):
-            return skipped
-        work = Work(_WORK)
+        need_arguments(trajectory, self._normalise, schemas)
+        work = SchemaWork(_WORK)
         problems = {
             index: _problems(schemas[name], trajectory.calls[index], work)
             for index, name in enumerate(names)
@@ -90,8 +87,8 @@ class ToolArgumentsSchema(NameParameters):
 
     def _schemas(self, trajectory: Trajectory, called: frozenset[str]) -> tuple[Mapping[str, Schema], dict[str, str]]:
         """Return the schemas of the tools that were called, and why others are unusable."""
-        if self._given is not None:
-            return self._given, {}
+        if (given := self._compiled) is not None:
+            return given, {}
         usable, unusable = {}, {}
         for tool, definition in trajectory.tool_definitions.items():
             name = self._normalise(tool)
@@ -121,7 +118,7 @@ def _carried(text: str) -> Schema:
     return Schema(json.loads(text))
 
 
-def _problems(schema: Schema, call: ToolCall, work: Work) -> list[Difference] | None:
+def _problems(schema: Schema, call: ToolCall, work: SchemaWork) -> list[Difference] | None:
     try:
         return schema.problems({} if call.arguments is NOT_RECORDED else call.arguments, work)
     except UncheckableError:

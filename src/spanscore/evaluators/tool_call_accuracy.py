@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from annotated_types import Ge
 
 from spanscore.compare import alignment
 from spanscore.compare.bipartite import maximum_matching
-from spanscore.compare.by_matchers import differing, fitting, look_at_results, run_of, unrecorded_sources
-from spanscore.compare.deviations import Account, of_alignment, scored
-from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.expected import ExpectedCall, cut_off, not_recorded, unrecorded_arguments
-from spanscore.compare.matchers import Matcher, Run
+from spanscore.compare.by_matchers import differing, fitting
+from spanscore.compare.deviations import Account, of_alignment
+from spanscore.compare.expected import ExpectedCall, need_missing, not_recorded
+from spanscore.compare.matchers.base import Results
 from spanscore.compare.matching import Pairs, json_key
-from spanscore.compare.names import NameParameters, called_names
-from spanscore.compare.reference import Reference, Wanted
-from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.compare.reference import ComparableCall, Reference
+from spanscore.evaluators._frame import ExpectedCalls, MatchingEvaluator
+from spanscore.messages.plural import plural
+from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
 
 _TOO_MANY_COUNTS: Final = 2
 
@@ -49,16 +49,9 @@ class Weights:
     wrong_penalty: Annotated[float, Ge(0)] = 0.25
     """Mode exact: a call of another tool; a call too many counts twice."""
 
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            weight = getattr(self, each.name)
-            if not (math.isfinite(weight) and weight >= 0):
-                message = f"weights.{each.name}: must be a finite number of at least 0, not {weight!r}"
-                raise ValueError(message)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallAccuracy(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolCallAccuracy(MatchingEvaluator):
     """Scores calls by weighted exact matches, matches by name only, and mismatches.
 
     With n calls expected and m made, mode `exact` compares position by position: E have the right tool and input, N
@@ -79,50 +72,23 @@ class ToolCallAccuracy(NameParameters):
     """Whether the order counts."""
     weights: Weights = Weights()
     """What each kind of match adds and each kind of mismatch takes away."""
-    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
-    _expected: tuple[Wanted, ...] = field(init=False, repr=False, compare=False)
-    _reference: Reference = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if self.mode not in ("exact", "flexible"):
-            message = f"mode: must be exact or flexible, not {self.mode!r}"
-            raise ValueError(message)
-        NameParameters.__post_init__(self)
+    @cached_property
+    def _compiled(self) -> _CompiledInputs:
         expected = tuple(
-            Wanted.read(self._normalise(call.name), call.input, f"expected[{place}].input", self._normalise)
+            ComparableCall.read(self._normalise(call.name), call.input, f"expected[{place}].input", self._normalise)
             for place, call in enumerate(self.expected)
         )
-        matchers = tuple(call.matcher for call in expected if call.matcher is not None)
-        object.__setattr__(self, "_matchers", matchers)
-        object.__setattr__(self, "_expected", expected)
-        object.__setattr__(self, "_reference", Reference(expected, lambda _, arguments: json_key(arguments)))
+        return _CompiledInputs(expected, flexible=self.mode == "flexible")
 
-    @property
-    def needs_results(self) -> bool:
-        """Whether a matcher looks at results of earlier calls."""
-        return look_at_results(self._matchers)
-
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Compare the calls with the expected ones."""
-        if skipped := unrecorded_arguments(trajectory, self._normalise, self._tools_compared()):
-            return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
-            return skipped
-        try:
-            return self._score(trajectory)
-        except TooMuchWorkError as error:
-            return Skipped(str(error))
-
-    def _score(self, trajectory: Trajectory) -> Outcome:
-        names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names, self._matchers)
+    def _compare(self, trajectory: Trajectory, names: Sequence[str], run: Results) -> Outcome:
+        wanted = self._compiled.expected
         if self.mode == "exact":
-            counted = _by_position(self._expected, trajectory.calls, names, run)
+            counted = _by_position(wanted, trajectory.calls, names, run)
         else:
-            counted = _in_any_order(self._expected, names, self._pairs(trajectory.calls, names, run))
-        if skipped := cut_off(trajectory, counted.missing):
-            return skipped
-        value, explanation = self._value(counted, len(self._expected), len(names))
+            counted = _in_any_order(wanted, names, self._pairs(trajectory.calls, names, run))
+        need_missing(trajectory, counted.missing)
+        value, explanation = self._value(counted, len(wanted), len(names))
 
         def account() -> Account:
             details = self._details(counted, len(names))
@@ -131,61 +97,68 @@ class ToolCallAccuracy(NameParameters):
             # Calls too many cost nothing in mode flexible without a penalty for them.
             minds_extra = self.mode == "exact" or self.weights.extra_penalty > 0
             aligned = alignment.minding(counted.align(), extra=minds_extra)
-            expected = [call.name for call in self._expected]
+            expected = [call.name for call in wanted]
             details["alignment"] = alignment.entries(aligned, expected, names)
-            differ = differing(self._expected, trajectory.calls, run)
+            differ = differing(wanted, trajectory.calls, run)
             return Account(explanation, details, of_alignment(aligned, expected, trajectory.calls, differ))
 
-        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+        return self._scored(value, account)
 
-    def _details(self, counted: _Counted, made: int) -> dict[str, Any]:
+    def _details(self, counted: _CallCounts, made: int) -> dict[str, Any]:
         return {
             "mode": self.mode,
             "exact_matches": counted.exact,
             "name_only_matches": counted.name_only,
             **counted.details,
-            "totals": {"reference": len(self._expected), "output": made},
+            "totals": {"reference": len(self.expected), "output": made},
         }
 
-    def _pairs(self, calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> Pairs:
+    def _pairs(self, calls: Sequence[ToolCall], names: Sequence[str], run: Results) -> Pairs:
         """Pair calls with expected ones of the same input, as many as possible."""
-        if not self._matchers:
-            return self._reference.pairs(self._reference.recognised(names, calls))
+        compiled = self._compiled
+        if not compiled.matchers:
+            return compiled.reference.pairs(compiled.reference.recognised(names, calls))
         made, wanted, partners = fitting(
             names,
             calls,
-            self._expected,
+            compiled.expected,
             key=lambda _, arguments: json_key(arguments),
             matches=lambda call, index: call.fits(calls[index].arguments, run.before(index)),
         )
         return maximum_matching(made, wanted, partners)
 
-    def _tools_compared(self) -> frozenset[str]:
-        flexible = self.mode == "flexible"
-        return frozenset(call.name for call in self._expected if flexible or call.arguments is not NOT_RECORDED)
-
-    def _value(self, counted: _Counted, n: int, m: int) -> tuple[float, str]:
+    def _value(self, counted: _CallCounts, n: int, m: int) -> tuple[float, str]:
         if not n or not m:
-            return float(n == m), f"{n} calls were expected and {m} were made."
+            return float(n == m), f"{plural(n, 'call')} expected, {m} made."
         penalty = self.weights.wrong_penalty if self.mode == "exact" else self.weights.extra_penalty
         gained = (self.weights.exact * counted.exact + self.weights.name_only * counted.name_only) / n
-        value = min(1.0, max(0.0, gained - penalty * (counted.mismatches / n)))
-        return value, (
-            f"{counted.exact} exact matches at {self.weights.exact:g}, {counted.name_only} by name only at "
-            f"{self.weights.name_only:g}{self._mismatched(counted)} at -{penalty:g}, "
-            f"over {n} expected calls, within 0 and 1."
+        weighted = gained - penalty * (counted.mismatches / n)
+        limit = ", at least 0" if weighted < 0 else ", at most 1" if weighted > 1 else ""
+        return min(1.0, max(0.0, weighted)), (
+            f"{plural(n, 'call')} expected: {plural(counted.exact, 'exact match', 'exact matches')}, "
+            f"{counted.name_only} by name only{self._mismatched(counted)}; "
+            f"score = ({counted.exact} * {self.weights.exact:g} + "
+            f"{counted.name_only} * {self.weights.name_only:g} - {counted.mismatches} * {penalty:g}) / {n}{limit}."
         )
 
-    def _mismatched(self, counted: _Counted) -> str:
+    def _mismatched(self, counted: _CallCounts) -> str:
         if self.mode == "flexible":
             return f" and {counted.mismatches} extra"
         wrong = counted.mismatches - _TOO_MANY_COUNTS * counted.too_many
         if not counted.too_many:
             return f" and {wrong} wrong"
-        return f", {wrong} wrong and {counted.too_many} too many (counted twice)"
+        return f", {wrong} wrong and {counted.too_many} too many (each counts twice)"
 
 
-class _Counted(NamedTuple):
+class _CompiledInputs(ExpectedCalls):
+    def __init__(self, expected: Sequence[ComparableCall], *, flexible: bool) -> None:
+        compared = [call.name for call in expected if flexible or call.arguments is not NOT_RECORDED]
+        super().__init__([call.matcher for call in expected], frozenset(compared))
+        self.expected: Final = expected
+        self.reference: Final = Reference(expected, lambda _, arguments: json_key(arguments))
+
+
+class _CallCounts(NamedTuple):
     exact: int
     name_only: int
     mismatches: int
@@ -196,7 +169,9 @@ class _Counted(NamedTuple):
     align: Callable[[], list[alignment.Aligned]]
 
 
-def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: Sequence[str], run: Run) -> _Counted:
+def _by_position(
+    expected: Sequence[ComparableCall], calls: Sequence[ToolCall], names: Sequence[str], run: Results
+) -> _CallCounts:
     def fits(index: int) -> bool:
         call = expected[index]
         return call.arguments is NOT_RECORDED or call.fits(calls[index].arguments, run.before(index))
@@ -206,7 +181,7 @@ def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: S
     exact = sum(map(fits, same_name))
     too_many = max(0, len(calls) - len(expected))
     wrong = shared - len(same_name) + _TOO_MANY_COUNTS * too_many
-    return _Counted(
+    return _CallCounts(
         exact=exact,
         name_only=len(same_name) - exact,
         mismatches=wrong,
@@ -217,7 +192,7 @@ def _by_position(expected: Sequence[Wanted], calls: Sequence[ToolCall], names: S
     )
 
 
-def _in_any_order(expected: Sequence[Wanted], names: Sequence[str], pairs: Pairs) -> _Counted:
+def _in_any_order(expected: Sequence[ComparableCall], names: Sequence[str], pairs: Pairs) -> _CallCounts:
     made, wanted = {index for index, _ in pairs}, {place for _, place in pairs}
     missing = Counter([call.name for place, call in enumerate(expected) if place not in wanted])
     by_name: list[str] = []
@@ -232,7 +207,7 @@ def _in_any_order(expected: Sequence[Wanted], names: Sequence[str], pairs: Pairs
         "extras": extras,
         "missing_tool_calls": list(missing.elements()),
     }
-    return _Counted(
+    return _CallCounts(
         exact=len(pairs),
         name_only=len(by_name),
         mismatches=len(extras),

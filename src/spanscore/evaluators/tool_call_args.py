@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
-from spanscore.compare.by_matchers import Untaken, look_at_results, passed, run_of, unrecorded_sources
-from spanscore.compare.deviations import DETAILED, Account, Deviation, among_equals, scored
+from spanscore.compare.by_matchers import Untaken, passed
+from spanscore.compare.deviations import DETAILED, Account, Deviation, unmet
 from spanscore.compare.differences import Difference, differences
-from spanscore.compare.effort import Effort, TooMuchWorkError
-from spanscore.compare.expected import ExpectedCall, cut_off, numbered, unrecorded_arguments
-from spanscore.compare.matchers import Matcher, Run, read
+from spanscore.compare.effort import Effort
+from spanscore.compare.expected import ExpectedCall, need_missing, numbered
+from spanscore.compare.matchers.base import Matcher, Results
+from spanscore.compare.matchers.compiler import read
 from spanscore.compare.matching import Doubt, are_settled, doubts, member_keys, positions
-from spanscore.compare.names import NameParameters, called_names
-from spanscore.model import NOT_RECORDED, Outcome, Recorded, Skipped, ToolCall, Trajectory
+from spanscore.evaluators._frame import ExpectedCalls, MatchingEvaluator
+from spanscore.model import NOT_RECORDED, Outcome, Recorded, ToolCall, Trajectory
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _ALIKE: Final = 8
@@ -34,8 +36,8 @@ class ExpectedArgs(ExpectedCall):
     """The arguments by name, or a matcher of them all; a value may be a matcher: `{amount: {$near: 40, within: 1}}`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallArgs(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolCallArgs(MatchingEvaluator):
     """Checks that tools were called with the expected arguments.
 
     Each expected call in turn takes the first call of its tool that fits and is not taken yet. It fits when every
@@ -53,17 +55,9 @@ class ToolCallArgs(NameParameters):
     """All or nothing."""
     subset: bool = True
     """A call may have more arguments than expected."""
-    _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
-    _expected: tuple[_Wanted, ...] = field(init=False, repr=False, compare=False)
-    _labels: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
-    _compared: frozenset[str] = field(init=False, repr=False, compare=False)
-    _telling: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if not self.tool_calls:
-            message = "tool_calls: at least one call is needed, such as {name: search, args: {city: Paris}}"
-            raise ValueError(message)
-        NameParameters.__post_init__(self)
+    @cached_property
+    def _compiled(self) -> _CompiledArgs:
         calls = [
             (
                 self._normalise(call.name),
@@ -76,81 +70,67 @@ class ToolCallArgs(NameParameters):
                 message = f"tool_calls[{place}].args: must be a mapping, or a matcher, not {arguments!r}"
                 raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with parameters
         expected = tuple(_wanted(calls, subset=self.subset))
-        compared = frozenset(call.tool for call in expected if call.members or call.matcher or not self.subset)
-        matchers = tuple(call.matcher for call in expected if call.matcher is not None)
-        object.__setattr__(self, "_matchers", matchers)
-        object.__setattr__(self, "_expected", expected)
-        object.__setattr__(self, "_labels", tuple(_labels(self.tool_calls, expected, subset=self.subset)))
-        object.__setattr__(self, "_compared", compared)
-        object.__setattr__(self, "_telling", _telling(expected))
+        return _CompiledArgs(expected)
 
-    @property
-    def needs_results(self) -> bool:
-        """Whether a matcher looks at results of earlier calls."""
-        return look_at_results(self._matchers)
-
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Find a call for each expected one."""
-        if skipped := unrecorded_arguments(trajectory, self._normalise, self._compared):
-            return skipped
-        if skipped := unrecorded_sources(trajectory, self._normalise, self._matchers):
-            return skipped
-        try:
-            return self._score(trajectory)
-        except TooMuchWorkError as error:
-            return Skipped(str(error))
-
-    def _score(self, trajectory: Trajectory) -> Outcome:
-        names = called_names(trajectory, self._normalise)
-        run = run_of(trajectory, names, self._matchers)
-        unused = _Unused(trajectory.calls, names, self._expected, self._telling, run)
-        found = [unused.take(call) for call in self._expected]
+    def _compare(self, trajectory: Trajectory, names: Sequence[str], run: Results) -> Outcome:
+        compiled = self._compiled
+        unused = _Unused(compiled, trajectory.calls, names, run)
+        found = [unused.take(call) for call in compiled.expected]
         hits = len(found) - found.count(None)
-        if skipped := cut_off(trajectory, len(found) - hits):
-            return skipped
+        need_missing(trajectory, len(found) - hits)
         value = float(hits == len(found)) if self.strict else hits / len(found)
 
         def account() -> Account:
-            return Account(*self._told(found, hits), tuple(self._deviations(trajectory, names, found, run)))
+            return Account(*self._told(found, hits), self._deviations(trajectory, names, found, run))
 
-        return scored(value, value >= self.threshold, account, at_once=bool(self._matchers))
+        return self._scored(value, account)
 
     def _told(self, found: Sequence[int | None], hits: int) -> tuple[str, dict[str, Any]]:
         explanation = f"{hits} of {len(found)} expected calls were made with "
         explanation += "at least the expected arguments" if self.subset else "exactly the expected arguments"
-        explanation += ", and strict needs all." if self.strict else "."
+        explanation += "; strict requires all." if self.strict else "."
+        labels = numbered(call.name for call in self.tool_calls)
         details = {
             "explained_tool_calls_args": {
                 label: f"Actual: no call, Expected: {text}, Score: 0.0"
                 if index is None
                 else f"Actual: call {index}, Expected: {text}, Score: 1.0"
-                for (label, text), index in zip(self._labels, found, strict=True)
+                for label, text, index in zip(labels, self._texts(), found, strict=True)
             }
         }
         return explanation, details
 
+    def _texts(self) -> Iterator[str]:
+        """Name the arguments but not their values: scores go where arguments may not."""
+        for wanted in self._compiled.expected:
+            yield ", ".join(sorted(map(str, wanted.arguments))) or ("anything" if self.subset else "no arguments")
+
     def _deviations(
-        self, trajectory: Trajectory, names: Sequence[str], found: Sequence[int | None], run: Run
-    ) -> Iterator[Deviation]:
-        """Yield what is wrong with each call not found: how the nearest one left of its tool differs, if any is."""
-        taken = frozenset(found)
-        spare = {tool: [call for call in calls if call not in taken] for tool, calls in positions(names).items()}
-        nth = among_equals([wanted.tool for wanted in self._expected])
-        unmet = [place for place, index in enumerate(found) if index is None]
-        for number, place in enumerate(unmet):
-            wanted = self._expected[place]
-            left = spare.get(wanted.tool)
-            if not left:
-                yield Deviation(kind="missing", tool=wanted.tool, nth=nth[place])
-                continue
+        self, trajectory: Trajectory, names: Sequence[str], found: Sequence[int | None], run: Results
+    ) -> list[Deviation]:
+        """Return what is wrong with each call not found: how the nearest one left of its tool differs, if any is."""
+        expected, calls = self._compiled.expected, trajectory.calls
+
+        def nearest(number: int, place: int, left: list[int]) -> Deviation:
             looked_at = left[: _LOOKED_AT if number < DETAILED else 1]
-            near = {call: wanted.differences(trajectory.calls[call], call, run) for call in looked_at}
-            nearest = min(near, key=lambda call: len(near[call]))
-            left.remove(nearest)
-            yield Deviation.at("arguments", nearest, trajectory.calls, differences=tuple(near[nearest]))
+            near = {call: expected[place].differences(calls[call], call, run) for call in looked_at}
+            call = min(near, key=lambda call: len(near[call]))
+            left.remove(call)
+            return Deviation.at("arguments", call, calls, differences=tuple(near[call]))
+
+        return unmet([wanted.tool for wanted in expected], found, names, nearest)
 
 
-class _Wanted(NamedTuple):
+class _CompiledArgs(ExpectedCalls):
+    def __init__(self, expected: Sequence[_WantedArgs]) -> None:
+        compared = [call.tool for call in expected if call.members or call.matcher or not call.subset]
+        super().__init__([call.matcher for call in expected], frozenset(compared))
+        self.expected: Final = expected
+        self.marks: Final = frozenset(call.mark for call in expected if call.matcher is None)
+        self.telling: Final = _telling(expected)
+
+
+class _WantedArgs(NamedTuple):
     """An expected call, ready to be looked for."""
 
     tool: str
@@ -164,7 +144,7 @@ class _Wanted(NamedTuple):
     matcher: Matcher | None
     """What the arguments have to match, where they are not plain; then only the tool is looked at besides."""
 
-    def differences(self, call: ToolCall, index: int, run: Run) -> list[Difference]:
+    def differences(self, call: ToolCall, index: int, run: Results) -> list[Difference]:
         if self.matcher is not None:
             return self.matcher.differences(passed(call), run.before(index))
         return differences(self.arguments, call.arguments, extra=not self.subset)
@@ -186,27 +166,21 @@ class _Wanted(NamedTuple):
         return self.members <= members if self.subset else self.members == members
 
 
-def _labels(calls: Sequence[ExpectedArgs], expected: Sequence[_Wanted], *, subset: bool) -> Iterator[tuple[str, str]]:
-    """Name the arguments but not their values: scores go where arguments may not."""
-    for label, wanted in zip(numbered(call.name for call in calls), expected, strict=True):
-        yield label, ", ".join(sorted(map(str, wanted.arguments))) or ("anything" if subset else "no arguments")
-
-
-def _wanted(calls: Sequence[tuple[str, Any, Matcher | None]], *, subset: bool) -> Iterator[_Wanted]:
+def _wanted(calls: Sequence[tuple[str, Any, Matcher | None]], *, subset: bool) -> Iterator[_WantedArgs]:
     members = [member_keys(dict(arguments) if matcher is None else {}) for _, arguments, matcher in calls]
     frequency = Counter((tool, member) for (tool, *_), held in zip(calls, members, strict=True) for member in held)
     for (tool, arguments, matcher), held in zip(calls, members, strict=True):
         rarest = min(held, key=lambda member: frequency[tool, member], default=None)
         where = doubts(dict(arguments))
-        yield _Wanted(tool, dict(arguments), held, rarest if subset else held, where, subset, matcher)
+        yield _WantedArgs(tool, dict(arguments), held, rarest if subset else held, where, subset, matcher)
 
 
-def _telling(expected: Sequence[_Wanted]) -> dict[str, str]:
+def _telling(expected: Sequence[_WantedArgs]) -> dict[str, str]:
     """Return for each tool the argument that tells its expected calls apart best, where one does: a short way to them.
 
     Of each of its values there are a few, so that few calls have to be compared whatever the run.
     """
-    by_tool: dict[str, list[_Wanted]] = defaultdict(list)
+    by_tool: dict[str, list[_WantedArgs]] = defaultdict(list)
     for wanted in expected:
         by_tool[wanted.tool].append(wanted)
     found = {}
@@ -227,20 +201,13 @@ def _telling(expected: Sequence[_Wanted]) -> dict[str, str]:
 class _Unused:
     """The calls of a run that no expected call has taken yet."""
 
-    def __init__(
-        self,
-        calls: Sequence[ToolCall],
-        names: Sequence[str],
-        wanted: Sequence[_Wanted],
-        telling: Mapping[str, str],
-        run: Run,
-    ) -> None:
+    def __init__(self, compiled: _CompiledArgs, calls: Sequence[ToolCall], names: Sequence[str], run: Results) -> None:
         self._calls = calls
         self._run = run
-        self._marks = {call.mark for call in wanted if call.matcher is None}
+        self._marks = compiled.marks
         self._by_tool = positions(names)
         self._first = dict.fromkeys(self._by_tool, 0)
-        self._telling = telling
+        self._telling = compiled.telling
         self._told: dict[str, Mapping[Any, list[int]]] = {}
         self._marked: dict[str, Mapping[Hashable, list[int]]] = {}
         self._members: dict[int, frozenset[Hashable]] = {}
@@ -249,7 +216,7 @@ class _Unused:
         self._untaken = Untaken(names, self._taken)
         self._effort = Effort()
 
-    def take(self, wanted: _Wanted) -> int | None:
+    def take(self, wanted: _WantedArgs) -> int | None:
         """Take the first call that fits; most often it is the first of its tool."""
         if wanted.matcher:
             index = self._matching(wanted.tool, wanted.matcher)
@@ -268,7 +235,7 @@ class _Unused:
             tool, lambda index: matcher.matches(passed(self._calls[index]), self._run.before(index))
         )
 
-    def _among_told(self, wanted: _Wanted) -> int | None:
+    def _among_told(self, wanted: _WantedArgs) -> int | None:
         tool, argument = wanted.tool, self._telling[wanted.tool]
         if tool not in self._told:
             self._told[tool] = self._tell(tool, argument)
@@ -286,14 +253,14 @@ class _Unused:
         self._first[tool] = place
         return indexes[place] if place < len(indexes) else None
 
-    def _search(self, wanted: _Wanted) -> Iterator[int]:
+    def _search(self, wanted: _WantedArgs) -> Iterator[int]:
         """Return the search for calls like this, where it stopped: what was passed over will not do later either."""
         key = wanted.tool, wanted.members
         if key not in self._searches:
             self._searches[key] = self._candidates(wanted)
         return self._searches[key]
 
-    def _candidates(self, wanted: _Wanted) -> Iterator[int]:
+    def _candidates(self, wanted: _WantedArgs) -> Iterator[int]:
         if wanted.tool not in self._marked:
             self._marked[wanted.tool] = self._mark(wanted.tool, subset=wanted.subset)
         for index in self._marked[wanted.tool].get(wanted.mark, ()):

@@ -6,15 +6,18 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from annotated_types import Ge, MinLen
 
 from spanscore.compare.deviations import Account, Deviation, scored
-from spanscore.compare.expected import cut_off
+from spanscore.compare.expected import need_missing
 from spanscore.compare.matching import positions
-from spanscore.compare.names import NameParameters, called_names, listed
+from spanscore.compare.names import called_names, listed
+from spanscore.evaluators._frame import CallEvaluator
+from spanscore.messages.plural import plural
 from spanscore.model import Outcome, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
@@ -35,8 +38,8 @@ _SHOWN: Final = 3
 _WRITTEN: Final = re.compile(r"\s*([^\s\w-]+)\s*(-?[0-9]+)\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallCount(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolCallCount(CallEvaluator):
     """Checks how often each tool was called.
 
     The value is the share of the tools whose number of calls meets its criterion; with `strict` it is 1 when all do
@@ -52,38 +55,30 @@ class ToolCallCount(NameParameters):
     Operators: `= == != > < >= <=`."""
     strict: bool = False
     """All or nothing."""
-    _criteria: tuple[_Criterion, ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if not self.tool_calls_count:
-            message = "tool_calls_count: at least one tool is needed, such as {search: ['>=', 1]}"
-            raise ValueError(message)
-        NameParameters.__post_init__(self)
-        criteria = tuple(
-            _criterion(tool, self._normalise(tool), value) for tool, value in self.tool_calls_count.items()
-        )
-        object.__setattr__(self, "_criteria", criteria)
+    @cached_property
+    def _compiled(self) -> tuple[_Criterion, ...]:
+        return tuple(_criterion(tool, self._normalise(tool), value) for tool, value in self.tool_calls_count.items())
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Compare the number of calls of each tool with its criterion."""
-        names = called_names(trajectory, self._normalise)
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        criteria, names = self._compiled, called_names(trajectory, self._normalise)
         counts = Counter(names)
-        unmet = [each for each in self._criteria if not each.is_met(counts[each.name])]
-        if unmet and (skipped := cut_off(trajectory, sum(max(0, each.limit - counts[each.name]) for each in unmet))):
-            return skipped
-        matched, total = len(self._criteria) - len(unmet), len(self._criteria)
+        unmet = [each for each in criteria if not each.is_met(counts[each.name])]
+        if trajectory.completeness.truncated:
+            need_missing(trajectory, sum(max(0, each.limit - counts[each.name]) for each in unmet))
+        matched, total = len(criteria) - len(unmet), len(criteria)
         value = float(not unmet) if self.strict else matched / total
 
         def account() -> Account:
             explanation = f"{matched} of {total} tools have the expected number of calls"
             if unmet:
                 told = [
-                    f"{listed([tool])} has {counts[name]} instead of {comparison} {limit}"
+                    f"{listed([tool])} was called {plural(counts[name], 'time')}, expected {comparison} {limit}"
                     for tool, name, comparison, limit in unmet[:_SHOWN]
                 ]
                 explanation += f" ({'; '.join(told)}{'; ...' if len(unmet) > _SHOWN else ''})"
-            explanation += ", and strict needs all." if self.strict else "."
-            explained = {each.tool: each.told(counts[each.name]) for each in self._criteria}
+            explanation += "; strict requires all." if self.strict else "."
+            explained = {each.tool: each.told(counts[each.name]) for each in criteria}
             deviations = _deviations(unmet, names, trajectory.calls) if unmet else ()
             return Account(explanation, {"explained_tool_calls_count": explained}, told=deviations)
 
@@ -126,22 +121,20 @@ def _deviations(unmet: Sequence[_Criterion], names: Sequence[str], calls: Sequen
     ]
 
 
-def _criterion(tool: str, name: str, written: Any) -> _Criterion:
-    comparison: Any
-    limit: Any
-    if isinstance(written, str) and (found := _WRITTEN.fullmatch(written)):
-        comparison, limit = found[1], int(found[2])
-    elif isinstance(written, (list, tuple)) and len(written) == len(("operator", "count")) and written[0] is not None:
-        comparison, limit = written
-    elif type(written) is int:
-        comparison, limit = "=", written
-    else:
+def _criterion(tool: str, name: str, written: Criterion) -> _Criterion:
+    if isinstance(written, int):
+        return _Criterion(tool, name, "=", written)
+    if not isinstance(written, str):
+        return _Criterion(tool, name, *written)
+    found = _WRITTEN.fullmatch(written)
+    if found is None:
         message = f"tool_calls_count.{tool}: {written!r} must be [operator, count], 'operator count' or a count"
         raise ValueError(message)
-    if not isinstance(comparison, str) or comparison not in _COMPARE:
+    comparison, limit = found[1], int(found[2])
+    if comparison not in _COMPARE:
         message = f"tool_calls_count.{tool}: unknown operator {comparison!r}; allowed: {' '.join(_COMPARE)}"
         raise ValueError(message)
-    if type(limit) is not int or limit < 0:
+    if limit < 0:
         message = f"tool_calls_count.{tool}: the count must be a whole number of at least 0, not {limit!r}"
         raise ValueError(message)
     return _Criterion(tool, name, cast("Operator", comparison), limit)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import MinLen
 
 from spanscore.compare import alignment
 from spanscore.compare.deviations import Account, of_alignment, scored
-from spanscore.compare.expected import cut_off
+from spanscore.compare.expected import need_missing
 from spanscore.compare.matching import Pairs, common_subsequence
-from spanscore.compare.names import NameParameters, called_names
+from spanscore.compare.names import called_names
+from spanscore.evaluators._frame import CallEvaluator
 from spanscore.model import Outcome, Trajectory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallOrder(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolCallOrder(CallEvaluator):
     """Checks that tools were called in the expected order.
 
     The value is the length of the longest common subsequence of the calls and the expected names, divided by the
@@ -33,31 +35,25 @@ class ToolCallOrder(NameParameters):
     """The tools in the order expected, one name for each call: `[lookup_order, check_policy, issue_refund]`."""
     strict: bool = False
     """All or nothing, and no other calls."""
-    _expected: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if not self.tool_calls_order:
-            message = "tool_calls_order: at least one tool is needed"
-            raise ValueError(message)
-        NameParameters.__post_init__(self)
-        object.__setattr__(self, "_expected", tuple(map(self._normalise, self.tool_calls_order)))
+    @cached_property
+    def _compiled(self) -> tuple[str, ...]:
+        return tuple(map(self._normalise, self.tool_calls_order))
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Compare the names of the calls with the expected ones."""
-        expected, actual = self._expected, called_names(trajectory, self._normalise)
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        expected, actual = self._compiled, called_names(trajectory, self._normalise)
         same = expected == actual
         pairs = None if same else common_subsequence(actual, expected)
         found = len(expected) if pairs is None else len(pairs)
-        if skipped := cut_off(trajectory, len(expected) - found):
-            return skipped
+        need_missing(trajectory, len(expected) - found)
         value = float(same) if self.strict else found / len(expected)
         return scored(value, value >= self.threshold, lambda: self._account(trajectory, actual, pairs))
 
     def _account(self, trajectory: Trajectory, actual: Sequence[str], pairs: Pairs | None) -> Account:
-        expected = self._expected
+        expected = self._compiled
         matched = list(self.tool_calls_order) if pairs is None else [self.tool_calls_order[place] for _, place in pairs]
         explanation = f"{len(matched)} of {len(expected)} expected calls were made in order, among {len(actual)} calls"
-        explanation += ", and strict needs exactly these." if self.strict else "."
+        explanation += "; strict requires exactly these calls." if self.strict else "."
         details: dict[str, Any] = {"lcs": matched, "totals": {"expected": len(expected), "actual": len(actual)}}
         if pairs is None or (len(matched) == len(expected) and not self.strict):
             return Account(explanation, details)

@@ -13,13 +13,15 @@ from annotated_types import Ge
 
 from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.differences import ABSENT, Difference
-from spanscore.compare.names import NameParameters, called_names
+from spanscore.compare.names import called_names, listed
+from spanscore.evaluators._frame import CallEvaluator
+from spanscore.messages.plural import plural
 from spanscore.model import Outcome, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallTrajectory(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolCallTrajectory(CallEvaluator):
     """Measures the tool calls of a run: how many failed, were repeated or are missing, and how long they took.
 
     The value is the share of calls that did not fail, 1 when there are none. The run passes when the value reaches
@@ -41,8 +43,7 @@ class ToolCallTrajectory(NameParameters):
     max_latency_p95_ms: Annotated[float, Ge(0)] | None = None
     """Gate: 95 % of the calls took at most so long."""
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Take the measurements."""
+    def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
         measurements = _measurements(trajectory.calls, names)
         total, failed = len(names), measurements["tool_calls_failed"]
@@ -54,15 +55,15 @@ class ToolCallTrajectory(NameParameters):
             ("max_latency_p95_ms", self.max_latency_p95_ms, "tool_call_latency_p95_ms"),
         )
         exceeded = [
-            f"{measurements[measured]:g} exceeds {gate} {limit:g}"
+            f"{gate} is {measurements[measured]:g}{_repeated(gate, names)}, the limit is {limit:g}"
             for gate, limit, measured in gates
             if limit is not None and measurements[measured] > limit
         ]
         passed = value >= self.threshold and not exceeded
 
         def account() -> Account:
-            explanation = f"{total - failed} of {total} tool calls did not fail" if total else "No tool was called"
-            explanation += f"; {', '.join(exceeded)}." if exceeded else "."
+            share = f"{failed} of {plural(total, 'tool call')} failed" if total else "No tool was called"
+            explanation = f"{'; '.join([share, *exceeded])}."
             details = {"measurements": measurements, "gates_exceeded": exceeded}
             if passed:
                 return Account(explanation, details)
@@ -90,6 +91,12 @@ class ToolCallTrajectory(NameParameters):
         if limit is None or len(repeated) <= limit:
             return []
         return [Deviation.at("rule", repeated[limit], calls, expected=f"max_consecutive_same_tool: {limit}")]
+
+
+def _repeated(gate: str, names: Sequence[str]) -> str:
+    """Return in words which tools were called again right after themselves; nothing for another gate."""
+    repeated = [one for one, other in pairwise(names) if one == other]
+    return f" ({listed(dict.fromkeys(repeated))})" if gate == "max_consecutive_same_tool" else ""
 
 
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:

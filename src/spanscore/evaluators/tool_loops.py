@@ -11,12 +11,12 @@ from annotated_types import Ge, Gt, Le
 
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Account, Deviation, scored
-from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.expected import unrecorded_arguments
+from spanscore.compare.expected import need_arguments
 from spanscore.compare.loops import Alike, Loop, cycles, repeated
 from spanscore.compare.matching import json_key
-from spanscore.compare.names import NameParameters, called_names
-from spanscore.model import NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.compare.names import called_names
+from spanscore.evaluators._frame import CallEvaluator
+from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 
@@ -32,8 +32,8 @@ class Cycle:
     """There are at least so many rounds, one right after the other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolLoops(NameParameters):
+@dataclass(frozen=True, kw_only=True)
+class ToolLoops(CallEvaluator):
     """Looks for calls that repeat themselves.
 
     The value is the share of calls that are not part of a loop, 1 when there are none. A loop is the same call made
@@ -60,16 +60,11 @@ class ToolLoops(NameParameters):
         """Whether results tell calls apart."""
         return self.results == "equal"
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Look for loops."""
+    def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
         again = {name for name, count in Counter(names).items() if count > 1}
-        if skipped := unrecorded_arguments(trajectory, self._normalise, again):
-            return skipped
-        try:
-            loops = list(self._loops(self._symbols(trajectory, names)))
-        except TooMuchWorkError as error:
-            return Skipped(str(error))
+        need_arguments(trajectory, self._normalise, again)
+        loops = list(self._loops(self._symbols(trajectory, names)))
         total, looping = len(names), len({index for loop in loops for index in loop.calls})
         value = (total - looping) / total if total else 1.0
 
@@ -84,7 +79,14 @@ class ToolLoops(NameParameters):
                 ],
             }
             deviations = [
-                Deviation.at("rule", loop.calls[loop.length], trajectory.calls, expected=_told(loop)) for loop in loops
+                Deviation.at(
+                    "rule",
+                    loop.calls[loop.length],
+                    trajectory.calls,
+                    expected=_told(loop),
+                    sentence=_sentence(loop, trajectory.calls),
+                )
+                for loop in loops
             ]
             return Account(explanation, details, deviations)
 
@@ -126,6 +128,14 @@ class ToolLoops(NameParameters):
 def _is_of_equal_calls(loop: Loop, calls: Sequence[ToolCall]) -> bool:
     arguments = [json_key(calls[index].arguments) for index in loop.calls]
     return all(len(set(arguments[place :: loop.length])) == 1 for place in range(loop.length))
+
+
+def _sentence(loop: Loop, calls: Sequence[ToolCall]) -> str:
+    times = len(loop.calls) // loop.length
+    if loop.length > 1:
+        return f"begins the same {loop.length} calls again, {times} times in total"
+    alike = "the same" if _is_of_equal_calls(loop, calls) else "similar"
+    return f"was called again with {alike} arguments, {times} times in total"
 
 
 def _told(loop: Loop) -> str:

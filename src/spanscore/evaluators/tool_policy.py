@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from operator import or_
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare.alignment import LIMIT
+from spanscore.compare.by_matchers import need_sources
 from spanscore.compare.deviations import Account, Deviation, scored
-from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.expected import cut_off, unrecorded_arguments
-from spanscore.compare.names import NameParameters, short
-from spanscore.compare.rules import Rule, Rules
-from spanscore.compare.run import Matches, Run
+from spanscore.compare.expected import need_arguments, need_missing
+from spanscore.compare.names import short
+from spanscore.compare.rules.call_rules import CompiledCall
+from spanscore.compare.rules.called import CalledTools
+from spanscore.compare.rules.tool_rules import Rule, Rules
+from spanscore.evaluators._frame import CallEvaluator
+from spanscore.messages.plural import plural
 from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
@@ -25,8 +28,8 @@ _RULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolPolicy(NameParameters, Rules):
+@dataclass(frozen=True, kw_only=True)
+class ToolPolicy(CallEvaluator, Rules):
     """Checks rules about which tools may, must and must not be called.
 
     The value is the number of rules kept, divided by the number of rules; 0 where a rule under `gates` is broken. A
@@ -48,13 +51,9 @@ class ToolPolicy(NameParameters, Rules):
     score_by: Literal["rules", "calls"] = "rules"
     """The value is the share of rules that were kept, or the share of calls that broke no rule. A tool that is required
     and missing breaks no call: make it a gate."""
-    _rules: tuple[_Checked, ...] = field(init=False, repr=False, compare=False)
-    _needs_declarations: bool = field(init=False, repr=False, compare=False)
-    _compared: tuple[Matches, ...] = field(init=False, repr=False, compare=False)
-    """Of which tools arguments are compared."""
 
-    def __post_init__(self) -> None:
-        NameParameters.__post_init__(self)
+    @cached_property
+    def _compiled(self) -> _CompiledRules:
         rules = [_Checked(rule, is_gate=False) for rule in self.each(self._normalise)]
         if self.gates is not None:
             gates = self.gates.each(self._normalise)
@@ -62,45 +61,43 @@ class ToolPolicy(NameParameters, Rules):
         if not rules:
             message = f"at least one rule is needed, here or under gates: {_RULES}"
             raise ValueError(message)
-        object.__setattr__(self, "_rules", tuple(rules))
-        needs_declarations = any(each.rule.needs_declarations for each in rules)
-        object.__setattr__(self, "_needs_declarations", needs_declarations)
-        compared = tuple(each.rule.compares for each in rules if each.rule.compares is not None)
-        object.__setattr__(self, "_compared", compared)
+        return _CompiledRules(
+            rules,
+            needs_declarations=any(each.rule.needs_declarations for each in rules),
+            compared=[each.rule.compares for each in rules if each.rule.compares is not None],
+        )
 
     @property
     def needs_results(self) -> bool:
         """Whether a rule compares arguments, perhaps with results of earlier calls."""
-        return bool(self._compared)
+        return bool(self._compiled.compared)
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Check each rule."""
-        if self._needs_declarations and not trajectory.tool_definitions:
-            return Skipped("the trace does not declare the tools that there are")
-        run = Run(trajectory, self._normalise, ignore_failed=self.ignore_failed)
-        if self._compared:
-            tools = frozenset(name for name in run.called if any(matches(name) for matches in self._compared))
-            if skipped := unrecorded_arguments(trajectory, self._normalise, tools):
-                return skipped
-        try:
-            broken = [
-                _Broken(rule.text, calls, is_gate, rule.mended_by(run))
-                for rule, is_gate in self._rules
-                if (calls := rule.broken_by(run)) is not None
-            ]
-        except TooMuchWorkError as error:
-            return Skipped(str(error))
-        lasting = [each for each in broken if MendedBy.LATER not in each.mended_by]
-        if skipped := cut_off(trajectory, len(broken) - len(lasting)):
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        rules, needs_declarations, patterns = self._compiled
+        if needs_declarations and not trajectory.tool_definitions:
+            return Skipped("the trace does not declare its tools")
+        run = CalledTools(trajectory, self._normalise, ignore_failed=self.ignore_failed)
+        if patterns:
+            compared = [each for each in patterns if any(map(each.is_named, run.called))]
+            tools = frozenset(name for name in run.called if any(each.is_named(name) for each in compared))
+            need_arguments(trajectory, self._normalise, tools)
+            need_sources(trajectory, self._normalise, [each.arguments for each in compared])
+        broken = [
+            _Broken(rule.text, calls, is_gate, rule.mended_by(run))
+            for rule, is_gate in rules
+            if (calls := rule.broken_by(run)) is not None
+        ]
+        if trajectory.completeness.truncated:
+            lasting = [each for each in broken if MendedBy.LATER not in each.mended_by]
             if self._value(run, lasting).passes or MendedBy.LATER in self._mended_by(run, lasting):
-                return skipped
+                need_missing(trajectory, len(broken) - len(lasting))
             broken = lasting
         value, passed, explanation = self._value(run, broken)
 
         def account() -> Account:
             ending = f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
             details = {
-                "rules": {"kept": len(self._rules) - len(broken), "total": len(self._rules)},
+                "rules": {"kept": len(rules) - len(broken), "total": len(rules)},
                 "broken": [each.as_json(trajectory.calls) for each in broken],
             }
             told = [each.deviation(trajectory.calls) for each in broken]
@@ -119,17 +116,17 @@ class ToolPolicy(NameParameters, Rules):
         if self.gates is not None:
             yield from self.gates.named_tools()
 
-    def _value(self, run: Run, broken: Sequence[_Broken]) -> _Value:
-        total = len(self._rules)
+    def _value(self, run: CalledTools, broken: Sequence[_Broken]) -> _Value:
+        total = len(self._compiled.rules)
         kept = total - len(broken)
         value, explanation = kept / total, f"{kept} of {total} rules were kept"
         if self.score_by == "calls":
             value, explanation = _by_calls(run, broken)
-        if any(each.is_gate for each in broken):
-            return _Value(0.0, passes=False, explanation=f"{explanation}, but a gate was broken")
+        if self.gates is not None and any(each.is_gate for each in broken):
+            return _Value(0.0, passes=False, explanation=f"{explanation}, but a broken gate makes the score 0")
         return _Value(value, value >= self.threshold, explanation)
 
-    def _mended_by(self, run: Run, broken: Sequence[_Broken]) -> MendedBy:
+    def _mended_by(self, run: CalledTools, broken: Sequence[_Broken]) -> MendedBy:
         """Return where further calls could mend a failure: nowhere, where it fails with all that they can keep kept."""
         gated = [each for each in broken if each.is_gate]
         if self.score_by == "calls" and self.threshold < 1:  # each further call raises the share
@@ -150,6 +147,13 @@ class _Value(NamedTuple):
     explanation: str
 
 
+class _CompiledRules(NamedTuple):
+    rules: Sequence[_Checked]
+    needs_declarations: bool
+    compared: Sequence[CompiledCall]
+    """Of which tools arguments are compared."""
+
+
 class _Checked(NamedTuple):
     rule: Rule
     is_gate: bool
@@ -163,7 +167,7 @@ class _Broken(NamedTuple):
 
     def words(self, calls: Sequence[ToolCall]) -> str:
         by = f" by {short(calls[self.calls[0]].name)} (call {self.calls[0] + 1})" if self.calls else ""
-        more = f" and {len(self.calls) - 1} more" if len(self.calls) > 1 else ""
+        more = f" and {plural(len(self.calls) - 1, 'more call')}" if len(self.calls) > 1 else ""
         return f"{short(self.rule)!r}{by}{more}"
 
     def deviation(self, calls: Sequence[ToolCall]) -> Deviation:
@@ -177,7 +181,7 @@ class _Broken(NamedTuple):
         return {"rule": self.rule, "calls": list(shown), "span_ids": spans}
 
 
-def _by_calls(run: Run, broken: Sequence[_Broken]) -> tuple[float, str]:
+def _by_calls(run: CalledTools, broken: Sequence[_Broken]) -> tuple[float, str]:
     """Return the share of calls that broke no rule, in words, too; without calls all or nothing."""
     total, breaking = len(run.order), len({index for each in broken for index in each.calls}.intersection(run.order))
     value = (total - breaking) / total if total else float(not broken)

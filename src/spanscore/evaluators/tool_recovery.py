@@ -5,20 +5,23 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge
 
 from spanscore.compare.deviations import Account, Deviation, scored
-from spanscore.compare.expected import cut_off
-from spanscore.compare.names import NameParameters
-from spanscore.compare.run import Matches, Run, named
+from spanscore.compare.expected import need_missing
+from spanscore.compare.rules.called import CalledTools, Matches, named
+from spanscore.evaluators._frame import CallEvaluator
 from spanscore.model import Outcome, Trajectory
 from spanscore.model.outcomes import MendedBy
 
+_LOST: Final = "failed, and no later call recovered from it"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRecovery(NameParameters):
+
+@dataclass(frozen=True, kw_only=True)
+class ToolRecovery(CallEvaluator):
     """Measures how many of the failed calls were recovered from.
 
     The value is the share of failed calls after which the same tool succeeded, with the same arguments or others, or
@@ -35,24 +38,21 @@ class ToolRecovery(NameParameters):
     no retries."""
     alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tools that do instead of another one: `{search_web: [search_cache]}`; globs on both sides."""
-    _instead: tuple[tuple[Matches, tuple[Matches, ...]], ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        NameParameters.__post_init__(self)
-        instead = (
+    @cached_property
+    def _compiled(self) -> tuple[tuple[Matches, tuple[Matches, ...]], ...]:
+        """The alternatives."""
+        return tuple(
             (named(self._normalise, tool), tuple(named(self._normalise, other) for other in others))
             for tool, others in self.alternatives.items()
         )
-        object.__setattr__(self, "_instead", tuple(instead))
 
-    def evaluate(self, trajectory: Trajectory) -> Outcome:
-        """Look for a recovery behind each failed call."""
-        run = Run(trajectory, self._normalise)
+    def _score(self, trajectory: Trajectory) -> Outcome:
+        run = CalledTools(trajectory, self._normalise)
         helped = _Helped(run)
         recovered = {index: self._recovery(index, run, helped) for index in sorted(run.failed)}
         lost = [index for index, by in recovered.items() if by is None]
-        if skipped := cut_off(trajectory, len(lost)):
-            return skipped
+        need_missing(trajectory, len(lost))
         total, kept = len(recovered), len(recovered) - len(lost)
         value = kept / total if total else 1.0
 
@@ -63,7 +63,8 @@ class ToolRecovery(NameParameters):
                 "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
             }
             deviations = [
-                Deviation.at("rule", index, trajectory.calls, expected="recovered after a failure") for index in lost
+                Deviation.at("rule", index, trajectory.calls, expected="recovered after a failure", sentence=_LOST)
+                for index in lost
             ]
             return Account(explanation, details, deviations)
 
@@ -75,11 +76,11 @@ class ToolRecovery(NameParameters):
         for tool, others in self.alternatives.items():
             yield from (tool, *others)
 
-    def _recovery(self, failed: int, run: Run, helped: _Helped) -> int | None:
+    def _recovery(self, failed: int, run: CalledTools, helped: _Helped) -> int | None:
         """Return the first call that makes up for a failed one."""
         name = run.names[failed]
         end = len(run.names) if self.within is None else min(len(run.names), failed + 1 + self.within)
-        others = [other for matches, instead in self._instead if matches(name) for other in instead]
+        others = [other for matches, instead in self._compiled if matches(name) for other in instead]
         instead = helped.first(failed, (tool for tool in helped.tools if any(matches(tool) for matches in others)))
         again = helped.again(failed, name, self.max_retries)
         found = min((index for index in (instead, again) if index is not None), default=end)
@@ -89,7 +90,7 @@ class ToolRecovery(NameParameters):
 class _Helped:
     """Where calls succeeded, so that each failure finds the next one without going through all calls."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CalledTools) -> None:
         self._called = run.called
         self.tools: Final = {
             name: [index for index in places if index not in run.failed] for name, places in run.called.items()

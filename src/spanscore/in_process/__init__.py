@@ -1,1 +1,1 @@
-"""spanscore inside the process of an agent: plugged into its tracer provider."""
+"""Scoring inside an agent's process, behind its tracer provider."""

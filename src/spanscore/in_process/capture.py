@@ -1,4 +1,4 @@
-"""Spans and log records of this process, for as long as somebody wants them."""
+"""Spans and log records of this process, handed over while a context is open."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _Taps(Generic[T]):
-    """Hands what a provider makes to whoever listens now."""
+    """Hands the spans or log records of a provider to the current listener."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,13 +41,13 @@ class _Taps(Generic[T]):
                 self._takers = tuple(each for each in self._takers if each is not take)
 
 
-class _Spans(_Taps[ReadableSpan], SpanProcessor):
+class _SpanTaps(_Taps[ReadableSpan], SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         if span.instrumentation_scope is None or span.instrumentation_scope.name != SCOPE:
             self.give(span)
 
 
-class _Logs(_Taps[ReadWriteLogRecord], LogRecordProcessor):
+class _LogTaps(_Taps[ReadWriteLogRecord], LogRecordProcessor):
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         self.give(log_record)
 
@@ -59,18 +59,18 @@ class _Logs(_Taps[ReadWriteLogRecord], LogRecordProcessor):
 
 
 # The SDK has no way to take a processor out again: each provider has one, whoever listens and however often.
-_spans: Final[WeakKeyDictionary[Any, _Spans]] = WeakKeyDictionary()
-_logs_of: Final[WeakKeyDictionary[Any, _Logs]] = WeakKeyDictionary()
+_spans: Final[WeakKeyDictionary[Any, _SpanTaps]] = WeakKeyDictionary()
+_logs_of: Final[WeakKeyDictionary[Any, _LogTaps]] = WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
 @contextmanager
 def captured_spans(take: Callable[[ReadableSpan], object], provider: trace.TracerProvider | None) -> Iterator[None]:
-    """Hand over every span that ends meanwhile, on the thread on which it does.
+    """Hand over every span that ends while the context is open, on the thread on which it ends.
 
     Args:
-        take: is given each span. Must neither wait nor raise.
-        provider: makes the spans; by default the global one, which is made where there is none.
+        take: takes each span. Must neither wait nor raise.
+        provider: makes the spans; by default the global one, which is created if there is none.
 
     Raises:
         InputError: the provider takes no span processors.
@@ -83,7 +83,7 @@ def captured_spans(take: Callable[[ReadableSpan], object], provider: trace.Trace
     add = _adding(provider, "add_span_processor")
     with _lock:
         if provider not in _spans:
-            _spans[provider] = _Spans()
+            _spans[provider] = _SpanTaps()
             add(_spans[provider])
     with _spans[provider].open_to(take):
         yield
@@ -100,7 +100,7 @@ def captured_logs(take: Callable[[ReadWriteLogRecord], object], provider: Any | 
     add = _adding(provider, "add_log_record_processor")
     with _lock:
         if provider not in _logs_of:
-            _logs_of[provider] = _Logs()
+            _logs_of[provider] = _LogTaps()
             add(_logs_of[provider])
     with _logs_of[provider].open_to(take):
         yield

@@ -1,4 +1,4 @@
-"""Counts what had to be dropped, without a lock on the side of those that drop."""
+"""Counts dropped items without a lock on the threads that drop them."""
 
 from __future__ import annotations
 

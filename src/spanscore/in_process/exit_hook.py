@@ -1,4 +1,4 @@
-"""The interpreter's end: what is still to be scored comes out while the application's providers can take it.
+"""The interpreter's end: waiting traces are scored while the application's providers still work.
 
 The SDK's providers shut themselves down by `atexit`, which calls first what was registered last. A logger or meter
 provider is mostly made after the tracer provider, so it is gone when that hands over its last spans.
@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from spanscore.sdk.providers import global_logger_provider, global_meter_provider
 
 EXIT_S: Final = 5.0
-"""How long the end of the application waits for its last scores."""
+"""Seconds that the end of the application waits for its last scores."""
 
 _NOT_LOOKED_FOR: Final = object()
 _Action: TypeAlias = Callable[[], object]
@@ -49,9 +49,9 @@ class ExitHook:
         self._stays_ahead = meter_provider is not None and logger_provider is not None  # each is set once
 
     def come_first(self) -> None:
-        """Have the method called before any provider shuts down, also one that will be made later.
+        """Register the method to run before any provider shuts down, also one that will be made later.
 
-        That takes what `concurrent.futures` uses, too, and no other library is meant to; without it, nothing is done.
+        This uses a private function of `threading`, like `concurrent.futures`; without it, nothing is registered.
         """
         register = getattr(threading, "_register_atexit", None)
         if register is not None:
@@ -67,7 +67,7 @@ class ExitHook:
 
 
 class Standby:
-    """A thread that waits for what is to be done at the interpreter's end: by then none can be started any more."""
+    """A thread that waits for work at the interpreter's end, when no thread can be started any more."""
 
     def __init__(self) -> None:
         self._orders: Final[SimpleQueue[tuple[_Action, threading.Event] | None]] = SimpleQueue()
@@ -77,7 +77,7 @@ class Standby:
             self._thread.start()
 
     def run(self, timeout_s: float, action: _Action) -> bool:
-        """Run an action, and return whether it ended within the timeout; at once not, where one before it hangs."""
+        """Run an action, and return whether it ended within the timeout; False at once if an earlier one hangs."""
         if not self._thread.is_alive() or (self._last is not None and not self._last.is_set()):
             return False
         done = self._last = threading.Event()
@@ -99,5 +99,5 @@ class Standby:
 def _call(method: weakref.WeakMethod[_Action]) -> None:
     action = method()
     if action is not None:
-        with suppress(BaseException):  # the end goes on, also where the user interrupts the wait
+        with suppress(BaseException):  # the shutdown continues, even if the user interrupts the wait
             action()

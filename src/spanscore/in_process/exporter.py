@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from spanscore.emitters.sending.in_time import in_time
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook, Standby
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.span_events import annotated
+from spanscore.messages.faults import fault
 from spanscore.model import Report
+from spanscore.otlp.kept_size import span_size
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE
-from spanscore.sdk.spans import Converter
-from spanscore.sending.in_time import in_time
-from spanscore.wording.faults import fault
+from spanscore.sdk.span_conversion import Converter
 
 if TYPE_CHECKING:
     from spanscore.config import Config
-    from spanscore.engine import Engine
+    from spanscore.scoring.engine import Engine
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 
 _ANSWERS_S: Final = 30.0
-"""How long an export waits for evaluators that run elsewhere, each of which has its own limit."""
+"""Seconds that an export waits for evaluators in other processes, each of which has its own limit."""
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -58,15 +59,17 @@ class ScoringSpanExporter(SpanExporter):
     def __init__(
         self, delegate: SpanExporter | None = None, config: Config | str | os.PathLike[str] | None = None
     ) -> None:
-        from spanscore.in_process import embedding  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
+        from spanscore.in_process import embedded_engine  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
 
         self.passes_on: Final = delegate is not None
-        """Whether spans go on from here."""
+        """Whether this exporter sends spans on."""
         self._delegate: Final = delegate
-        settings = embedding.for_process(embedding.configured(config), root_takes_events=self.passes_on, delays=False)
+        settings = embedded_engine.for_process(
+            embedded_engine.configured(config), root_takes_events=self.passes_on, delays=False
+        )
         self._annotates: Final = settings.annotate == "root_event"
         process = os.getpid()
-        self._make_engine: Final[Callable[[], Engine]] = lambda: embedding.process_engine(
+        self._make_engine: Final[Callable[[], Engine]] = lambda: embedded_engine.process_engine(
             settings, is_fork=os.getpid() != process, catch_up=self._catch_up
         )
         self._engine: Engine | None = self._make_engine()
@@ -108,7 +111,7 @@ class ScoringSpanExporter(SpanExporter):
             in_time(max(0.0, deadline - time.monotonic()), self._delegate.shutdown)
 
     def _forget(self) -> None:
-        """Leave the parent's traces to the parent; its lock may be held by a thread that is not there."""
+        """Leave the parent's traces to the parent; a thread that does not exist in this process may hold its lock."""
         self._engine = self._standby = None
         self._lock = threading.Lock()
         self._exit_hook = ExitHook(self._end)
@@ -157,8 +160,9 @@ class ScoringSpanExporter(SpanExporter):
                 return spans
             engine = self._engine = self._engine or self._make_engine()
             self._standby = self._standby or Standby()
+            converted = [self._converted(span, engine.tallies.refused) for span in theirs]
             reports = (
-                *engine.add([self._converted(span, engine.tallies.refused) for span in theirs]),
+                *engine.add(converted, map(span_size, converted)),
                 *engine.expire(),
                 *engine.settle_all(_ANSWERS_S),
             )

@@ -1,4 +1,4 @@
-"""What objects do in a forked child, where none of the parent's threads are."""
+"""Resets objects in a forked child, which has none of the parent's threads."""
 
 from __future__ import annotations
 

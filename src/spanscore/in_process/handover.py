@@ -1,4 +1,4 @@
-"""Scores on their way to the application's own providers: told once, and counted, where they do not arrive."""
+"""Hands scores to the application's providers, counts the ones that do not arrive, and logs that once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 
 class HandsOn:
-    """What an emitter is that hands everything on at once, to providers that are the application's to flush."""
+    """The base of emitters that hand everything on at once, to providers that the application flushes."""
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
         """Do nothing."""
@@ -47,13 +47,13 @@ class NotStarted(HandsOn):
 
 
 class Handover(HandsOn):
-    """Watches over what the application's providers are given.
+    """Watches the hand-over of scores to the application's providers.
 
-    Where nobody takes scores at all, the first one says so: providers may be set after spanscore was. Where the
-    application has shut its providers down before the last traces were scored, the end says how many it cost.
+    If no provider takes scores, the first score logs it: providers may be set after spanscore was. If the application
+    has shut its providers down before the last traces were scored, the end logs how many scores were lost.
 
     Args:
-        goes_elsewhere: whether scores also go where they are seen without these providers.
+        goes_elsewhere: whether scores also have another destination than these providers.
     """
 
     def __init__(self, goes_elsewhere: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, event_attributes, sentence, severity
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE, scope_version
-from spanscore.sdk.spans import scored_context
+from spanscore.sdk.span_conversion import scored_context
 
 
 class LogEvents(HandsOn):
@@ -24,7 +24,7 @@ class LogEvents(HandsOn):
     Args:
         provider: makes the logger; by default the global one, which may be set later.
         clock: the time in nanoseconds since the Unix epoch.
-        handover: is told what came when the global logger provider was shut down, where that is used.
+        handover: counts events after the shutdown of the global logger provider, if that is used.
     """
 
     def __init__(

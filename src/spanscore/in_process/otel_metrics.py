@@ -9,7 +9,7 @@ from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
-from spanscore.sdk.spans import scored_context
+from spanscore.sdk.span_conversion import scored_context
 
 
 class OtelMetrics(HandsOn):
@@ -17,7 +17,7 @@ class OtelMetrics(HandsOn):
 
     Args:
         meter: records; by default with the global meter provider.
-        handover: is told what came when the global meter provider was shut down, where that is used.
+        handover: counts measurements after the shutdown of the global meter provider, if that is used.
     """
 
     def __init__(self, meter: Meter | None = None, handover: Handover | None = None) -> None:
@@ -26,7 +26,7 @@ class OtelMetrics(HandsOn):
         self._uncertain = 0  # evaluations recorded with a provider that was shut down: its last numbers may have them
 
     at_most_once: Final = True
-    """What was counted before a crash is not counted again after it."""
+    """A trace that was counted before a crash is not counted again after it."""
 
     def emit(self, report: Report) -> None:
         """Record the report's measurements."""
@@ -40,7 +40,7 @@ class OtelMetrics(HandsOn):
             self.meter.record(instrument, value, values, context)
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Tell what came too late."""
+        """Report measurements that came too late."""
         if self._handover is not None and not self.meter.is_over:
             self._handover.lost("metrics", self._uncertain)
         return True

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Final, Self
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
+from spanscore.emitters.sending.in_time import in_time
+from spanscore.in_process.byte_budget import record_bytes
 from spanscore.in_process.forks import in_forked_child
-from spanscore.in_process.held_roots import HeldRoots
+from spanscore.in_process.held_sdk_roots import HeldSdkRoots
 from spanscore.in_process.runtime import Runtime
 from spanscore.in_process.span_events import annotated
+from spanscore.messages.faults import fault
 from spanscore.model import Report
-from spanscore.reading.wanted import log_names
 from spanscore.sdk.identity import SCOPE, is_of_an_export
-from spanscore.sdk.logs import context_of, log_span, name_of
-from spanscore.sdk.spans import is_local_root
-from spanscore.sending.in_time import in_time
-from spanscore.wording.faults import fault
+from spanscore.sdk.log_conversion import context_of, log_span, name_of
+from spanscore.sdk.span_conversion import is_local_root
+from spanscore.trajectories.wanted import log_names
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadWriteLogRecord
@@ -62,24 +63,27 @@ class ScoringSpanProcessor(SpanProcessor):
         tracer_provider: TracerProvider | None = None,
         wraps: SpanProcessor | None = None,
     ) -> None:
-        from spanscore.in_process import embedding  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
+        from spanscore.in_process import embedded_engine  # noqa: PLC0415 - YAML and pydantic only where a configuration is read
 
         self.passes_on: Final = wraps is not None
-        """Whether spans go on from here."""
+        """Whether this processor sends spans on."""
         self._wraps: Final = wraps
-        self._held: Final = HeldRoots()
+        self._held: Final = HeldSdkRoots()
         self._has_ended = False
         self._told: Final[set[str]] = set()
-        settings = embedding.for_process(embedding.configured(config), root_takes_events=wraps is not None)
+        settings = embedded_engine.for_process(embedded_engine.configured(config), root_takes_events=wraps is not None)
         self._log_names: Final = log_names(settings.dialects)
         process = os.getpid()
         self._runtime: Final = Runtime(
-            lambda owner: embedding.process_engine(
+            lambda owner: embedded_engine.process_engine(
                 settings, tracer_provider, owner=owner, is_fork=os.getpid() != process, catch_up=self._catch_up
             ),
             self._release if wraps is not None else None,
+            max_bytes=embedded_engine.queue_bytes(settings),
         )
         self._ended: Final = self._runtime.ended
+        if wraps is None and type(self).on_end is ScoringSpanProcessor.on_end:
+            self.on_end = self._ended  # type: ignore[method-assign,assignment]  # a call less that the agent pays for
         in_forked_child(self._held.clear)  # the roots that wait for their scores are the parent's to pass on
 
     @classmethod
@@ -101,12 +105,13 @@ class ScoringSpanProcessor(SpanProcessor):
 
     @property
     def is_fed(self) -> bool:
-        """Whether any span has come in this process."""
+        """Whether any span arrived in this process."""
         return self._runtime.has_begun
 
     def on_log(self, record: ReadWriteLogRecord) -> None:
         """Queue a log record that a dialect reads; `ScoringLogRecordProcessor` calls this. Neither waits nor raises."""
-        self._runtime.logged(partial(log_span, record, self._log_names), context_of(record.log_record))
+        read = partial(log_span, record, self._log_names)
+        self._runtime.logged(read, context_of(record.log_record), record_bytes(record))
 
     def reads(self, record: ReadWriteLogRecord) -> bool:
         """Return whether a dialect reads a log record."""
@@ -114,7 +119,7 @@ class ScoringSpanProcessor(SpanProcessor):
 
     def on_start(self, span: Span | None, parent_context: Context | None = None) -> None:
         """Note that a span is running: its trace is not scored before it ends."""
-        if span is None:  # whoever calls us, it is not worth the agent's life
+        if span is None:  # no caller's mistake may end the agent
             return
         if self._wraps is not None:
             self._contained(self._wraps.on_start, span, parent_context)
@@ -139,7 +144,7 @@ class ScoringSpanProcessor(SpanProcessor):
         elif is_local_root(span):
             self._held.hold(span)
             is_queued = self._ended(span)
-            if self._has_ended or not is_queued:  # it may have been queued when nobody looked there any more
+            if self._has_ended or not is_queued:  # it may have been queued after the last look at the queue
                 self._pass_on(self._held.take(context.trace_id), ())
         else:
             self._ended(span)
@@ -173,7 +178,7 @@ class ScoringSpanProcessor(SpanProcessor):
         return scope is not None and scope.name == SCOPE
 
     def _contained(self, action: Callable[..., object], *arguments: object) -> None:
-        """Call the processor behind; what it raises must not reach the agent, and is logged once of each kind."""
+        """Call the wrapped processor; its errors must not reach the agent, and each kind is logged once."""
         try:
             action(*arguments)
         except KeyboardInterrupt:

@@ -16,18 +16,22 @@ from typing import Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from spanscore.engine import Engine, Listener, Owner
+from spanscore.in_process.byte_budget import ByteBudget
 from spanscore.in_process.drops import Drops
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.worker import Action, Item, OnScored, Worker
+from spanscore.messages.faults import fault
+from spanscore.messages.throttle import Throttle
 from spanscore.model import Span
+from spanscore.scoring.engine import Engine, Listener, Owner
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
-from spanscore.sdk.spans import Converter
-from spanscore.wording.faults import fault
+from spanscore.sdk.span_conversion import Converter
 
 QUEUE_CAPACITY: Final = 65_536
+QUEUE_BYTES: Final = 64 * 2**20
 
+_QUEUE_FULL: Final = "queue_full"
 _SOON_S: Final = 0.01
 _IDLE_S: Final = 1.0
 _HUNG_S: Final = 1.0
@@ -35,7 +39,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Request:
+class _WorkerTask:
     """Something the worker is asked to do, and whether it managed."""
 
     action: Action
@@ -63,6 +67,7 @@ class Runtime:
         on_scored: takes, on the worker thread, the id of each trace that is done with, and its reports: none where it
             could not be scored, or where its root came too late.
         capacity: spans that may wait; more are dropped and counted.
+        max_bytes: what may wait, estimated; more is dropped and counted, too.
     """
 
     def __init__(
@@ -70,10 +75,12 @@ class Runtime:
         make_engine: Callable[[Owner], Engine],
         on_scored: OnScored | None = None,
         capacity: int = QUEUE_CAPACITY,
+        max_bytes: int = QUEUE_BYTES,
     ) -> None:
         self._make_engine: Final = make_engine
         self._on_scored: Final = on_scored
         self._capacity: Final = capacity
+        self._max_bytes: Final = max_bytes
         self._converted: Final = Converter()
         self._closed = False
         self._reset()
@@ -87,19 +94,19 @@ class Runtime:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything was handed over in this process."""
+        """Whether any span or log record was handed over in this process."""
         return self._thread is not None
 
     def started(self, context: SpanContext) -> None:
-        """Note that a span is running. Where the queue is full, it is not: its trace may then be scored before it."""
+        """Note that a span is running. If the queue is full, it is not noted: its trace may be scored too early."""
         if len(self._pending) < self._few or self._make_room():
             self._pending.append(context)
 
-    def ended(self, span: ReadableSpan) -> bool:
+    def ended(self, span: ReadableSpan | None) -> bool:
         """Hand over a span that has ended; False when it was not taken: it was dropped and counted, or is our own."""
-        if get_ident() == self.thread_id:
+        if span is None or get_ident() == self.thread_id:
             return False
-        if len(self._pending) >= self._few and not self._make_room():
+        if len(self._pending) >= self._measured and not self._make_room_for(span):
             context = span.context
             if context is not None and context.trace_flags.sampled:
                 self._drop(context)
@@ -115,11 +122,17 @@ class Runtime:
         self._exit_hook.stay_ahead()
         return True
 
-    def logged(self, record: Callable[[], Span | None], context: SpanContext) -> None:
-        """Hand over what returns a log record, on the worker thread, and the context in which it was written."""
+    def logged(self, record: Callable[[], Span | None], context: SpanContext, size: int) -> None:
+        """Hand over a function that returns a log record, for the worker thread.
+
+        Args:
+            record: returns the record as a span; None if it is not read.
+            context: the context in which it was written.
+            size: its approximate bytes.
+        """
         if get_ident() == self.thread_id:
             return
-        if len(self._pending) < self._few or self._make_room():
+        if self._make_room() and self._room.take(size):
             self._pending.append(record)
         else:
             self._drop(context)
@@ -143,7 +156,7 @@ class Runtime:
         if self._closed:
             return True
         self._closed = True
-        self._few = 0
+        self._few = self._measured = 0
         if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
             return self.engine is None or self.engine.close(timeout_s)
         is_all_out = self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
@@ -152,18 +165,23 @@ class Runtime:
         return is_all_out
 
     def _reset(self) -> None:
-        """Begin with nothing, also in a forked child; no more than that: in a fork hook any lock may be nobody's."""
+        """Reset all state, also in a forked child. Takes no locks: in a fork hook their owner may not exist."""
         self._pending: deque[Item] = deque()
+        self._room = ByteBudget(self._max_bytes)
         self._lost: deque[SpanContext] = deque(maxlen=self._capacity)
         # While fewer wait, there is nothing to do but to append: none until there is a worker, nor when there is none.
         self._few = 0
+        # While fewer wait, no span needs to be measured.
+        self._measured = 0
         self._is_urgent = False
         self._is_waiting = False
         self._is_hung = False
-        self._wake: SimpleQueue[_Request | None] = SimpleQueue()
+        self._wake: SimpleQueue[_WorkerTask | None] = SimpleQueue()
         self._starting = threading.Lock()
         self._exit_hook = ExitHook(self._end)
-        self._drops = Drops(("queue_full", "shut_down"))
+        self._drops = Drops((_QUEUE_FULL, "shut_down"))
+        self._drops_noted = 0
+        self._drop_log = Throttle(_tell_drops, time.monotonic)
         self._worker = Worker(self._engine_for, self._converted, lambda: self._wake.put(None), self._on_scored)
         self._thread: threading.Thread | None = None
         self.thread_id: int | None = None
@@ -173,8 +191,8 @@ class Runtime:
         return self._make_engine(Owner(listener=listener, dropped=self._drops))
 
     def _drop(self, context: SpanContext) -> None:
-        """Count what is dropped, and note whose trace lacks it; where many are, the latest."""
-        self._drops.add("shut_down" if self._closed else "queue_full")
+        """Count a dropped span, and note its trace; of many, the latest."""
+        self._drops.add("shut_down" if self._closed else _QUEUE_FULL)
         if context.trace_id and not self._closed:
             self._lost.append(context)
 
@@ -185,18 +203,27 @@ class Runtime:
             self._wake.put(None)
 
     def _make_room(self) -> bool:
-        """Start the worker where there is none, wake it where much waits, and return whether there is room."""
+        """Start the worker if there is none, wake it if much waits, and return whether there is room."""
         if self._closed:
             return False
         if self._thread is None:
             self._start()
         waiting = len(self._pending)
-        if waiting >= self._few:
+        if waiting >= self._few or self._room.is_scarce:
             self._rouse()
         return self._few > 0 and waiting < self._capacity
 
+    def _make_room_for(self, span: ReadableSpan) -> bool:
+        """Do the same, and measure a span."""
+        if not self._make_room() or not (spans := self._room.take_span(span)):
+            return False
+        self._measured = min(len(self._pending) + spans, self._capacity) if spans > 1 else 0
+        if self._closed:  # closed meanwhile: new items are counted as dropped
+            self._measured = 0
+        return True
+
     def _start(self) -> None:
-        self._few = max(1, self._capacity // 2)  # what other threads hand over meanwhile is kept
+        self._few = max(1, self._capacity // 2)  # items that other threads hand over meanwhile are kept
         if not self._starting.acquire(blocking=False):
             return  # another thread is at it
         try:
@@ -223,7 +250,7 @@ class Runtime:
             self._start()
         if self._thread is None or not self._thread.is_alive():
             return False
-        request = _Request(action, time.monotonic() + timeout_s)
+        request = _WorkerTask(action, time.monotonic() + timeout_s)
         self._wake.put(request)
         request.done.wait(timeout_s)
         return request.complete
@@ -237,10 +264,15 @@ class Runtime:
             request = self._next(rest_s)
             rest_s = _SOON_S if self._pending else min(_IDLE_S, 2 * rest_s)
             try:
-                self._worker.step(self._pending, self._lost)
+                self._room.clear()
+                self._measured = max(0, self._measured - self._worker.take(self._pending))
+                self._worker.step(self._lost)
+                self._note_drops()
                 if request is not None:
                     running = request.action != "close"
                     request.complete = self._worker.do(request.action, request.deadline)
+                    if request.action in {"score all", "close"}:
+                        self._drop_log.close()
             except BaseException as error:  # noqa: BLE001 - whatever it is, the traces that follow are to be scored
                 _LOGGER.error("spans could not be scored: %s", fault(error))  # noqa: TRY400 - see fault
                 running = request is None or request.action != "close"
@@ -248,7 +280,15 @@ class Runtime:
                 if request is not None:
                     request.done.set()
 
-    def _next(self, rest_s: float) -> _Request | None:
+    def _note_drops(self) -> None:
+        """Have the spans logged that were dropped; on the worker thread, as the agent's threads take no lock."""
+        drops = self._drops[_QUEUE_FULL]
+        if drops > self._drops_noted:
+            self._drop_log.note(_QUEUE_FULL, drops - self._drops_noted)
+            self._drops_noted = drops
+        self._drop_log.tell_due()
+
+    def _next(self, rest_s: float) -> _WorkerTask | None:
         """Wait for a span that may complete a trace or a request, at most until a trace is due."""
         self._is_waiting = True
         due = self.engine.table.next_due() if self.engine is not None else None
@@ -259,3 +299,11 @@ class Runtime:
             return None
         finally:
             self._is_waiting = self._is_urgent = False
+
+
+def _tell_drops(_reason: str, count: int) -> None:
+    _LOGGER.warning(
+        "spanscore: spans were dropped, as they end faster than they are scored and the queue is full: %d; their runs "
+        "are not complete",
+        count,
+    )

@@ -13,7 +13,7 @@ from spanscore.in_process.handover import HandsOn
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, child_span_name, event_attributes, event_time_ns, span_attributes
 from spanscore.sdk.identity import SCOPE, scope_version
-from spanscore.sdk.spans import scored_context, with_more
+from spanscore.sdk.span_conversion import scored_context, with_more
 
 
 class SpanEvents(HandsOn):
@@ -32,7 +32,7 @@ class SpanEvents(HandsOn):
         self._clock: Final = clock
 
     def emit(self, report: Report) -> None:
-        """Make the span; none where nothing was evaluated, or where the evaluated span has no id."""
+        """Make the span; none if nothing was evaluated, or if the evaluated span has no id."""
         context = scored_context(report.trajectory, is_remote=False)
         if not report.evaluations or not context:
             return
@@ -45,7 +45,7 @@ class SpanEvents(HandsOn):
 
 
 def span_events(report: Report, time_ns: int) -> tuple[Event, ...]:
-    """Return an event for each evaluation, for whoever can add them to the evaluated span itself."""
+    """Return an event for each evaluation, for a caller that can add them to the evaluated span itself."""
     return tuple(Event(NAME, event_attributes(report, evaluation), time_ns) for evaluation in report.evaluations)
 
 

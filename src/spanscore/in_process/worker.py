@@ -1,4 +1,4 @@
-"""What the thread of the in-process front door does: spans in, reports out, and what it is asked for."""
+"""The thread of the in-process door: it scores spans, emits reports, and answers requests of other threads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Final, Literal, TypeAlias
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from spanscore.engine import Engine, Listener
-from spanscore.model import REFUSED, Report, Span, Trace
+from spanscore.model import DROPPED, REFUSED, Report, Span, Trace, reported_trace_id
+from spanscore.otlp.kept_size import span_size
+from spanscore.scoring.engine import Engine, Listener
 from spanscore.sdk.identity import SCOPE
-from spanscore.sdk.spans import Converter, refused_sdk_span
+from spanscore.sdk.span_conversion import Converter, refused_sdk_span
 
 Item: TypeAlias = ReadableSpan | SpanContext | Callable[[], Span | None]
-"""A span that has ended, the context of one that has begun, or what returns a log record that is read."""
+"""A span that has ended, the context of one that has begun, or a function that returns a log record."""
 
 Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
 
@@ -28,10 +29,10 @@ class Worker:
     """Owns the engine of one process. All but `answered` is called on the thread that has it.
 
     Args:
-        make_engine: builds the engine, which is to tell this object what it does.
+        make_engine: builds the engine, with this object as its listener.
         converted: converts spans.
         wake: wakes the thread; called on any.
-        on_scored: told of the traces that are done with.
+        on_scored: takes the traces that are done.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Worker:
         self._converted: Final = converted
         self._wake: Final = wake
         self._on_scored: Final = on_scored
+        self._taken: Final[deque[Item]] = deque()
         self._finished: list[bytes] = []
         self._reports: list[Report] = []
 
@@ -62,16 +64,23 @@ class Worker:
 
     def scored(self, trace: Trace) -> None:
         """Note that a trace is done with."""
-        self._finished.append(trace.trace_id)
+        self._finished.append(reported_trace_id(trace.trace_id))
 
-    def step(self, pending: deque[Item], lost: deque[SpanContext]) -> None:
-        """Take in what waits, note what was dropped, and score what is due."""
+    def take(self, pending: deque[Item]) -> int:
+        """Take all waiting items, and return how many there were."""
+        waiting = len(pending)
+        for _ in range(waiting):
+            self._taken.append(pending.popleft())
+        return waiting
+
+    def step(self, lost: deque[SpanContext]) -> None:
+        """Add the taken items to their traces, note dropped spans, and score due traces."""
         engine = self.begin()
-        began, ended = self._taken(pending, engine)
-        ended += [refused_sdk_span(lost.popleft()) for _ in range(len(lost))]
+        began, ended = self._converted_items(engine)
+        ended += [refused_sdk_span(lost.popleft(), DROPPED) for _ in range(len(lost))]
         for trace_id, span_id in began:
             self._reports += engine.started(trace_id, span_id)
-        self._reports += engine.add(ended) if ended else ()
+        self._reports += engine.add(ended, map(span_size, ended)) if ended else ()
         self._reports += engine.expire()
         if self._on_scored is not None:
             found = (span for span in ended if span.kind != REFUSED)
@@ -80,15 +89,15 @@ class Worker:
         self._tell()
 
     def do(self, action: Action, deadline: float) -> bool:
-        """Do what was asked for, and return whether that was managed by then."""
+        """Run an action, and return whether it was done by the deadline."""
 
         def left_s() -> float:
             return max(0.0, deadline - time.monotonic())
 
         engine = self.begin()
-        if action == "catch up":
-            self._reports += engine.drain_ended(deadline)
-        elif action != "flush":
+        if action != "flush":
+            self._reports += engine.cut_short(deadline, only=engine.table.ended())
+        if action in {"score all", "close"}:
             self._reports += engine.drain()
         self._reports += engine.settle_all(left_s())
         self._tell()
@@ -107,13 +116,13 @@ class Worker:
         for trace_id, found in by_trace.items():
             self._on_scored(trace_id, found)
 
-    def _taken(self, pending: deque[Item], engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
-        """Take what waits: the ids of the spans that still run, and the spans that have ended."""
+    def _converted_items(self, engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
+        """Return the ids of the spans that still run, and the spans that have ended."""
         converted = self._converted
         began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
         ended: list[Span] = []
-        for _ in range(len(pending)):
-            item = pending.popleft()
+        while self._taken:
+            item = self._taken.popleft()
             if callable(item):
                 ended += filter(None, [item()])
                 continue

@@ -1,7 +1,7 @@
-"""The door without code: what `OTEL_TRACES_EXPORTER=spanscore` and the exporter `spanscore` of OTEL_CONFIG_FILE are.
+"""The front door without code: `OTEL_TRACES_EXPORTER=spanscore`, or the exporter `spanscore` of OTEL_CONFIG_FILE.
 
-Whoever turns scoring on by a variable may not be at home in the application: what is wrong with the configuration is
-logged, scoring is off, and the application and its other exporters go on.
+A variable may be set by a person who does not know the application. So errors of the configuration are logged, scoring
+is off, and the application and its other exporters continue.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from spanscore.errors import SpanscoreError
 from spanscore.in_process.exporter import DEFAULT_TIMEOUT_MS, ScoringSpanExporter
 from spanscore.in_process.processor import ScoringSpanProcessor
-from spanscore.wording.faults import fault
+from spanscore.messages.faults import fault
 
 _LOGGER: Final = logging.getLogger(__name__)
 _PROVIDERS: Final[weakref.WeakSet[TracerProvider]] = weakref.WeakSet()
-"""Those that have our processor."""
+"""Providers that have our processor."""
 
 
 class ZeroCodeExporter(SpanExporter):
@@ -40,7 +40,7 @@ class ZeroCodeExporter(SpanExporter):
     """
 
     passes_on: Final = False
-    """Whether spans go on from here."""
+    """Whether this exporter sends spans on."""
 
     def __init__(self, config: str | None = None, **settings: object) -> None:  # noqa: ARG002 - see above
         self._config: Final = config

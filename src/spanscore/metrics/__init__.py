@@ -1,1 +1,1 @@
-"""Every metric of spanscore: declared, measured, and handed to a sink."""
+"""Measurements of reports and of spanscore itself, added up for Prometheus or for a meter of OpenTelemetry."""

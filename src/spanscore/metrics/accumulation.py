@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
-from spanscore.instruments.instrument import SCORE_INSTRUMENTS, Instrument
-from spanscore.instruments.own import OWN_INSTRUMENTS
+from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS, Instrument
+from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.measurements import Measurement
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
 
@@ -17,7 +17,7 @@ _INSTRUMENTS: Final = (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)
 
 
 class Origin(NamedTuple):
-    """Where a measurement comes from, the scored trace and the span in it: the exemplar that leads there."""
+    """The source of a measurement, trace id and span id, to which its exemplar links."""
 
     trace_id: bytes
     span_id: bytes
@@ -25,7 +25,7 @@ class Origin(NamedTuple):
 
 
 Exemplary: TypeAlias = tuple[Origin, float]
-"""What an exemplar is made of; making one for every measurement would cost more than all the rest."""
+"""The parts of an exemplar. It is made late: making one for each measurement would cost more than all the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Collected(NamedTuple):
     instrument: Instrument
     series: Mapping[Labels, Snapshot]
     numbers: Mapping[Labels, float]
-    """What was looked up, of a counter or a gauge."""
+    """Numbers that a counter or a gauge looked up."""
 
 
 class Accumulation:
@@ -61,14 +61,14 @@ class Accumulation:
             each.name: SeriesTable(each, _Series, limits) for each in _INSTRUMENTS
         }
         self._reads: Final[dict[str, Read]] = {}
-        self._lock: Final = Lock()  # guards the tables: nobody must see half of a measurement
+        self._lock: Final = Lock()  # guards the tables: no reader must see half of a measurement
 
     def record(self, instrument: Instrument, value: float, values: Values = (), origin: Origin | None = None) -> None:
         """Add a measurement to a counter or a histogram."""
         self.record_all([(instrument, value, values)], origin)
 
     def record_all(self, measurements: Iterable[Measurement], origin: Origin | None) -> None:
-        """Add the measurements of one trajectory: whoever collects sees all of them, or none."""
+        """Add the measurements of one trajectory atomically: a collection sees all of them, or none."""
         tables = self._tables
         with self._lock:
             for instrument, value, values in measurements:
@@ -82,7 +82,7 @@ class Accumulation:
                     series.origins[bucket] = (origin, value)
 
     def observe(self, instrument: Instrument, read: Read) -> None:
-        """Have a counter's or a gauge's numbers looked up when they are asked for, in place of those before."""
+        """Set the callback that returns a counter's or a gauge's numbers at collection; it replaces an earlier one."""
         self._reads[instrument.name] = read
 
     def collected(self) -> Iterator[Collected]:

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
-from spanscore.instruments.instrument import OUTCOME, Instrument, InstrumentKind
+from spanscore.contracts.instruments.instrument import OUTCOME, Instrument, InstrumentKind
 from spanscore.metrics.accumulation import Accumulation, Collected, Exemplary, Snapshot
 from spanscore.metrics.series import MAX_SERIES, Labels
 from spanscore.sdk.identity import resource
@@ -136,9 +136,9 @@ def _metric(collected: Collected) -> Metric:
 
 
 def _not_begun(collected: Collected) -> Iterator[Labels]:
-    """Yield the series of verdicts that there were none of, beside those of the other verdict.
+    """Yield zero series of verdicts that have not occurred, for series of the other verdict.
 
-    Prometheus does not see what a series had counted when it first came: it would miss the first failing run of each.
+    Prometheus ignores the first value of a new series: it would miss the first failing run of each.
     """
     attributes = collected.instrument.attributes
     if OUTCOME not in attributes or len(collected.series) > MAX_SERIES // len(_VERDICTS):

@@ -1,4 +1,4 @@
-"""What a report adds to the metrics: one list for every exporter."""
+"""The measurements of a report: one list for every exporter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from spanscore.instruments.instrument import (
+from spanscore.contracts.instruments.instrument import (
     AGENT_TOOL_CALLS,
     ALL_SUCCEEDED,
     CONSECUTIVE_SAME,
@@ -14,6 +14,8 @@ from spanscore.instruments.instrument import (
     LATENCY_P50,
     LATENCY_P95,
     RUNS,
+    RUNS_PAUSED,
+    RUNS_RESUMED,
     SCORE,
     SEQUENCE_GAPS,
     TOOL_CALLS,
@@ -46,13 +48,17 @@ _NAME: Final = re.compile(r"[\w.:$<>-]{1,100}", re.ASCII)
 
 
 def measurements(report: Report) -> list[Measurement]:
-    """Return what the report adds to the metrics.
+    """Return the measurements of a report.
 
-    Nothing for a revision, as its trajectory was counted before, nor for a trace in which no agent is recognised; and
-    nothing of the instruments that the report leaves out.
+    Nothing for a revision of a run that was counted before, nor for a trace without a recognised agent; and nothing
+    of the instruments that the report leaves out. A run that pauses is counted as such once, and as a run only if it
+    fails already: else the trace in which it continues is.
     """
-    if report.revision or not report.trajectory.recognised:
+    trajectory = report.trajectory
+    if not trajectory.recognised or (report.revision and not report.paused_before):
         return []
+    if trajectory.completeness.paused and not report.failing:
+        return [] if report.revision else [(RUNS_PAUSED, 1, (trajectory.agent, trajectory.service))]
     found, left_out = _all(report), report.unmeasured
     return [each for each in found if each[0].name not in left_out] if left_out else found
 
@@ -70,6 +76,10 @@ def _all(report: Report) -> list[Measurement]:
             if evaluation.type == _MEASURING_TYPE:
                 found += _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
     found.append((RUNS, 1, (report.verdict, agent, service)))
+    if trajectory.completeness.paused and not report.revision:
+        found.append((RUNS_PAUSED, 1, (agent, service)))
+    if trajectory.completeness.begin_unseen:
+        found.append((RUNS_RESUMED, 1, (agent, service)))
     found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in _invocations(trajectory)]
     found += [
         (

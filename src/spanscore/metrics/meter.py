@@ -9,13 +9,13 @@ from opentelemetry import metrics
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
-from spanscore.instruments.instrument import Instrument, InstrumentKind
+from spanscore.contracts.instruments.instrument import Instrument, InstrumentKind
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE, scope_version
 
 _Take: TypeAlias = Callable[..., None]
-"""What a counter or a histogram takes a value with."""
+"""The method by which a counter or a histogram takes a value."""
 
 
 class Meter:
@@ -26,8 +26,8 @@ class Meter:
 
     Args:
         provider: by default the global one, which may be set later.
-        catch_up: is called when the global provider collects for the last time, before it does, on whichever thread;
-            told how many seconds it has. What it records goes out with that.
+        catch_up: called on any thread before the global provider's last collection, with the seconds that it may
+            take. Its measurements are part of that collection.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Meter:
         self._meter: Final = (provider or metrics.get_meter_provider()).get_meter(SCOPE, scope_version())
         self._catch_up = catch_up
         self.is_over = False
-        """Whether the global provider, shut down, has asked for the last numbers: further ones go nowhere."""
+        """Whether the global provider was shut down and collected the last numbers; further ones are lost."""
         self._limits: Final = name_limits()
         self._reads: Final[dict[str, Read]] = {}
         self._recorders: Final[dict[str, tuple[_Take, SeriesTable[dict[str, str]]]]] = {}
@@ -48,7 +48,7 @@ class Meter:
         take(value, table[values], context=context)
 
     def observe(self, instrument: Instrument, read: Read) -> None:
-        """Have a counter's or a gauge's numbers looked up for each export, in place of what was looked up before."""
+        """Register the callback of a counter's or a gauge's numbers for each export, in place of an earlier one."""
         known = instrument.name in self._reads
         self._reads[instrument.name] = read
         if known:  # an instrument cannot be unmade, and the SDK ignores a second one of its name
@@ -67,7 +67,7 @@ class Meter:
         create(instrument.name, callbacks=[look_up], unit=instrument.unit, description=instrument.description)
 
     def _before_the_last(self, options: CallbackOptions) -> None:
-        """Let what is waiting be recorded: a provider that shuts down asks for numbers once more."""
+        """Record waiting scores: a provider that shuts down collects once more."""
         catch_up = self._catch_up
         if catch_up is not None and host_providers.meter_provider_is_shut_down():
             self._catch_up = None

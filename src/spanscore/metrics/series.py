@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from spanscore.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, TOOL_TYPE, Instrument
+from spanscore.contracts.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, TOOL_TYPE, Instrument
+from spanscore.messages.printable import MAX_LABEL_CHARS, label
 
 OTHER: Final = "_other"
 """Stands for the names that have no series of their own."""
@@ -15,18 +15,16 @@ MAX_SERIES: Final = 2_000
 """Series of one metric."""
 
 MAX_NAMES: Final = 100
-"""Different tool names, and different types of error, that are told apart."""
-
-MAX_NAME_CHARS: Final = 128
+"""The most tool names, and the most types of error, that have their own series."""
 
 Values: TypeAlias = tuple[str | None, ...]
 """A value for each attribute of an instrument, as recorded; None or empty where there is none."""
 
 Labels: TypeAlias = tuple[str, ...]
-"""The same as it may be exported; empty where there is none."""
+"""The same values in exported form; empty if there is none."""
 
 Read: TypeAlias = Callable[[], Mapping[Values, float]]
-"""Looks numbers up when somebody asks for the metrics."""
+"""Returns numbers when metrics are collected."""
 
 Series = TypeVar("Series")
 
@@ -38,12 +36,12 @@ _FOR_THE_REST: Final = 20  # and of these, for those with `_other` everywhere
 
 
 def name_limits() -> dict[str, Callable[[str], str]]:
-    """Return what bounds the values of attributes. All instruments of one exporter share it: their names agree."""
+    """Return the limits on values of attributes. All instruments of one exporter share them, so that names agree."""
     return {TOOL: _first_names(), TOOL_TYPE: _first_names(), ERROR_TYPE: _first_names()}
 
 
 def _first_names() -> Callable[[str], str]:
-    """Return what lets the first names through; each later one is `_other`."""
+    """Return a function that keeps the first names; each later one becomes `_other`."""
     names: set[str] = set()
 
     def admitted(name: str) -> str:
@@ -76,7 +74,7 @@ class SeriesTable(dict[Values, Series]):
     ) -> None:
         super().__init__()
         self.series: Final[dict[Labels, Series]] = {}
-        """By what may be exported; the same one may be found by many values."""
+        """The series by exported values; many recorded values may share one series."""
         self._instrument: Final = instrument
         self._new: Final = new
         self._limits: Final = limits
@@ -86,7 +84,7 @@ class SeriesTable(dict[Values, Series]):
         series = self.series.get(labels)
         if series is None:
             series = self.series[labels] = self._new(self._instrument, labels)
-        if len(self) < MAX_SERIES and all(len(value or "") <= MAX_NAME_CHARS for value in values):
+        if len(self) < MAX_SERIES and all(len(value or "") <= MAX_LABEL_CHARS for value in values):
             self[values] = series
         return series
 
@@ -112,18 +110,9 @@ class SeriesTable(dict[Values, Series]):
 
 
 def looked_up(read: Read) -> dict[Labels, float]:
-    """Return what is read, as it may be exported: names that differ only in what a label must not hold are added up."""
+    """Return the numbers in exported form: values that become equal in a label are added up."""
     numbers: dict[Labels, float] = {}
     for values, number in read().items():
         labels = tuple(label(value or "") for value in values)
         numbers[labels] = numbers.get(labels, 0) + number
     return numbers
-
-
-def label(name: str) -> str:
-    """Return a name as it may stand in a label: without control characters, NFC, at most 128 characters."""
-    if len(name) <= MAX_NAME_CHARS and name.isascii() and name.isprintable():
-        return name
-    # Only the beginning is looked at: a name may be a megabyte long.
-    printable = "".join(filter(str.isprintable, name[: 2 * MAX_NAME_CHARS]))
-    return unicodedata.normalize("NFC", printable)[:MAX_NAME_CHARS]

@@ -1,4 +1,4 @@
-"""What spanscore says about itself: how many spans and traces came to what, how long its work took, what failed."""
+"""Metrics of spanscore itself: outcomes of spans and traces, durations, and failures."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.contracts import Outgoing, SendsInBackground, Sink
-from spanscore.engine import Engine
-from spanscore.instruments import own
-from spanscore.instruments.instrument import Instrument, InstrumentKind
-from spanscore.instruments.tallies import Tallies
+from spanscore.contracts.instruments import own
+from spanscore.contracts.instruments.instrument import Instrument, InstrumentKind
+from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.metrics.series import Read, Values
 from spanscore.model import CloseReason
+from spanscore.scoring.engine import Engine
 
 Numbers: TypeAlias = Mapping[Values, float]
 Kind = TypeVar("Kind", DropReason, LateReason, CloseReason)
 
 
-class Telemetry:
+class OwnTelemetry:
     """Measures an engine.
 
-        telemetry = Telemetry([exposition])
+        telemetry = OwnTelemetry([exposition])
         engine = Engine(..., measure=telemetry.measure)
         telemetry.watch(engine)
 
-    Counting costs nothing while nobody asks: the numbers are those that the engine and the emitters keep anyway. They
+    Counting costs nothing between collections: the engine and the emitters keep these numbers anyway. They
     are read without stopping the engine, so that sums over several metrics are exact only while it rests. Where more
     than one engine is watched, their numbers are added up.
 
@@ -46,7 +46,7 @@ class Telemetry:
                     sink.observe(instrument, partial(self._total, instrument))
 
     def measure(self, instrument: Instrument, value: float) -> None:
-        """Take a measurement of our own work: what `Engine` is given."""
+        """Record a measurement of our own work; passed to `Engine`."""
         for sink in self.sinks:
             sink.record(instrument, value)
 
@@ -55,7 +55,7 @@ class Telemetry:
         self._reads[instrument.name].append(read)
 
     def watch(self, engine: Engine) -> None:
-        """Count what becomes of an engine's spans and traces, and what its emitters have on their way."""
+        """Register the metrics of an engine's spans and traces, and of its emitters' queues."""
         for instrument, read in _READS:
             self.observe(instrument, partial(_read, engine, read))
         for name, emitter in engine.emitters.items():
@@ -64,7 +64,7 @@ class Telemetry:
                 self.watch_queue(name, outbox)
 
     def watch_queue(self, name: str, outbox: Outgoing) -> None:
-        """Show how full a queue is, and what of it could not be sent."""
+        """Register the metrics of a queue: its size, and its failures."""
         self.observe(own.QUEUE_SIZE, lambda: {(name,): outbox.size})
         self.observe(own.QUEUE_CAPACITY, lambda: {(name,): outbox.capacity})
         self.observe(own.EXPORT_FAILURES, partial(_failures, name, outbox))

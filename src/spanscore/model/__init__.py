@@ -1,4 +1,4 @@
-"""The values that flow through spanscore: spans in, traces, trajectories, scores out.
+"""The values that everything uses: spans, traces, trajectories, scores.
 
 Everything here is an immutable value and imports the standard library only. Units are in the names: ``_ns`` is
 nanoseconds since the Unix epoch, ``_ms`` milliseconds. Ids are the raw bytes of OTLP: 16 for a trace, 8 for a span.
@@ -7,7 +7,7 @@ nanoseconds since the Unix epoch, ``_ms`` milliseconds. Ids are the raw bytes of
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from spanscore.model.outcomes import Failed as Failed
 from spanscore.model.outcomes import Outcome as Outcome
 from spanscore.model.outcomes import Score as Score
 from spanscore.model.outcomes import Skipped as Skipped
+from spanscore.model.spans import DROPPED as DROPPED
 from spanscore.model.spans import EMPTY as EMPTY
 from spanscore.model.spans import JSON as JSON
 from spanscore.model.spans import LOG_RECORD as LOG_RECORD
@@ -33,21 +34,23 @@ from spanscore.model.spans import SpanEvent as SpanEvent
 from spanscore.model.spans import StatusCode as StatusCode
 from spanscore.model.spans import Trace as Trace
 from spanscore.model.spans import refused_span as refused_span
+from spanscore.model.spans import reported_trace_id as reported_trace_id
+from spanscore.model.spans import session_key as session_key
 from spanscore.model.values import Later as Later
 from spanscore.model.values import value as value
 
 
 @value
 class ToolCall:
-    """One tool call as the spans tell it."""
+    """One tool call as the spans record it."""
 
     name: str
     arguments: Recorded = NOT_RECORDED
     result: Recorded = NOT_RECORDED
     error: str | None = None
-    """A short text when the call failed; None when nothing says so."""
+    """A short text if the call failed; None if no failure is recorded."""
     error_type: str | None = field(default=None, compare=False)
-    """The `error.type` of a call that failed, with which `error` begins; None when the spans do not tell it."""
+    """The `error.type` of a call that failed, with which `error` begins; None if it is not recorded."""
     call_id: str | None = None
     """The id the model gave the call."""
     span_id: bytes | None = None
@@ -56,9 +59,9 @@ class ToolCall:
     end_ns: int = 0
     agent: str | None = None
     tool_type: str | None = field(default=None, compare=False)
-    """What kind of tool the span calls it, such as `function`."""
+    """The type of the tool in the span, such as `function`."""
     sequence: int | None = None
-    """The number the instrumentation gave the call, where it numbers calls."""
+    """The number of the call, if the instrumentation numbers calls; else None."""
     turn: int | None = field(default=None, compare=False)
     """The index of the model call that asked for it (`Trajectory.model_calls`); None where that is not known.
 
@@ -66,32 +69,32 @@ class ToolCall:
 
     @property
     def error_without_content(self) -> str | None:
-        """What may be told of the error where the texts of tools may not go."""
+        """The error without content of tools, for outputs that must not hold it."""
         return None if self.error is None else self.error_type or "error"
 
     @property
     def duration_ms(self) -> float:
-        """How long the call took; 0 where the clocks disagree and it would be negative."""
+        """The duration of the call; 0 if clocks disagree and it would be negative."""
         return max(0, self.end_ns - self.start_ns) / 1e6
 
     @property
     def was_timed(self) -> bool:
-        """Whether its execution was seen to the end: not where only a model's request tells of it, or it still runs."""
+        """Whether the end of its execution was recorded: not if only a model's request shows it, or it still runs."""
         return self.span_id is not None and self.end_ns != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One request to a model as the spans tell it; None is what they do not tell."""
+    """One request to a model as the spans record it; unrecorded values are None."""
 
     model: str | None = None
     """The model that answered, else the one that was asked."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
-    """Of the input tokens, those that were read from the provider's cache."""
+    """The input tokens that were read from the provider's cache."""
     cache_creation_tokens: int | None = None
-    """Of the input tokens, those that were written to the provider's cache."""
+    """The input tokens that were written to the provider's cache."""
     start_ns: int | None = None
     end_ns: int | None = None
     """None also where it still ran."""
@@ -99,7 +102,7 @@ class ModelCall:
 
 
 class Unit(enum.StrEnum):
-    """What one trajectory is cut from."""
+    """The scope of one trajectory: a trace, or one agent's run."""
 
     TRACE = "trace"
     AGENT = "agent"
@@ -110,38 +113,52 @@ class Invocation(NamedTuple):
 
     agent: str | None
     tool_calls: int
-    """Its own calls, without those of the agents below it."""
+    """Its own calls, without the calls of the agents below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completeness:
-    """How much of the run the spans show.
+    """The completeness of a run's spans.
 
     What is missing makes an evaluator that needs it answer `Skipped`; it never counts against the agent.
     """
 
     root_seen: bool = True
     from_logs: bool = False
-    """Only log records tell of the run: there is no root to wait for."""
+    """Only log records of the run were received, and none for a while: there is no root to wait for."""
     parents_missing: int = 0
     """Spans whose parent was not received."""
     truncated: bool = False
     """A limit closed the trace before its end."""
     spans_missing: int = 0
-    """Spans that others name as their parent and that were not received, in a trace whose root was: they are of it."""
+    """Spans that were not received though others prove that they existed: they name it as their parent, in a trace
+    whose root was received, or hold the result of its call."""
     spans_refused: int = 0
     """Spans and log records of the run that were sent and could not be used: refused for good, or lost on the way."""
+    spans_dropped: int = 0
+    """Of these, the ones that were dropped, as the queue of the agent's process was full."""
     arguments_recorded: bool = True
     """False when at least one call has no recorded arguments."""
     results_recorded: bool = True
     """False when at least one call that did not fail has no recorded result."""
     content_elsewhere: bool = False
     """Spans refer to content that is kept outside the telemetry."""
+    paused: tuple[str, ...] = ()
+    """The tools for which the run waits at its end, for approval or an answer; empty text if no span names one.
+    The run continues in another trace, later in this one, or never."""
+    begin_unseen: bool = False
+    """The run continues after a pause, and its earlier calls are in another trace."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the trace is known to hold a part of the run only: it pauses, or continues after a pause."""
+        return self.begin_unseen or bool(self.paused)
 
     @property
     def complete(self) -> bool:
-        """Whether every span of the run was received."""
-        return self.root_seen and not (self.parents_missing or self.truncated or self.spans_refused)
+        """Whether the whole run was seen: every span of it was received, and it is no part of a run."""
+        lacks = self.parents_missing or self.spans_missing or self.spans_refused or self.is_part
+        return self.root_seen and not (lacks or self.truncated)
 
     def of(self, calls: Iterable[ToolCall]) -> Completeness:
         """Return the same for a trajectory with these calls."""
@@ -154,6 +171,27 @@ class Completeness:
         if (arguments_recorded, results_recorded) == (self.arguments_recorded, self.results_recorded):
             return self
         return replace(self, arguments_recorded=arguments_recorded, results_recorded=results_recorded)
+
+
+_NAMED: Final = 3
+"""The most tools that `pause` names."""
+_LONGEST_NAME: Final = 60
+
+
+def pause(tools: Sequence[str]) -> str:
+    """Return in words that a run pauses, with the names of the tools for which it waits."""
+    names = [name[:_LONGEST_NAME] for name in dict.fromkeys(tools) if name]
+    named = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    return f"pauses for {named}" if named else "pauses"
+
+
+class WithheldCall(NamedTuple):
+    """A call that was asked for and not made: no evaluator sees it."""
+
+    name: str
+    """The tool's name; empty if no span records for which tool the run waits."""
+    state: str
+    """`waits`, for approval or an answer, or `refused`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,26 +208,28 @@ class Trajectory:
     conversation_id: str | None = None
     response_id: str | None = None
     attributes: Attributes = field(default_factory=dict)
-    """What `match` and `expected_from` look at: resource attributes, then those of the root span, then `span.name`."""
+    """The attributes for `match` and `expected_from`: of the resource, then of the root span, then `span.name`."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name, as far as the trace carries it."""
     model_calls: tuple[ModelCall, ...] = ()
     """The requests to models, by start. They and the texts below are read only where an evaluator needs them."""
     user_text: tuple[str, ...] = ()
-    """What the user said to the models, as recorded, each text once."""
+    """The texts of the user in requests to models, as recorded, each once."""
     system_text: tuple[str, ...] = ()
     """The instructions that the models were given, as recorded, each text once."""
     start_ns: int | None = None
-    """When the evaluated span started; None where there is none."""
+    """The start of the evaluated span; None if there is none."""
     end_ns: int | None = None
-    """When the evaluated span ended; None where that was not seen."""
+    """The end of the evaluated span; None if it was not received."""
     completeness: Completeness = Completeness()
     invocations: tuple[Invocation, ...] | None = None
-    """The runs of agents in it, by start; None where none can be told apart."""
+    """The runs of agents in it, by start; None if the spans name no agent."""
+    withheld: tuple[WithheldCall, ...] = ()
+    """The calls that wait, or were refused, and were not made afterwards."""
     recognised: bool = True
-    """Whether a dialect knows any span of the trace; where none does, it is no agent's, as far as can be told."""
+    """Whether a dialect recognises any span of the trace; if not, it is probably no agent's."""
     unread: str | None = None
-    """Why the calls cannot be relied on: then nothing is evaluated. None where they can."""
+    """Why the calls are unreliable: then nothing is evaluated. None if they are reliable."""
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The names of the calls: what every evaluator looks at, so they are listed once."""
 
@@ -210,7 +250,7 @@ class Trajectory:
         return cls(calls=tuple(_call(index, call) for index, call in enumerate(calls)))
 
     def without_arguments(self, names: Iterable[str] | None = None) -> tuple[ToolCall, ...]:
-        """Return the calls whose arguments an evaluator would need but the spans do not hold.
+        """Return the calls whose arguments were not recorded.
 
         Args:
             names: look at the calls of these tools only.
@@ -240,7 +280,7 @@ def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What one configured evaluator said about one trajectory."""
+    """The outcome of one configured evaluator for one trajectory."""
 
     name: str
     """The user's name for it: `gen_ai.evaluation.name`."""
@@ -253,7 +293,7 @@ class Evaluation:
 
     @property
     def label(self) -> Literal["pass", "fail", "not_evaluated"] | None:
-        """What it says of the run; None where it is informational."""
+        """The label of the evaluation; None if it is informational."""
         if self.informational:
             return None
         if isinstance(self.outcome, Score):
@@ -275,9 +315,11 @@ class Report:
     close_reason: CloseReason
     revision: int = 0
     tool_content: bool = False
-    """Whether arguments and results of tools may go where scores go."""
+    """Whether emitters may send arguments and results of tools."""
     unmeasured: frozenset[str] = frozenset()
     """The names of the metrics to which it adds nothing."""
+    paused_before: bool = False
+    """Whether it is a revision of a run that paused in all reports before, so that metrics have not counted the run."""
 
     @property
     def complete(self) -> bool:
@@ -285,8 +327,18 @@ class Report:
         completeness = self.trajectory.completeness
         return completeness.complete and (completeness.from_logs or self.close_reason is CloseReason.ROOT_ENDED)
 
+    @property
+    def incomplete(self) -> str | None:
+        """Why the run was not seen whole, in a few words; None if it was."""
+        if self.complete:
+            return None
+        seen = self.trajectory.completeness
+        if seen.paused:
+            return pause(seen.paused)
+        return "continues after a pause" if seen.begin_unseen else self.close_reason.value
+
     def told(self, score: Score) -> str:
-        """Return the explanation of a score of this report, with arguments and results only where they may go."""
+        """Return the explanation of a score of this report, with arguments and results only if they may be sent."""
         if self.tool_content or score.without_content is None:
             return score.explanation
         return score.without_content

@@ -1,4 +1,4 @@
-"""What an evaluator answers, and why an answer cannot be used."""
+"""Outcomes of evaluators, and the reasons for which an outcome cannot be used."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ MAX_MESSAGE_CHARS: Final = 256
 
 
 class MendedBy(enum.IntFlag):
-    """Where further calls of a run could turn a failure into a pass; false where no further call could."""
+    """Whether further calls of the run could turn the failure into a pass."""
 
     NOTHING = 0
     EARLIER = enum.auto()
-    """Before the calls that are known."""
+    """Before the known calls."""
     BETWEEN = enum.auto()
     LATER = enum.auto()
-    """Behind them."""
+    """After the known calls."""
     ANY = EARLIER | BETWEEN | LATER
 
 
 class Told(NamedTuple):
-    """What a score says of itself, as in `Score`."""
+    """The texts and details of a score, as in `Score`."""
 
     explanation: str
     details: Mapping[str, Any]
@@ -63,12 +63,12 @@ class Score:
         tell: Callable[[], Told],
         mended_by: MendedBy = MendedBy.ANY,
     ) -> Self:
-        """Return a score that is explained when somebody looks: that takes longer than to find the value.
+        """Return a score whose explanation is made on first use, as it takes longer than the value.
 
         Args:
             value: as above.
             passed: as above.
-            tell: returns the rest. It must not fail, and not depend on when it is asked.
+            tell: returns the rest. It must not fail, and must not depend on the time of the call.
             mended_by: as above.
         """
         score = cls.__new__(cls)
@@ -81,7 +81,7 @@ class Score:
     if not TYPE_CHECKING:  # which would take any attribute for one of these
 
         def __getattr__(self, name: str) -> Any:
-            """Find what was not told yet: Python asks here for what is not there."""
+            """Make the explanation on first use: Python calls this for missing attributes."""
             if name in Told._fields and (tell := self._tell) is not None:
                 for each, told in zip(Told._fields, tell(), strict=True):
                     object.__setattr__(self, each, told)
@@ -108,7 +108,7 @@ Outcome: TypeAlias = Score | Skipped | Failed
 
 
 def checked(outcome: object) -> Outcome:
-    """Return what an evaluator answered, or why it cannot be used."""
+    """Return the outcome of an evaluator, or a failure if it is invalid."""
     if isinstance(outcome, Score):
         value: object = outcome.value
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -125,10 +125,10 @@ def checked(outcome: object) -> Outcome:
 
 
 def failure(error: BaseException) -> Failed:
-    """Return what an evaluator that raised has answered."""
+    """Return the outcome for an evaluator that raised."""
     kind = type(error).__name__
     try:
         message = str(error)
-    except BaseException as second:  # noqa: BLE001 - the error is a plug-in's, and so is what makes it text
+    except BaseException as second:  # noqa: BLE001 - the plug-in's own code converts its error to text
         message = f"its message cannot be read: {type(second).__name__}"
     return Failed(kind, message[:MAX_MESSAGE_CHARS])

@@ -1,4 +1,4 @@
-"""What comes in: spans, and the traces that they make up."""
+"""The input: spans, and traces of spans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Attributes: TypeAlias = Mapping[str, AttributeValue]
 
 
 class NotRecorded(enum.Enum):
-    """The type of `NOT_RECORDED`: the spans do not say, which is not the same as null or empty."""
+    """The type of `NOT_RECORDED`: a value that the spans do not record, which differs from null and empty."""
 
     NOT_RECORDED = "not recorded"
 
@@ -28,24 +28,31 @@ NOT_RECORDED: Final = NotRecorded.NOT_RECORDED
 Recorded: TypeAlias = "JSON | NotRecorded"
 
 LOG_RECORD: Final = 2**32
-"""The kind of a span that is a log record: what emitters tell in logs is read as what they tell in spans.
+"""The kind of a span that is a log record: log records are read like spans.
 
-None that OTLP has room for, where kinds are numbers of 32 bits: no sender's span passes for one."""
+OTLP's kinds have 32 bits, so no sender's span can have this one."""
 
 REFUSED: Final = 2**32 + 1
-"""The kind of a span that stands for one that was refused, or lost on the way: all that is known of it is its trace."""
+"""The kind of a stand-in for a span that was refused, or lost on the way: only its trace is known."""
+
+DROPPED: Final = "dropped"
+"""The name of such a stand-in whose span was dropped, as the queue of the agent's process was full."""
 
 NO_SPAN: Final = bytes(8)
-"""What stands for the parent of a log record that was written in no span: it is no root."""
+"""The parent id of a log record outside of any span; it keeps the record from being a root."""
+
+_TRACE_ID_LENGTH: Final = 16
+_SESSION: Final = b"s"
+"""Behind the trace id of a session."""
 
 PARENT_IS_REMOTE: Final = 0x300
-"""The bits of a span's flags that are both set where the parent is remote: one says that the other is meant."""
+"""The bits of a span's flags that are both set if the parent is remote: one marks the other as valid."""
 
 EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class SharedAttributes(dict[str, AttributeValue]):
-    """Attributes that many spans have in common, such as those of their resource, and what they take in memory.
+    """Attributes that many spans share, such as the attributes of a resource, with their size in memory.
 
     Args:
         attributes: the attributes.
@@ -85,6 +92,7 @@ class Span(NamedTuple):
     """
 
     trace_id: bytes
+    """16 bytes; of a log record without a trace id, the `session_key` of its session."""
     span_id: bytes
     parent_span_id: bytes
     """Empty for a root span."""
@@ -111,18 +119,35 @@ class Span(NamedTuple):
 
     @property
     def parent_is_remote(self) -> bool:
-        """True when the sender said that the parent span lives in another process."""
+        """Whether the sender recorded that the parent span is in another process."""
         return self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
 
 
-def refused_span(trace_id: bytes, identity: bytes) -> Span:
-    """Return what stands for a span or log record that was refused, so that its trace is known to lack it.
+def session_key(trace_id: bytes) -> bytes:
+    """Return the key under which the log records of a session are one trace: longer than the trace id of any span.
+
+    Who sends spans can compute the trace id of a session, but name no trace of 17 bytes.
 
     Args:
-        trace_id: 16 bytes.
-        identity: tells it apart from others of its trace that were refused; the same when it is sent again.
+        trace_id: 16 bytes, by which the session is reported.
     """
-    return Span(trace_id, blake2b(trace_id + identity, digest_size=8).digest(), b"", "", 0, 0, REFUSED)
+    return trace_id + _SESSION
+
+
+def reported_trace_id(key: bytes) -> bytes:
+    """Return the trace id, of 16 bytes, under which a trace is reported that has this key."""
+    return key[:_TRACE_ID_LENGTH]
+
+
+def refused_span(trace_id: bytes, identity: bytes, name: str = "") -> Span:
+    """Return a stand-in for a span or log record that was refused, so that its trace counts as incomplete.
+
+    Args:
+        trace_id: 16 bytes, or the `session_key` of a session.
+        identity: distinguishes it from other refused ones of its trace; the same when it is sent again.
+        name: `DROPPED`, or empty.
+    """
+    return Span(trace_id, blake2b(trace_id + identity, digest_size=8).digest(), b"", name, 0, 0, REFUSED)
 
 
 class CloseReason(enum.StrEnum):
@@ -144,13 +169,20 @@ class Trace:
     """
 
     trace_id: bytes
+    """The trace id of its spans; `reported_trace_id` returns the one to show."""
     spans: tuple[Span, ...]
     close_reason: CloseReason
     revision: int = 0
     """Counts the re-scores that late spans caused; 0 is the first closing."""
     refused: int = 0
     """Spans and log records of this trace that were refused: they were sent, and are not among the spans."""
+    dropped: int = 0
+    """The number of refused spans that were dropped because the queue in the agent's process was full."""
+    beyond: Span | None = field(default=None, compare=False)
+    """The span that found no room in it, so that a limit closed it. It is not scored, but it may name the agent."""
+    cut_short: bool = False
+    """Whether the process ended before the trace was due, so that further spans may have been on their way."""
     root_received_at: float | None = field(default=None, compare=False)
     """When the root's end arrived, on the table's clock; None when it never did."""
     verdicts: dict[bytes, str] = field(default_factory=dict, compare=False, repr=False)
-    """The last verdict of each of its runs that was reported; who reports one of a later revision puts it there."""
+    """The last reported verdict of each of its runs; reporting a later revision updates it."""

@@ -1,4 +1,4 @@
-"""How values are made that are needed by the thousand, or hardly ever."""
+"""Cheap construction of values that are needed by the thousand, or hardly ever."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def value(cls: type[_T]) -> type[_T]:
 
 
 class Later(Mapping[str, JSON]):
-    """Finds what it holds when that is first looked at, which in most traces is never.
+    """A mapping whose content is read on first use, which in most traces is never.
 
     A model is sent the whole conversation and all its tools each time: to read them takes longer than all the rest.
     """

@@ -1,1 +1,1 @@
-"""The OTLP codec: protobuf and JSON, both ways."""
+"""Bytes of OTLP into spans and log records, and back: protobuf and JSON."""

@@ -1,7 +1,7 @@
 """Clean requests, read by the compiled decoder of `spanscore[fast]` where that is installed.
 
-It reads requests as senders write them, into the same spans as `spanscore.otlp.from_protobuf`, which says what a
-request means. Whatever is unusual, wrong or large it leaves alone, the whole request.
+It reads requests as senders usually write them, into the same spans as `spanscore.otlp.from_protobuf`, which defines
+the meaning of a request. It leaves requests with anything unusual, wrong or large to that decoder as a whole.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from spanscore.model import EMPTY, Attributes, Span, SpanEvent
 from spanscore.otlp.findings import UNNAMED, Decoded, Findings
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, SHORT_NAMES, SPAN_SIZE, VALUE_SIZE
 from spanscore.otlp.protobuf_values import read_resource
-from spanscore.reading.wanted import Forgoing, WantedAttributes
+from spanscore.trajectories.wanted import UnusedTexts, WantedAttributes
 
 ASKED_BY: Final = "SPANSCORE_DECODER"
-"""The environment variable that says which decoder reads requests in protobuf: `fast` or `python`."""
+"""The environment variable that selects the decoder of requests in protobuf: `fast` or `python`."""
 
 _LARGEST: Final = 4 * 2**20
 """Bytes: so much is read in some milliseconds, in one go."""
 _MOST_SPANS: Final = 8_192
 _MOST_RESOURCE_VALUES: Final = 1_024
 _RESOURCES: Final = 256
-"""Senders send theirs with every request: the same object then stands for it in all traces."""
+"""Senders repeat their resource in every request; all traces then share one object for it."""
 _USUAL_RESOURCE: Final = 4_096
 """Bytes."""
 _DECODERS: Final = 8
@@ -50,7 +50,7 @@ _MODULE: Final = "spanscore_fast"
 
 
 def _compiled() -> tuple[Any, str | None]:
-    """Return the compiled decoder, or None and, where it is installed all the same, what is wrong with it."""
+    """Return the compiled decoder, or None and the reason if it is installed but cannot be loaded."""
     try:
         return import_module(_MODULE), None
     except ImportError as error:
@@ -85,16 +85,16 @@ def chosen(asked: str | None = None) -> str:
 
 
 def decoded(body: bytes, max_spans: int | None, wanted: WantedAttributes | None) -> Decoded | None:
-    """Return a request as decoded, or None where it is for the other decoder."""
+    """Return the decoded request, or None if the decoder in Python must read it."""
     if not _IS_FAST or len(body) > _LARGEST:
         return None
     most = _MOST_SPANS if max_spans is None else min(max_spans, _MOST_SPANS)
-    found = _decoder(*((None, None) if wanted is None else (wanted.patterns, wanted.forgoing))).decode(body, most)
+    found = _decoder(*((None, None) if wanted is None else (wanted.patterns, wanted.unused))).decode(body, most)
     return None if found is None else Decoded(spans=found[0], sizes=found[1], decoder="fast")
 
 
 @lru_cache(_DECODERS)
-def _decoder(wanted: frozenset[str] | None, forgoing: Forgoing | None) -> Any:
+def _decoder(wanted: frozenset[str] | None, unused: UnusedTexts | None) -> Any:
     return COMPILED.Decoder(
         span=Span,
         event=SpanEvent,
@@ -103,7 +103,7 @@ def _decoder(wanted: frozenset[str] | None, forgoing: Forgoing | None) -> Any:
         resource=_resource,
         sizes=_SIZES,
         wanted=None if wanted is None else sorted(wanted),
-        forgone=None if forgoing is None else (sorted(forgoing.keys), forgoing.of),
+        forgone=None if unused is None else (sorted(unused.keys), unused.of),
     )
 
 

@@ -1,4 +1,4 @@
-"""How OTLP may be written."""
+"""The encodings of OTLP."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class Encoding(Enum):
-    """How a request is written: one with spans, but for `LOGS`."""
+    """The encoding of a request. It has spans, except for `LOGS`."""
 
     PROTOBUF = "protobuf"
     JSON = "json"
     LOGS = "logs"
-    """An ExportLogsServiceRequest in protobuf; those in JSON are written anew before they are kept."""
+    """An ExportLogsServiceRequest in protobuf; requests in JSON are converted before they are stored."""
 
 
 class Logs(NamedTuple):
-    """A request with logs, where requests with spans may stand as well: in protobuf they look alike."""
+    """A request with logs, in places where requests with spans are allowed too; in protobuf they look alike."""
 
     body: bytes
     """An ExportLogsServiceRequest in protobuf."""

@@ -1,6 +1,6 @@
-"""The field numbers of OTLP, for where requests are taken apart and put together without being parsed.
+"""The field numbers of OTLP, for code that splits and joins requests without parsing them.
 
-Requests with metrics or logs are nested as those with spans are, under the same numbers.
+Requests with metrics or logs have the same nesting and numbers as requests with spans.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """OTLP logs: the records that a dialect reads, as spans.
 
-Most records that are sent are nobody's here. Those are told by their bytes, and neither parsed nor kept.
+No dialect reads most of the records that are sent. They are recognised by their bytes, and neither parsed nor kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -27,33 +26,31 @@ from spanscore.otlp.field_numbers import (
     SCOPE_SPANS,
     SPANS,
 )
-from spanscore.otlp.findings import (
-    SPANS_PER_REQUEST,
-    Caveat,
-    Decoded,
-    Findings,
-    MalformedRequest,
-    Refusal,
-    SpanRefused,
-)
+from spanscore.otlp.findings import Caveat, Decoded, Findings, MalformedRequest, Refusal, SpanRefused
 from spanscore.otlp.kept_size import names_size
-from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, has_too_many_fields
+from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, SPANS_PER_REQUEST
+from spanscore.otlp.protobuf_check import MOST_FIELDS, PARSED_AT_ONCE, counting_fields
 from spanscore.otlp.protobuf_values import read_attributes, read_resource
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import (
     FIELDS_LOOKED_AT,
     Place,
     WireError,
+    encoded_tag,
     fields,
     joined_field,
     length_delimited,
     readable_field,
 )
-from spanscore.reading.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
+from spanscore.trajectories.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
 
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
 _FIELDS_AT_ONCE: Final = 8_192
+_SEARCHED_AT_ONCE: Final = 2**18
+"""Bytes: so many are searched for names in some 5 ms."""
+_NO_RECORD: Final = encoded_tag(1)
+"""The id of a span's trace, or the name of a metric; of a log record the first field is a number."""
 _BROKEN: Final = b"\0"
 """No field begins with it."""
 _IDS: Final = (LogRecord.TRACE_ID_FIELD_NUMBER, LogRecord.SPAN_ID_FIELD_NUMBER)
@@ -66,41 +63,29 @@ def decode_logs(body: bytes, names: Sequence[str], *, max_records: int | None = 
 
     Args:
         body: a serialized ExportLogsServiceRequest.
-        names: what the names of their events begin with.
-        max_records: refuse a request with more of them.
+        names: the prefixes of the names of their events.
+        max_records: refuse a request with more records.
 
     Raises:
-        MalformedRequest: it is none, or has too many of them.
+        MalformedRequest: it is not such a request, or has too many records.
     """
     return at_once(decoding_logs(body, names, max_records=max_records))
 
 
 def decoding_logs(body: bytes, names: Sequence[str], *, max_records: int | None = SPANS_PER_REQUEST) -> Steps[Decoded]:
-    """Do what `decode_logs` does in steps, of which each reads one record."""
-    decoding = _Decoding(body, tuple(names), max_records)
-    if names and decoding.mentions((0, len(body))):
-        try:
-            yield from decoding.run()
-        except WireError as error:
-            message = f"not an ExportLogsServiceRequest in protobuf: {error}"
-            raise MalformedRequest(message) from error
+    """Decode like `decode_logs`, in steps of one record."""
+    decoding = _LogDecoding(body, tuple(names), max_records)
+    try:
+        yield from decoding.run()
+    except WireError as error:
+        message = f"not an ExportLogsServiceRequest in protobuf: {error}"
+        raise MalformedRequest(message) from error
+    if decoding.others and decoding.others == decoding.records:
+        message = "the request has no log records, but spans or metrics"
+        raise MalformedRequest(message)
     found = decoding.findings.decoded(decoding.spans, decoding.sizes)
-    records = yield from _counting(body)
     known = len(found.spans) + found.refused_spans + found.caveats.get(Caveat.NO_RUN, 0)
-    return replace(found, unread=max(0, records - known))
-
-
-def _counting(body: bytes) -> Steps[int]:
-    """Count the records of a request, up to where it is broken."""
-    count = 0
-    with suppress(WireError):
-        for resource_logs in _contents(body, (0, len(body)), RESOURCE_SPANS):
-            for scope_logs in _contents(body, resource_logs, SCOPE_SPANS):
-                for _ in _contents(body, scope_logs, SPANS):
-                    count += 1
-                    if not count % _FIELDS_AT_ONCE:
-                        yield
-    return count
+    return replace(found, unread=max(0, decoding.records - known))
 
 
 def log_trace_ids(body: bytes) -> tuple[bytes, ...]:
@@ -119,20 +104,16 @@ def log_trace_ids(body: bytes) -> tuple[bytes, ...]:
 
 
 def with_refused(body: bytes, lost: Iterable[Span], name: str) -> bytes:
-    """Return a request with records more that will be refused, so that it is all that is to be kept of one in JSON.
+    """Return a request with extra records that will be refused, so that it replaces the request in JSON in storage.
 
     Args:
         body: an ExportLogsServiceRequest.
-        lost: what stands for the refused records.
+        lost: stand-ins for the refused records.
         name: of an event that is read.
     """
     broken = (LogRecord(trace_id=each.trace_id, span_id=each.span_id, event_name=name) for each in lost)
     records = b"".join(length_delimited(SPANS, record.SerializeToString() + _BROKEN) for record in broken)
     return body + length_delimited(RESOURCE_SPANS, length_delimited(SCOPE_SPANS, records))
-
-
-def _contents(body: bytes, place: Place, number: int) -> Iterator[Place]:
-    return ((first, behind) for _, known, first, behind in fields(body, place) if known == number)
 
 
 def narrowed_logs(body: bytes, trace_ids: Collection[bytes]) -> bytes:
@@ -156,64 +137,107 @@ def _trace_id(record: LogRecord, resource: Attributes) -> bytes | None:
     return own_trace_id(record) or run_id(_attributes(record, Findings()), resource)
 
 
-class _Decoding:
+class _LogDecoding:
     """Makes the spans of one request from its records."""
 
     def __init__(self, body: bytes, names: tuple[str, ...], most: int | None) -> None:
         self.findings: Final = Findings(is_bounded=most is not None)
         self.spans: Final[list[Span]] = []
         self.sizes: Final[list[int]] = []
+        self.records = 0
+        """The records that were found, whether they are read or not."""
+        self.others = 0
+        """The records that begin like spans or metrics, and unlike log records."""
         self._body: Final = body
         self._names: Final = names
         self._most: Final = most
         self._mention: Final = _mention(names)
-
-    def mentions(self, place: Place) -> bool:
-        """Return whether a part of the request has the name of an event that is read."""
-        return self._mention.search(self._body, *place) is not None
+        self._overlap: Final = max((len(name.encode()) for name in names), default=1) - 1
+        self._searched = 0
+        self._looked_at = 0
+        self._resource_logs = self._scope_logs = (0, 0)
+        self._resource: Attributes | None = None
+        self._scope: str | None = None
 
     def run(self) -> Steps[None]:
-        """Read all records whose bytes have such a name."""
-        for resource_logs in (yield from self._inside((0, len(self._body)), RESOURCE_SPANS)):
-            resource: Attributes | None = None
-            for scope_logs in (yield from self._inside(resource_logs, SCOPE_SPANS)):
-                scope: str | None = None
-                for record in (yield from self._inside(scope_logs, SPANS)):
+        """Read all records whose bytes have the name of an event that is read, and count the others.
+
+        Raises:
+            WireError: a message that has such a name is broken.
+        """
+        yield from self._each((0, len(self._body)), RESOURCE_SPANS, self._read_resource_logs)
+
+    def _each(self, place: Place, number: int, read: Callable[[Place], Steps[None]]) -> Steps[None]:
+        """Read the messages in the fields of that number, up to the first break of the message around them."""
+        try:
+            for _, known, first, behind in fields(self._body, place):
+                self._looked_at += 1
+                if not self._looked_at % _FIELDS_AT_ONCE:
                     yield
-                    try:
-                        if resource is None:
-                            message = _parsed(Resource, joined_field(self._body, resource_logs, RESOURCE))
-                            resource = read_resource(message, self.findings)
-                        if scope is None:
-                            scope = _parsed(InstrumentationScope, joined_field(self._body, scope_logs, SCOPE)).name
-                        self._add(self._body[slice(*record)], resource, scope)
-                    except SpanRefused as refused:
-                        self.findings.refuse(refused.reason, f"the log record at byte {record[0]}: {refused}")
-                        self.findings.lose(
-                            *(readable_field(self._body, record, number, FIELDS_LOOKED_AT) for number in _IDS)
-                        )
+                if known == number:
+                    yield from read((first, behind))
+        except WireError:
+            if (yield from self._mentions(place)):
+                raise
 
-    def _inside(self, place: Place, number: int) -> Steps[list[Place]]:
-        """Return where those messages lie, in the fields of that number, that have such a name."""
-        found: list[Place] = []
-        for count, (_, known, first, behind) in enumerate(fields(self._body, place), 1):
-            if known == number and self.mentions((first, behind)):
-                found.append((first, behind))
-            if not count % _FIELDS_AT_ONCE:
+    def _read_resource_logs(self, place: Place) -> Steps[None]:
+        self._resource_logs, self._resource = place, None
+        yield from self._each(place, SCOPE_SPANS, self._read_scope_logs)
+
+    def _read_scope_logs(self, place: Place) -> Steps[None]:
+        self._scope_logs, self._scope = place, None
+        yield from self._each(place, SPANS, self._read_record)
+
+    def _read_record(self, place: Place) -> Steps[None]:
+        self.records += 1
+        self.others += self._body.startswith(_NO_RECORD, *place)
+        if not (yield from self._mentions(place)):
+            return
+        yield
+        try:
+            if self._resource is None:
+                content = joined_field(self._body, self._resource_logs, RESOURCE)
+                self._resource = read_resource((yield from _parsing(Resource, content)), self.findings)
+            if self._scope is None:
+                content = joined_field(self._body, self._scope_logs, SCOPE)
+                self._scope = (yield from _parsing(InstrumentationScope, content)).name
+            content = self._body[slice(*place)]
+            record = yield from _parsing(LogRecord, content)
+            yield from self._adding(record, content, self._resource, self._scope)
+        except SpanRefused as refused:
+            self.findings.refuse(refused.reason, f"the log record at byte {place[0]}: {refused}")
+            self.findings.lose(*(readable_field(self._body, place, number, FIELDS_LOOKED_AT) for number in _IDS))
+
+    def _mentions(self, place: Place) -> Steps[bool]:
+        """Return whether a part of the request has the name of an event that is read."""
+        if not self._names:
+            return False
+        start, end = place
+        while True:
+            behind = min(end, start + self._overlap + _SEARCHED_AT_ONCE)
+            if self._mention.search(self._body, start, behind):
+                return True
+            self._searched += behind - start
+            if self._searched >= _SEARCHED_AT_ONCE:
+                self._searched = 0
                 yield
-        return found
+            if behind == end:
+                return False
+            start = behind - self._overlap
 
-    def _add(self, content: bytes, resource: Attributes, scope: str) -> None:
-        record = _parsed(LogRecord, content)
+    def _adding(self, record: LogRecord, content: bytes, resource: Attributes, scope: str) -> Steps[None]:
+        yield  # a text of 60 MiB takes a tenth of a second each time that it is looked at
         name = _event_name(record, self._names)
         if name is None:
             return
         if self._most is not None and len(self.spans) >= self._most:
             message = f"the request has more than {self._most} log records that are read"
             raise MalformedRequest(message)
+        yield
         findings = self.findings
         findings.begin_span()
         attributes = _attributes(record, findings)
+        yield
         trace_id = own_trace_id(record) or run_id(attributes, resource)
         if trace_id is None:
             findings.caveats[Caveat.NO_RUN] += 1
@@ -241,9 +265,9 @@ def _mention(names: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile(b"|".join(re.escape(name.encode()) for name in names))
 
 
-def _parsed(message_type: type[_AnyMessage], content: bytes) -> _AnyMessage:
+def _parsing(message_type: type[_AnyMessage], content: bytes) -> Steps[_AnyMessage]:
     try:
-        if has_too_many_fields(content, message_type):
+        if (yield from counting_fields(content, message_type)):
             message = f"large, and has more than {MOST_FIELDS} fields"
             raise SpanRefused(Refusal.TOO_MANY_FIELDS, message)
         return message_type.FromString(content)
@@ -259,11 +283,13 @@ def _attributes(record: LogRecord, findings: Findings) -> Attributes:
 
 def _event_name(record: LogRecord, names: tuple[str, ...]) -> str | None:
     """Return the name of a record's event: emitters write it in its field, in an attribute, or as the body."""
-    told = (pair.value.string_value for pair in record.attributes if pair.key in EVENT_NAMES)
+    # Further ones are left out of a record, and of such a message each field that is looked at becomes an object.
+    pairs = record.attributes[:ATTRIBUTES_PER_SPAN]
+    told = (pair.value.string_value for pair in pairs if pair.key in EVENT_NAMES)
     return event_name((record.event_name, record.body.string_value, *told), names)
 
 
 def own_trace_id(record: LogRecord) -> bytes:
-    """Return the trace id of a record; empty where it has none."""
+    """Return the trace id of a record; empty if it has none."""
     trace_id = record.trace_id
     return trace_id if len(trace_id) == _TRACE_ID_LENGTH and any(trace_id) else b""

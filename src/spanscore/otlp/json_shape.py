@@ -1,20 +1,21 @@
-"""The way from a request in OTLP/JSON to its spans, log records or metrics, and what is wrong where it leads to none.
+"""The path from a request in OTLP/JSON to its spans, log records or metrics, and the error of a request without any.
 
-A field with an unknown name is ignored, so that a request with a wrong name on that way holds nothing.
+A field with an unknown name is ignored, so a request with a wrong name on that path contains nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, NamedTuple
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
-from spanscore.otlp.findings import MalformedRequest
-from spanscore.otlp.slices import Steps, at_once
-from spanscore.otlp.strict_json import parse
-from spanscore.wording.printable import printable
+from spanscore.messages.printable import printable
+from spanscore.otlp.findings import MalformedRequest, too_many_spans
+from spanscore.otlp.slices import Steps
+from spanscore.otlp.strict_json import kind_of_json, members_decoder, opened
 
 SPANS: Final = "resourceSpans"
 LOGS: Final = "resourceLogs"
@@ -25,48 +26,95 @@ _LEVELS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     LOGS: (("scopeLogs", "resource", "schemaUrl"), ("logRecords", "scope", "schemaUrl")),
     METRICS: (("scopeMetrics", "resource", "schemaUrl"), ("metrics", "scope", "schemaUrl")),
 }
-"""By where a request begins: for each level inside of it the list that leads on, and what else may be there."""
+"""By the first key of a request: for each level the key of the next list, and the other keys allowed there."""
 
 _KEYS_SHOWN: Final = 5
 _KEY_SHOWN: Final = 40
 _CHECKED_AT_ONCE: Final = 1_024
 
 _OBJECT: Final = Decoder(dict[str, Raw])
-_OBJECTS: Final = Decoder(list[Raw] | None)
 
 
-def check_way(request: Mapping[str, Any], key: str) -> None:
-    """Check a parsed request in which nothing was found.
+class ScopePart(NamedTuple):
+    """A scope of a request, with spans, log records or metrics."""
+
+    where: str
+    fields: dict[str, Any]
+    """The scope and its schema URL, as they are written or parsed."""
+    name: str
+    """Of the list of its items."""
+    items: Sequence[Any]
+
+
+class ResourcePart(NamedTuple):
+    """A resource of a request that has such scopes."""
+
+    where: str
+    fields: dict[str, Any]
+    scopes: Sequence[ScopePart]
+
+    @property
+    def items(self) -> int:
+        """The number of items."""
+        return sum(len(scope.items) for scope in self.scopes)
+
+
+def taking_apart(request: Any, key: str, max_items: int | None = None) -> Steps[Sequence[ResourcePart]]:
+    """Return the parts of a request that have items, in steps.
 
     Args:
-        request: the request, of which the lists on the way are lists of objects.
-        key: where it begins: `SPANS`, `LOGS` or `METRICS`.
+        request: the request, as it is written or parsed.
+        key: its first key: `SPANS`, `LOGS` or `METRICS`.
+        max_items: refuse a request with more spans.
+
+    Raises:
+        MalformedRequest: it is none, or has too many spans.
+    """
+    outer, inner = _LEVELS[key]
+    found = []
+    count = 0
+    for index, each in enumerate(_list_at(_object_at(request, (key,), "the request"), key, "")):
+        if not index % _CHECKED_AT_ONCE:
+            yield
+        where = f"{key}[{index}]"
+        resource = _object_at(each, outer, where)
+        scopes = []
+        for number, within in enumerate(_list_at(resource, outer[0], where)):
+            if not number % _CHECKED_AT_ONCE:
+                yield
+            place = f"{where}.{outer[0]}[{number}]"
+            fields = _object_at(within, inner, place)
+            items = _list_at(fields, inner[0], place)
+            count += len(items)
+            if max_items is not None and count > max_items:
+                raise too_many_spans(max_items)
+            if items:
+                scopes.append(ScopePart(place, fields, inner[0], items))
+        if scopes:
+            found.append(ResourcePart(where, resource, scopes))
+    return found
+
+
+def checking_way(request: Any, key: str) -> Steps[None]:
+    """Check a request that was taken apart, as it is written or parsed, and in which nothing was found.
 
     Raises:
         MalformedRequest: it has fields, but none that leads on.
     """
-    at_once(_checking(request, key))
+    fields = _level(request)
+    if fields and key not in fields:
+        message = f"the request has no {key!r}, but {shown(fields)}"
+        raise MalformedRequest(message)
+    yield from checking_inside(fields, key)
 
 
-def check_inside(request: Mapping[str, Any], key: str) -> None:
-    """Check a parsed request as `check_way` does, but for its own fields.
+def checking_inside(fields: Mapping[str, Any], key: str) -> Steps[None]:
+    """Check a request as `checking_way` does, but for its own fields.
 
     Raises:
         MalformedRequest: a part of it has fields, but none that leads on.
     """
-    at_once(_checking_inside(request.get(key), _LEVELS[key], key))
-
-
-def checking_body(body: bytes | str, key: str) -> Steps[None]:
-    """Do what `check_way` does with a valid request that is not parsed, in steps.
-
-    Raises:
-        MalformedRequest: as `check_way`.
-    """
-    try:
-        yield from _checking(_OBJECT.decode(body), key)
-    except DecodeError:  # it has lone surrogates
-        check_way(parse(body), key)
+    yield from _checking(fields.get(key), _LEVELS[key], key)
 
 
 def shown(keys: Iterable[str]) -> str:
@@ -74,24 +122,45 @@ def shown(keys: Iterable[str]) -> str:
     return ", ".join(repr(printable(key, _KEY_SHOWN)) for key, _ in zip(keys, range(_KEYS_SHOWN), strict=False))
 
 
-def _checking(request: Mapping[str, Any], key: str) -> Steps[None]:
-    if request and key not in request:
-        message = f"the request has no {key!r}, but {shown(request)}"
-        raise MalformedRequest(message)
-    yield from _checking_inside(request.get(key), _LEVELS[key], key)
-
-
-def _checking_inside(raw: Any, levels: Sequence[Sequence[str]], where: str) -> Steps[None]:
+def _checking(raw: Any, levels: Sequence[Sequence[str]], where: str) -> Steps[None]:
     if not levels:
         return
     (leads_on, *others), *deeper = levels
-    for index, each in enumerate((_OBJECTS.decode(raw) if isinstance(raw, Raw) else raw) or ()):
+    for index, each in enumerate(opened(raw) or ()):
         if not index % _CHECKED_AT_ONCE:
             yield
-        fields = _OBJECT.decode(each) if isinstance(each, Raw) else each
         place = f"{where}[{index}]"
+        fields = _level(each)
         if leads_on in fields:
-            yield from _checking_inside(fields[leads_on], deeper, f"{place}.{leads_on}")
+            yield from _checking(fields[leads_on], deeper, f"{place}.{leads_on}")
         elif unknown := [name for name in fields if name not in others]:
             message = f"{place} has no {leads_on!r}, but {shown(unknown)}"
             raise MalformedRequest(message)
+
+
+def _level(raw: Any) -> Any:
+    """Return an object with all of its fields."""
+    return _OBJECT.decode(raw) if isinstance(raw, Raw) else raw
+
+
+def _object_at(raw: Any, names: Sequence[str], where: str) -> dict[str, Any]:
+    fields = opened(raw, _decoder(names))
+    if not isinstance(fields, dict):
+        message = f"{where} must be an object, not {kind_of_json(fields)}"
+        raise MalformedRequest(message)
+    return fields
+
+
+def _list_at(parent: dict[str, Any], key: str, where: str) -> list[Any]:
+    raw = opened(parent.get(key))
+    if raw is None:
+        return []
+    if not isinstance(raw, list):
+        message = f"{where}{'.' if where else ''}{key} must be an array, not {kind_of_json(raw)}"
+        raise MalformedRequest(message)
+    return raw
+
+
+@cache
+def _decoder(names: Sequence[str]) -> Decoder[Struct]:
+    return members_decoder(names)

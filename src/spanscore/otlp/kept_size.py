@@ -1,41 +1,76 @@
-"""What decoded values keep in memory, in bytes: about, and never less than their texts take.
+"""The memory of decoded values, in bytes: approximate, and never less than the memory of their texts.
 
-The size on the wire says little: a request of one large span and a thousand small ones is not shared equally, values
+The size on the wire is no measure: a request of one large span and a thousand small ones is not shared equally, values
 are left out, and a value of two bytes takes fifty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from sys import getsizeof
-from typing import Final
+from typing import Any, Final
+
+from spanscore.model import Span
 
 SPAN_SIZE: Final = 640
 """A span without attributes, with short names, and its place in the table of traces."""
 EVENT_SIZE: Final = 256
 VALUE_SIZE: Final = 128
-"""A value and its place in its mapping or list: a number, or what key and text take beside their characters."""
+"""A value and its place in its mapping or list: a number, or key and text without their characters."""
 
 SHORT_CHARS: Final = 64
-"""What is not longer, and ASCII, is one object in many spans, where it repeats."""
+"""ASCII text up to this length is one object in all spans that repeat it."""
 
 SHORT_NAMES: Final = 96
 """So many characters of names are in the size of a span."""
 
+_MOST_COUNTED: Final = 16_384
+
 
 def text_size(text: str) -> int:
-    """Return what a text takes, beside its place."""
+    """Return the bytes of a text, without its place."""
     length = len(text)
     return length if length <= SHORT_CHARS and text.isascii() else getsizeof(text)
 
 
 def keys_size(keys: Iterable[str]) -> int:
-    """Return what the keys of a mapping take, beside their places."""
+    """Return the bytes of the keys of a mapping, without their places."""
     return getsizeof("".join(keys))
 
 
 def names_size(name: str, status_message: str, scope: str) -> int:
-    """Return what these take beside the size of a span, which covers short ones."""
+    """Return the bytes of these names in addition to `SPAN_SIZE`, which covers short ones."""
     if len(name) + len(status_message) + len(scope) <= SHORT_NAMES:
         return 0
     return getsizeof(name) + getsizeof(status_message) + getsizeof(scope)
+
+
+def attributes_size(attributes: Mapping[str, Any]) -> int:
+    """Return the bytes of attributes that no decoder has counted; of very many values only the first are counted."""
+    size = count = 0
+    unseen: list[Any] = [attributes]
+    while unseen and count < _MOST_COUNTED:  # a list that holds another one twice has more values than it takes
+        each = unseen.pop()
+        count += len(each)
+        size += len(each) * VALUE_SIZE
+        values = each
+        if isinstance(each, Mapping):
+            size += keys_size(key for key in each if isinstance(key, str))
+            values = each.values()
+        for value in islice(values, _MOST_COUNTED):
+            if isinstance(value, str):
+                size += text_size(value)
+            elif isinstance(value, bytes):
+                size += getsizeof(value)
+            elif isinstance(value, (list, tuple, Mapping)):
+                unseen.append(value)
+    return size
+
+
+def span_size(span: Span) -> int:
+    """Return the bytes of a span that no decoder has counted, without shared objects."""
+    size = SPAN_SIZE + names_size(span.name, span.status_message, span.scope) + attributes_size(span.attributes)
+    for event in span.events:
+        size += EVENT_SIZE + text_size(event.name) + attributes_size(event.attributes)
+    return size

@@ -1,10 +1,10 @@
-"""What is found out about bytes in protobuf before, or without, decoding them.
+"""Checks of bytes in protobuf before, or without, decoding them.
 
 - Whether a request has too many spans: a span may be two bytes long. The resources and scopes around them are counted,
   too: a request may have millions of empty ones.
 - Whether a large message has too many fields: a field may be two bytes long and take fifty when it is parsed: 64 MiB of
   them would become gigabytes.
-- Whether bytes are a message, found out in steps: for what is passed on as it came. Fields that follow each other are a
+- Whether bytes are a message, in steps: for requests that are sent on unchanged. Fields that follow each other are a
   message by themselves. So a large one is parsed some fields at a time, and a field that is large and a message itself
   is taken apart, too.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest, too_many_spans
-from spanscore.otlp.slices import Steps
+from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import Place, WireError, field_at, fields
 
 AT_ONCE: Final = 2**20
@@ -34,8 +35,8 @@ SMALLEST: Final = 2
 """Bytes of a field, and so of a span: a tag, and the length 0."""
 _AROUND_A_SPAN: Final = 2  # a resource and a scope, where each span has its own
 _MOST_FIELDS_AROUND: Final = 4 * _AROUND_A_SPAN
-"""For each span: beside a resource's scopes there are its attributes, and a schema URL. A request of nothing but fields
-that nobody knows has thirty million."""
+"""For each span: beside a resource's scopes there are its attributes, and a schema URL. A request of only
+unknown fields has thirty million."""
 
 PARSED_AT_ONCE: Final = 4 * 2**20
 """Bytes: a larger request is taken apart, and its spans are parsed one by one. Each span of a request that is parsed to
@@ -43,10 +44,13 @@ be counted takes 24 bytes, so that this much may become 50 MB."""
 MOST_FIELDS: Final = 1_500_000
 """Of one message and all in it."""
 
-_LARGE: Final = 2**20  # bytes; what is smaller may have any number of fields
+_LARGE: Final = 2**20  # bytes; a smaller message may have any number of fields
+
+_MOST_TAKEN_APART: Final = 2_000_000
+"""Records, metrics or data points of a large request, as many as objects in JSON: 64 MiB of honest ones have less."""
 
 _DEEPEST: Final = 100  # protobuf's own limit
-_SMALL: Final = 16  # bytes; of what is not longer the fields are not counted, but taken to be as many as fit
+_SMALL: Final = 16  # bytes; fields of shorter messages are not counted: the most that fit are assumed
 
 
 def checking_number_of_spans(body: bytes, limit: int) -> Steps[None]:
@@ -57,7 +61,7 @@ def checking_number_of_spans(body: bytes, limit: int) -> Steps[None]:
         WireError: it is none.
     """
     if len(body) <= PARSED_AT_ONCE:
-        with suppress(DecodeError):  # the walk tells what is wrong
+        with suppress(DecodeError):  # the walk raises the precise error
             if _has_more(_REQUEST.FromString(body).resource_spans, limit):
                 raise too_many_spans(limit)
             return
@@ -65,9 +69,9 @@ def checking_number_of_spans(body: bytes, limit: int) -> Steps[None]:
 
 
 def walking(body: bytes, limit: int) -> Steps[None]:
-    """Do what `checking_number_of_spans` does for a request that cannot be parsed, or not at once.
+    """Check like `checking_number_of_spans` a request that cannot be parsed, or not at once.
 
-    It also has too many where there are so many fields around them that a walk through them takes long.
+    A request with so many fields around its spans that the walk takes long is refused, too.
     """
     spans = around = others = 0
     for number, (field, depth) in enumerate(_fields(body, (0, len(body)), 0), 1):
@@ -133,6 +137,15 @@ def has_too_many_fields(body: bytes, message_type: type[Message], most: int = MO
     Raises:
         WireError: it is none.
     """
+    return at_once(counting_fields(body, message_type, most))
+
+
+def counting_fields(body: bytes, message_type: type[Message], most: int = MOST_FIELDS) -> Steps[bool]:
+    """Check like `has_too_many_fields`, in steps.
+
+    Raises:
+        WireError: as `has_too_many_fields`.
+    """
     if len(body) <= _LARGE:
         return False
     left = most
@@ -143,6 +156,8 @@ def has_too_many_fields(body: bytes, message_type: type[Message], most: int = MO
         while position < end:
             number, start, position = field_at(body, position, end)
             left -= 1
+            if not left % _FIELDS_AT_ONCE:
+                yield
             if number in inside:
                 if position - start > _SMALL:
                     pending += ((position, end, inside), (start, position, _messages_in(inside[number])))
@@ -159,34 +174,45 @@ def _messages_in(message: Any) -> Mapping[int, Any]:
     return {field.number: field.message_type for field in message.fields if field.message_type}
 
 
-def checking(body: bytes, message_type: type[Message], at_once: int = AT_ONCE) -> Steps[None]:
+def checking(body: bytes, message_type: type[Message], size: int = AT_ONCE) -> Steps[None]:
     """Find out whether bytes are a message of that type, of which so many are parsed at once.
 
     Raises:
-        MalformedRequest: they are not.
+        MalformedRequest: they are not, or taking them apart finds more than two million fields.
     """
     try:
-        yield from _checking(body, (0, len(body)), message_type, at_once, _DEEPEST)
+        yield from _Checking(size, _MOST_TAKEN_APART).message(body, (0, len(body)), message_type, _DEEPEST)
     except (DecodeError, WireError) as error:
         message = f"not an {message_type.DESCRIPTOR.name} in protobuf"
         raise MalformedRequest(message) from error
 
 
-def _checking(body: bytes, place: Place, message_type: Any, at_once: int, levels: int) -> Steps[None]:
-    begin, end = place
-    if end - begin <= at_once or not levels:
+@dataclass(slots=True, eq=False)
+class _Checking:
+    """Parses a message some bytes at a time, and counts the fields between which it is taken apart."""
+
+    at_once: int
+    left: int
+
+    def message(self, body: bytes, place: Place, message_type: Any, levels: int) -> Steps[None]:
+        begin, end = place
+        if end - begin <= self.at_once or not levels:
+            message_type.FromString(body[begin:end])
+            return
+        inside = message_type.DESCRIPTOR.fields_by_number
+        for start, number, first, behind in fields(body, place):
+            if behind - begin > self.at_once:
+                message_type.FromString(body[begin:start])
+                begin = start
+                yield
+            known = inside.get(number)
+            if behind - begin > self.at_once and known is not None and known.message_type:
+                yield from self.message(body, (first, behind), GetMessageClass(known.message_type), levels - 1)
+                begin = behind
+            self.left -= 1
+            if self.left < 0:
+                message = f"the request has more than {_MOST_TAKEN_APART} parts"
+                raise MalformedRequest(message)
+            if not self.left % _FIELDS_AT_ONCE:
+                yield
         message_type.FromString(body[begin:end])
-        return
-    inside = message_type.DESCRIPTOR.fields_by_number
-    for count, (start, number, first, behind) in enumerate(fields(body, place), 1):
-        if behind - begin > at_once:
-            message_type.FromString(body[begin:start])
-            begin = start
-            yield
-        known = inside.get(number)
-        if behind - begin > at_once and known is not None and known.message_type:
-            yield from _checking(body, (first, behind), GetMessageClass(known.message_type), at_once, levels - 1)
-            begin = behind
-        if not count % _FIELDS_AT_ONCE:
-            yield
-    message_type.FromString(body[begin:end])

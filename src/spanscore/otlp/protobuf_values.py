@@ -1,4 +1,4 @@
-"""The values inside an OTLP/protobuf span: attributes, those of resources and events too, and what they take."""
+"""The values of OTLP/protobuf spans, events and resources: reads attributes, and measures their memory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, Attributes, AttributeValue, SpanEvent
-from spanscore.otlp.findings import (
-    ATTRIBUTES_PER_SPAN,
-    EVENTS_PER_SPAN,
-    VALUE_LENGTH,
-    Caveat,
-    Findings,
-    ValueLeftOut,
-)
+from spanscore.otlp.findings import Caveat, Findings, ValueLeftOut
 from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, text_size
+from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, EVENTS_PER_SPAN, VALUE_LENGTH
 from spanscore.otlp.resources import shared
-from spanscore.reading.wanted import WantedAttributes
+from spanscore.trajectories.wanted import WantedAttributes
 
 _MOST_REPEATED: Final = 8_192
 
@@ -30,7 +24,7 @@ _MOST_REPEATED: Final = 8_192
 class _Once(dict[str, str]):
     """Keeps one object of each short text that comes again and again, such as the names of spans, tools and operations.
 
-    Not `sys.intern`: in some releases of Python what is interned stays for ever, and senders can make names up.
+    Not `sys.intern`: some releases of Python never release interned text, and senders can make names up.
     """
 
     def __missing__(self, text: str) -> str:
@@ -68,7 +62,7 @@ def _event(message: SpanMessage.Event, findings: Findings) -> SpanEvent:
 def read_attributes(
     pairs: Sequence[KeyValue], findings: Findings, wanted: WantedAttributes | None = None
 ) -> Attributes:
-    """Read a list of attributes, or those that are wanted; of two equal keys the last wins."""
+    """Read a list of attributes, or only the wanted ones; of two equal keys the last wins."""
     values = findings.values + len(pairs)
     if len(pairs) > ATTRIBUTES_PER_SPAN or values > findings.most_values:
         pairs = findings.first(pairs)

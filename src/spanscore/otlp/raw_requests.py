@@ -1,7 +1,7 @@
 """Trace requests taken apart and put together byte for byte.
 
-In protobuf, messages written one behind the other are one message, and so are a message and a field behind it. Hence
-requests are merged by joining them, a span gets an event by writing it behind the span, and no span is ever rewritten.
+In protobuf, two messages written one after the other are one message, and so are a message and a field after it. Hence
+requests are merged by joining them, a span gets an event by writing it after the span, and no span is ever rewritten.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HAS_PARENT: Final = re.compile(
     % tuple(re.escape(length_prefix(*each)) for each in ((TRACE_ID, 16), (SPAN_ID, 8), (PARENT_SPAN_ID, 8))),
     re.DOTALL,
 ).match
-"""How nearly every span with a parent begins: trace id, span id, parent. Others are parsed."""
+"""The first bytes of nearly every span with a parent: trace id, span id, parent. Other spans are parsed."""
 _IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
 _FLAGS_TAG: Final = encoded_tag(FLAGS, FIXED32)
 _FLAGS_SIZE: Final = len(_FLAGS_TAG) + 4
 
 
 class Envelope(NamedTuple):
-    """What stands around a span: the other fields of its request, of its ResourceSpans and of its ScopeSpans."""
+    """The messages around a span: the other fields of its request, its ResourceSpans and its ScopeSpans."""
 
     request: bytes
     resource: bytes
@@ -48,7 +48,7 @@ class RootSpan(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that it takes up at most: those around it may be shared with other spans."""
+        """The most bytes that it takes; the bytes around it may be shared with other spans."""
         return len(self.content) + sum(map(len, self.envelope))
 
 
@@ -58,21 +58,21 @@ class Split(NamedTuple):
     rest: bytes
     """The request without its roots; empty when no span is left."""
     spans: int
-    """How many are left."""
+    """The number of spans that are left."""
     roots: list[RootSpan]
 
 
 def split(request: bytes, roots: Roots) -> Split:
-    """Take the finished root spans out of a request; what holds no span is left out.
+    """Take the finished root spans out of a request, and drop resources and scopes without spans.
 
     Raises:
         WireError: the bytes are not in the protobuf wire format.
     """
 
-    def scope_spans(place: Place) -> _Part:
+    def scope_spans(place: Place) -> _RequestPart:
         return _scope_spans(request, place, roots)
 
-    def resource_spans(place: Place) -> _Part:
+    def resource_spans(place: Place) -> _RequestPart:
         return _around(request, place, SCOPE_SPANS, scope_spans)
 
     part = _around(request, (0, len(request)), RESOURCE_SPANS, resource_spans)
@@ -99,11 +99,11 @@ def joined(requests: Iterable[bytes], spans: Iterable[tuple[Envelope, bytes]]) -
     return b"".join(parts)
 
 
-class _Part(NamedTuple):
+class _RequestPart(NamedTuple):
     """A message of the request."""
 
     left: list[bytes | memoryview]
-    """What is left of it, in pieces."""
+    """The rest of the request, in pieces."""
     spans: int
     roots: list[_Root]
 
@@ -116,11 +116,11 @@ class _Root(NamedTuple):
     message: SpanMessage
     content: bytes
     heads: tuple[bytes, ...] = ()
-    """Those of the messages around it, the outermost first."""
+    """The other fields of the messages around it, the outermost first."""
 
 
-def _around(request: bytes, place: Place, number: int, read: Callable[[Place], _Part]) -> _Part:
-    """Read a message whose fields of that number hold the spans."""
+def _around(request: bytes, place: Place, number: int, read: Callable[[Place], _RequestPart]) -> _RequestPart:
+    """Read a message whose fields of that number contain the spans."""
     view = memoryview(request)
     left: list[bytes | memoryview] = []
     others: list[memoryview] = []
@@ -137,10 +137,10 @@ def _around(request: bytes, place: Place, number: int, read: Callable[[Place], _
         if part.spans:
             left += [length_prefix(number, part.size), *part.left]
     head = b"".join(others)
-    return _Part(left, spans, [root._replace(heads=(head, *root.heads)) for root in roots])
+    return _RequestPart(left, spans, [root._replace(heads=(head, *root.heads)) for root in roots])
 
 
-def _scope_spans(request: bytes, place: Place, roots: Roots) -> _Part:
+def _scope_spans(request: bytes, place: Place, roots: Roots) -> _RequestPart:
     view = memoryview(request)
     left: list[bytes | memoryview] = []
     others: list[memoryview] = []
@@ -161,7 +161,7 @@ def _scope_spans(request: bytes, place: Place, roots: Roots) -> _Part:
             spans += 1
     left.append(view[kept_from:end])
     head = b"".join(others)
-    return _Part(left, spans, [root._replace(heads=(head,)) for root in found])
+    return _RequestPart(left, spans, [root._replace(heads=(head,)) for root in found])
 
 
 def _root(request: bytes, start: int, end: int, roots: Roots) -> _Root | None:

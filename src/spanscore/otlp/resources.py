@@ -1,4 +1,4 @@
-"""Resources, which senders write into each request: one object stands for all that are equal."""
+"""Resources, which senders write into each request: equal resources share one object."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _known: Final[dict[str, SharedAttributes]] = {}
 
 
 def shared(attributes: Attributes, size: int) -> Attributes:
-    """Return the attributes of a resource, as the object that equal ones were before, if they are of usual size.
+    """Return the attributes of a resource; equal ones of usual size are the same object.
 
     A trace is charged for each resource that its spans keep. If each request brought its own, a trace whose spans come
     in twenty requests would be charged twenty times for one.
 
     Args:
-        attributes: what was read of one resource.
-        size: about how many bytes of memory they take.
+        attributes: the attributes of one resource.
+        size: their approximate memory in bytes.
     """
     if not attributes:
         return EMPTY
     if size > _USUAL:
         return SharedAttributes(attributes, size)
-    written = repr(attributes)  # other than equality it tells 1 from 1.0 and True
+    written = repr(attributes)  # unlike equality, it distinguishes 1 from 1.0 and True
     found = _known.get(written)
     if found is None:
         if len(_known) >= _MOST:

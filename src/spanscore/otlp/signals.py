@@ -1,12 +1,11 @@
-"""Spans told from logs: requests in protobuf do not say what they hold, and files join both.
+"""Separates spans from logs: requests in protobuf do not name their signal, and files join both.
 
-A request with spans and one with logs are nested alike, under the same numbers. What differs are the fields of a span
-and of a log record: nearly each number that both have is written in another way.
+Requests with spans and requests with logs have the same nesting and numbers. Only the fields of a span and of a log
+record differ: nearly each number that both have is written with another wire type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +14,17 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
-from spanscore.otlp.wire import FIXED32, FIXED64, LENGTH_DELIMITED, VARINT, Place, WireError, encoded_tag, fields
+from spanscore.otlp.wire import (
+    FIXED32,
+    FIXED64,
+    LENGTH_DELIMITED,
+    VARINT,
+    Place,
+    WireError,
+    contents,
+    encoded_tag,
+    fields,
+)
 
 _WIRE_TYPES: Final = {
     FieldDescriptor.TYPE_FIXED64: FIXED64,
@@ -37,15 +46,15 @@ def _bytes_of_tags(tags: frozenset[bytes]) -> frozenset[int]:
 
 
 _IS_SPAN: Final = _bytes_of_tags(_tags(Span) - _tags(LogRecord))
-"""What the fields begin with that only a span has."""
+"""The first bytes of fields that only a span has."""
 _IS_LOG: Final = _bytes_of_tags(_tags(LogRecord) - _tags(Span))
 
 
 class Apart(NamedTuple):
-    """A request in protobuf, by what it holds; of each there may be nothing."""
+    """A request in protobuf, divided by signal; each part may be empty."""
 
     spans: bytes
-    """An ExportTraceServiceRequest; also what is neither."""
+    """An ExportTraceServiceRequest; also data that is neither."""
     logs: bytes
     """An ExportLogsServiceRequest."""
 
@@ -64,20 +73,20 @@ def apart(body: bytes) -> Apart:
 
 
 def has_logs(body: bytes) -> bool:
-    """Return whether a request in protobuf has log records, up to where it is broken."""
+    """Return whether a request in protobuf has log records, up to its first break."""
     with suppress(WireError):
-        return any(_are_logs(body, place) for place in _contents(body, (0, len(body)), RESOURCE_SPANS))
+        return any(_are_logs(body, place) for place in contents(body, (0, len(body)), RESOURCE_SPANS))
     return False
 
 
 def _are_logs(body: bytes, resource: Place) -> bool | None:
-    """Return whether what belongs to a resource are logs; None where there is nothing.
+    """Return whether a resource has log records; None if it is empty.
 
-    What could be both has no id, no time and no kind: no span is like that, but a record with nothing but a text is.
+    Data that could be both has no id, no time and no kind: no span is like that, but a record with only a text is.
     """
     found: bool | None = None
-    for scope in _contents(body, resource, SCOPE_SPANS):
-        for record in _contents(body, scope, SPANS):
+    for scope in contents(body, resource, SCOPE_SPANS):
+        for record in contents(body, scope, SPANS):
             for start, _, _, _ in fields(body, record):
                 if body[start] in _IS_SPAN:
                     return False
@@ -85,7 +94,3 @@ def _are_logs(body: bytes, resource: Place) -> bool | None:
                     return True
                 found = True
     return found
-
-
-def _contents(body: bytes, place: Place, number: int) -> Iterator[Place]:
-    return ((first, behind) for _, known, first, behind in fields(body, place) if known == number)

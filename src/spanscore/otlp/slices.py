@@ -1,8 +1,7 @@
-"""Work that lets others run: what takes long is written in steps, and done a slice at a time."""
+"""Cooperative work in the event loop: long work is written in steps, and runs in slices of a few milliseconds."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
 from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
@@ -12,8 +11,8 @@ _Result = TypeVar("_Result")
 Steps: TypeAlias = Generator[None, None, _Result]
 """Work in steps that take a few milliseconds at most, with its result. It may be left between any two of them."""
 
-_SLICE_S: Final = 0.02
-"""Long enough that giving way costs nothing, short enough that a dozen requests in turn hold nobody up."""
+_SLICE_S: Final = 0.005
+"""Long enough that switching costs little, short enough that a dozen requests in turn delay no other work."""
 
 
 def at_once(steps: Steps[_Result]) -> _Result:
@@ -31,6 +30,8 @@ async def in_slices(steps: Steps[_Result], slice_s: float = _SLICE_S) -> _Result
 
     It is not done to the end when this is cancelled.
     """
+    import asyncio  # noqa: PLC0415 - slow to load, and commands that read files do without
+
     until = perf_counter() + slice_s
     try:
         while True:
@@ -46,7 +47,9 @@ async def in_slices(steps: Steps[_Result], slice_s: float = _SLICE_S) -> _Result
 
 
 async def in_thread(work: Callable[[], _Result]) -> _Result:
-    """Do what has no steps on another thread, and return the result. When this is cancelled, it first ends."""
+    """Run work without steps on another thread, and return its result. If cancelled, wait for the work to end first."""
+    import asyncio  # noqa: PLC0415 - as above
+
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

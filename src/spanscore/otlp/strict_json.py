@@ -1,7 +1,7 @@
 """Strict JSON: in UTF-8, without the constants that JSON does not have, of bounded nesting; at once or in steps.
 
-In steps, what is large is taken apart a level at a time, and only what is small parsed at once. What is passed over was
-read once by msgspec, which takes no JSON that `parse` refuses, but for invalid UTF-8.
+In steps, large values are opened a level at a time, and only small ones are parsed at once. msgspec reads the skipped
+parts once; apart from invalid UTF-8 it accepts no JSON that `parse` refuses.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import gc
 import json
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn
 
-from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, defstruct
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, defstruct
 from msgspec.json import Decoder
+from msgspec.structs import asdict
 
-from spanscore.otlp.findings import VALUES_PER_SPAN, MalformedRequest
+from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.slices import Steps
 
 _NESTING: Final = 1_000
-"""How deep the JSON of a request may nest; 64 nested attribute values take some 270."""
-_PARSER_KEEPS_TO_NESTING: Final = sys.version_info < (3, 12)
+"""The deepest nesting of a request's JSON; 64 nested attribute values take some 270 levels."""
+_PARSER_KEEPS_TO_RECURSION_LIMIT: Final = sys.version_info < (3, 12)
 """From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
 
 _LARGE: Final = 2**20
@@ -35,27 +36,33 @@ _ESCAPE: Final = re.compile(
 )
 """Any escape, read from the left; the group matches only in a surrogate without its other half."""
 
+_KINDS: Final = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+}
+
 AT_ONCE: Final = 2**18
-"""Bytes: more is parsed in steps. This much takes some 20 ms at the most."""
+"""Bytes: more is parsed in steps, and so is what has more values than this."""
+VALUES_AT_ONCE: Final = 1_024
+"""Objects, lists and commas, also in texts: this many are parsed in half a millisecond, and rewritten in four."""
 
 _CHECKED_AT_ONCE: Final = 2**22
 _PASSED_AT_ONCE: Final = 8_192  # items that are passed over, or escapes
 
-_READ: Final = (
-    *("traceId", "spanId", "parentSpanId", "flags", "name", "kind", "startTimeUnixNano", "endTimeUnixNano"),
-    *("attributes", "droppedAttributesCount", "events", "timeUnixNano", "links", "status", "code", "message"),
-    *("key", "keyStrindex", "value", "stringValue", "boolValue", "intValue", "doubleValue", "bytesValue"),
-    *("arrayValue", "kvlistValue", "values", "stringValueStrindex"),
-)
-"""All that is read of any object in a resource, a scope or a span: an object may have millions of other members."""
 
-_MEMBERS: Final[Decoder[Struct]] = Decoder(
-    defstruct("_Members", [(name, Raw | UnsetType, UNSET) for name in _READ], gc=False)
-)
+def members_decoder(names: Iterable[str]) -> Decoder[Struct]:
+    """Return a decoder that returns these members of an object unparsed, and skips the others."""
+    return Decoder(defstruct("_Members", [(name, Raw | UnsetType, UNSET) for name in names], gc=False))
+
+
 _ITEMS: Final = Decoder(list[Raw])
-_OBJECTS: Final = Decoder(list[defstruct("_Object", [], gc=False)])  # type: ignore[misc] # what is made here is a type
+_WHOLE: Final = Decoder(Raw)
 
-_EMPTY_OBJECT: Final = re.compile(rb"\{[ \t\r\n]*\}")
 _SURROGATE_BYTES: Final = re.compile(_SURROGATE.pattern.encode())
 _ESCAPE_BYTES: Final = re.compile(_ESCAPE.pattern.encode(), re.DOTALL)
 
@@ -86,7 +93,8 @@ def parse(body: bytes | str) -> Any:
     except ValueError as error:  # a number of more digits than Python converts
         message = f"not valid JSON: {error}"
         raise MalformedRequest(message) from error
-    if not _PARSER_KEEPS_TO_NESTING and _nests_too_deeply(document):
+    is_bounded = _PARSER_KEEPS_TO_RECURSION_LIMIT and sys.getrecursionlimit() <= _NESTING  # a host may have raised it
+    if not is_bounded and _nests_too_deeply(document):
         raise too_deep()
     return document
 
@@ -104,15 +112,67 @@ def _decoded(source: str) -> Any:
             gc.enable()
 
 
-def has_too_many_values(body: bytes | str) -> bool:
-    """Return whether parsing might take more memory than any honest request of this size: an empty list takes 60 bytes.
+def check_number_of_values(body: bytes | str, most: int = _MOST_OPENINGS) -> None:
+    """Refuse a request that might take more memory or time than any honest one of this size.
 
-    Counts what stands in texts, too, and takes a hundredth of the time of parsing.
+    Characters in texts count, too. The check takes a hundredth of the time of parsing.
+
+    Args:
+        body: the request; an empty list in it takes 60 bytes of memory.
+        most: the most objects and lists that it may have.
+
+    Raises:
+        MalformedRequest: it has more.
     """
-    if len(body) <= _MOST_OPENINGS:
-        return False
+    if len(body) <= most:
+        return
     body = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-    return body.count(b"{") + body.count(b"[") > _MOST_OPENINGS or body.count(b",") > _MOST_COMMAS
+    if body.count(b"{") + body.count(b"[") > most or body.count(b",") > _MOST_COMMAS:
+        message = f"the request has more than {most:,} objects and lists, or {_MOST_COMMAS:,} values"
+        raise MalformedRequest(message)
+
+
+def is_small(raw: bytes | Raw, at_once: int = AT_ONCE) -> bool:
+    """Return whether JSON is small enough to parse in one step. A scalar in a request always is."""
+    if isinstance(raw, Raw) and bytes(memoryview(raw)[:1]) not in {b"{", b"["}:
+        return True
+    return len(raw) <= at_once and (len(raw) <= VALUES_AT_ONCE or has_few_values(bytes(raw), VALUES_AT_ONCE))
+
+
+def has_few_values(body: bytes | str, most: int) -> bool:
+    """Return whether JSON has at most so many objects, lists and commas; characters in texts count, too."""
+    count: Callable[[Any], int] = body.count
+    return sum(map(count, "{[," if isinstance(body, str) else (b"{", b"[", b","))) <= most
+
+
+def opened(raw: Any, members: Decoder[Struct] | None = None) -> Any:
+    """Return a value whose direct members are not parsed; a value that is parsed already is returned unchanged.
+
+    Args:
+        raw: the value.
+        members: reads the members of an object that are returned; none without it.
+
+    Raises:
+        MalformedRequest: it nests deeper than can be read from where this is called.
+    """
+    if not isinstance(raw, Raw):
+        return raw
+    try:
+        match bytes(memoryview(raw)[:1]):
+            case b"[":
+                return _ITEMS.decode(raw)
+            case b"{":
+                found = () if members is None else asdict(members.decode(raw)).items()
+                return {name: value for name, value in found if value is not UNSET}
+            case _:
+                return parse(bytes(raw))
+    except RecursionError as error:
+        raise too_deep() from error
+
+
+def kind_of_json(raw: Any) -> str:
+    """Return the JSON type of a parsed value, for messages."""
+    return _KINDS[type(raw)]
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -124,7 +184,7 @@ _PARSER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def too_deep() -> MalformedRequest:
-    """Return what is wrong with a request that nests too deeply."""
+    """Return the error of a request that nests too deeply."""
     return MalformedRequest(f"nested too deeply; at most {_NESTING} levels are allowed")
 
 
@@ -138,87 +198,15 @@ def _nests_too_deeply(document: Any) -> bool:
     return True
 
 
-def parsing(raw: Raw, at_once: int = AT_ONCE) -> Steps[Any]:
-    """Do what `parse` does with an object of OTLP/JSON, or a value in it, in steps.
-
-    Of large objects only the members are kept that something may read, and of lists with more items than a span may
-    have values it keeps of those behind whether they are objects, all of them: nothing else of them is ever read.
-
-    Raises:
-        MalformedRequest: as `parse`.
-    """
-    whole: list[Any] = [None]
-    left: list[Iterator[_Part | None]] = [iter([_Part(whole, 0, raw)])]  # not by recursion: it may nest a thousand deep
-    while left:
-        try:
-            part = next(left[-1])
-        except StopIteration:
-            left.pop()
-            continue
-        if part is not None:
-            part.into[part.key], inside = _read(part.raw, at_once)
-            left += inside
-        yield
-    return whole[0]
-
-
-class _Part(NamedTuple):
-    """A value that is still to be parsed."""
-
-    into: Any
-    key: Any
-    raw: Raw
-
-
-def _read(raw: Raw, at_once: int) -> tuple[Any, list[Iterator[_Part | None]]]:
-    """Return a value, and where it is large the parts that are to be read into it."""
-    opening = bytes(memoryview(raw)[:1])
-    if len(raw) <= at_once or opening not in {b"{", b"["}:
-        return parse(bytes(raw)), []
-    try:
-        if opening == b"{":
-            # What is not kept must not make it an empty one.
-            parsed: dict[str, Any] = {} if _EMPTY_OBJECT.match(raw) else {"": None}
-            return parsed, [_members(_MEMBERS.decode(raw), parsed)]
-        items: list[Any] = _ITEMS.decode(raw)
-        return items, [_items(raw, items)]
-    except RecursionError as error:
-        raise too_deep() from error
-
-
-def _members(members: Struct, parsed: dict[str, Any]) -> Iterator[_Part]:
-    for name in _READ:
-        if (raw := getattr(members, name)) is not UNSET:
-            yield _Part(parsed, name, raw)
-
-
-def _items(raw: Raw, items: list[Any]) -> Iterator[_Part | None]:
-    """Yield the items that are to be read, and None now and then while the others are passed over."""
-    yield from (_Part(items, index, item) for index, item in enumerate(items[:VALUES_PER_SPAN]))
-    if len(items) <= VALUES_PER_SPAN:
-        return
-    unread: dict[str, Any] | None = {}
-    try:
-        _OBJECTS.decode(raw)
-    except ValidationError:
-        unread = None
-    for start in range(VALUES_PER_SPAN, len(items), _PASSED_AT_ONCE):
-        passed = items[start : start + _PASSED_AT_ONCE]
-        items[start : start + len(passed)] = [unread] * len(passed)
-        if max(map(len, passed)) > _NESTING:  # only these may nest too deeply
-            yield from (_Part(items, start + n, item) for n, item in enumerate(passed) if len(item) > _NESTING)
-        yield None
-
-
 def checking_utf8(body: bytes) -> Steps[None]:
-    """Do what `parse` does about bytes that are not UTF-8, in steps.
+    """Check that bytes are UTF-8, as `parse` does, in steps.
 
     Raises:
-        MalformedRequest: they are not.
+        MalformedRequest: they are not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(body), _CHECKED_AT_ONCE):
-        begun = len(decoder.getstate()[0])  # bytes of a character that goes on here
+        begun = len(decoder.getstate()[0])  # bytes of a character that continues here
         end = start + _CHECKED_AT_ONCE
         try:
             decoder.decode(body[start:end], end >= len(body))
@@ -228,8 +216,27 @@ def checking_utf8(body: bytes) -> Steps[None]:
         yield
 
 
+def opening(body: bytes) -> Steps[Raw]:
+    """Return valid JSON as it is written, but for lone surrogates, in steps.
+
+    Raises:
+        MalformedRequest: it is not valid.
+    """
+    yield from checking_utf8(body)
+    try:
+        return _WHOLE.decode(body)
+    except RecursionError as error:
+        raise too_deep() from error
+    except DecodeError as error:
+        mended = yield from without_lone_surrogates(body)
+        if mended is not body:
+            return (yield from opening(mended))
+        message = f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}"
+        raise MalformedRequest(message) from error
+
+
 def without_lone_surrogates(body: bytes) -> Steps[bytes]:
-    """Do what `parse` does about lone surrogates, in steps; msgspec refuses them."""
+    """Replace lone surrogates, as `parse` does, in steps; msgspec refuses them."""
     if not _SURROGATE_BYTES.search(body):
         return body
     parts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Requests in protobuf as OTLP/JSON: what protobuf's own JSON is, but for ids and enumerations."""
+"""Requests in protobuf as OTLP/JSON: protobuf's own JSON with other ids and enumerations."""
 
 from __future__ import annotations
 

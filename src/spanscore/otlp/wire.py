@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 Place: TypeAlias = tuple[int, int]
-"""Where a message lies in the bytes: its start, and the end behind it."""
+"""The place of a message in the bytes: its first byte, and the byte after its last."""
 
 VARINT: Final = 0
 FIXED64: Final = 1
@@ -41,10 +41,10 @@ class WireError(ValueError):
 
 
 def fields(body: bytes, place: Place) -> Iterator[tuple[int, int, int, int]]:
-    """Yield of every field of the message at `place` where it starts, and what `field_at` says.
+    """Yield the start of every field of the message at `place`, and the result of `field_at`.
 
     Raises:
-        WireError: the message is broken; raised where the break is, after what comes before it was yielded.
+        WireError: the message is broken; raised after the fields before the break were yielded.
     """
     start, end = place
     while start < end:
@@ -53,8 +53,13 @@ def fields(body: bytes, place: Place) -> Iterator[tuple[int, int, int, int]]:
         start = behind
 
 
+def contents(body: bytes, place: Place, number: int) -> Iterator[Place]:
+    """Yield the place of the content of each field of that number; raises as `fields`."""
+    return ((first, behind) for _, known, first, behind in fields(body, place) if known == number)
+
+
 def field_at(body: bytes, position: int, end: int) -> tuple[int, int, int]:
-    """Return the number of the field that begins there, where its content begins, and where it ends.
+    """Return the number of the field at `position`, the start of its content, and its end.
 
     The number is 0, and the content empty, unless the field is length-delimited; the message around it ends at `end`.
 
@@ -80,12 +85,12 @@ def length_delimited(number: int, content: bytes) -> bytes:
 
 
 def length_prefix(number: int, length: int) -> bytes:
-    """Encode what stands before the content of a length-delimited field."""
+    """Encode the tag and the length before the content of a length-delimited field."""
     return encoded_tag(number) + _encoded_varint(length)
 
 
 def encoded_tag(number: int, wire_type: int = LENGTH_DELIMITED) -> bytes:
-    """Encode what each field begins with."""
+    """Encode the tag of a field."""
     return _encoded_varint(number << 3 | wire_type)
 
 
@@ -99,13 +104,13 @@ def joined_field(body: bytes, place: Place, number: int) -> bytes:
 
 
 def readable_field(body: bytes, place: Place, number: int, most: int | None = None) -> bytes:
-    """Return the last length-delimited field of that number, up to where a message is broken; else empty.
+    """Return the last length-delimited field of that number before any break of the message; empty if there is none.
 
     Args:
-        body: holds the message.
-        place: where the message is.
-        number: of the field.
-        most: look at so many fields of the message at most; None for all, which may be millions.
+        body: the bytes around the message.
+        place: the place of the message.
+        number: the number of the field.
+        most: the most fields of the message to read; None for all, which may be millions.
     """
     content = b""
     with suppress(WireError):
@@ -124,7 +129,7 @@ def is_utf8(content: bytes) -> bool:
 
 
 def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the number, and the position behind it."""
+    """Return the number, and the position after it."""
     value = shift = 0
     for index in range(position, min(end, position + _VARINT_BYTES)):
         byte = body[index]
@@ -137,7 +142,7 @@ def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def _tag(body: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return a tag, and the position behind it."""
+    """Return a tag, and the position after it."""
     tag, behind = _varint(body, position, end)
     if not _FIRST_TAG <= tag <= _LAST_TAG:
         message = f"at byte {position} is no field number"
@@ -155,7 +160,7 @@ def _encoded_varint(value: int) -> bytes:
 
 
 def _skip(body: bytes, position: int, end: int, tag: int) -> int:
-    """Return the position behind a field whose tag was read; groups may nest."""
+    """Return the position after a field whose tag was read; groups may nest."""
     groups: list[int] = []
     while True:
         wire_type = tag & 7

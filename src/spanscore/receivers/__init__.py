@@ -1,1 +1,5 @@
-"""Where spans come in; one file per way."""
+"""The receivers: a file or a package for each, and their shared parts."""
+
+from typing import Final
+
+SHARED: Final = frozenset({"intake", "sockets"})

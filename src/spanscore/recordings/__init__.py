@@ -1,1 +1,1 @@
-"""Recorded OTLP, read back from files."""
+"""Files of recorded telemetry, read and written."""

@@ -1,27 +1,30 @@
-"""How each known format of another program becomes spans of OTLP.
+"""The conversion of each known format of other programs into spans of OTLP.
 
-Each format is a function that takes the documents of one file and yields, for each span, the id of its trace and a
-function that returns it inside of its resource, or raises what is wrong with it: one bad span costs only itself.
+A `Format` divides a document into spans, and converts each of them. Both may raise any exception for bad content: one
+bad document or span costs only itself.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
 
 from spanscore.recordings._foreign_spans import (
     KIND,
     SERVICE,
+    ForeignSpan,
     attributes,
     held,
     hex_digits,
     nanoseconds,
+    nanoseconds_of,
+    resource_of,
     scope_of,
     span_id,
     tagged_span,
@@ -29,9 +32,22 @@ from spanscore.recordings._foreign_spans import (
 )
 
 Document: TypeAlias = Mapping[str, Any]
-Spans: TypeAlias = Iterator[tuple[Any, Callable[[], ResourceSpans]]]
+Whole: TypeAlias = Callable[[Any], Any]
+"""Returns the complete trace id for one of which a service knows only half."""
 
-_MICRO: Final = 1_000
+
+class Format(NamedTuple):
+    """A format of another program."""
+
+    name: str
+    spans: Callable[[Document], Iterable[Any]]
+    """Returns the spans of a document, each as `trace_id` and `read` take it."""
+    trace_id: Callable[[Any], Any] = lambda _: None
+    """Returns the trace id of a span as it is written, None if it is unknown."""
+    read: Callable[[Any, Whole], ForeignSpan | ResourceSpans] = lambda spans, _whole: spans
+    """Returns a span as OTLP has it. The spans in a `ResourceSpans` were read together."""
+
+
 _OPENINFERENCE_KIND: Final = "openinference.span.kind"
 _NO_KIND: Final = "UNKNOWN"
 _TRACE_ID_SIZE: Final = 16
@@ -39,17 +55,23 @@ _HALF: Final = 16
 """Hexadecimal digits of a trace id of 64 bits."""
 
 
-def jaeger(documents: Sequence[Document]) -> Spans:
-    """Traces as Jaeger's page downloads them and its API returns them."""
-    traces = [trace for document in documents for trace in document["data"]]
-    spans = [(span, trace.get("processes") or {}) for trace in traces for span in trace["spans"]]
-    whole = _whole_ids(span.get("traceID") for span, _ in spans)
-    for span, processes in spans:
-        yield whole(span.get("traceID")), partial(_jaeger_span, span, processes, whole)
+class _JaegerSpan(NamedTuple):
+    span: Document
+    processes: Document
+    """Of its trace."""
+    resources: dict[str, Resource | Exception]
+    """Made of these processes, by their ids: a large process that many spans name is made, or is wrong, once."""
 
 
-def _jaeger_span(span: Document, processes: Document, whole: Callable[[Any], Any]) -> ResourceSpans:
-    process = span.get("process") or processes.get(span.get("processID", ""), {})
+def _jaeger_spans(document: Document) -> Iterator[_JaegerSpan]:
+    for trace in document["data"]:
+        resources: dict[str, Resource | Exception] = {}
+        for span in trace["spans"]:
+            yield _JaegerSpan(span, trace.get("processes") or {}, resources)
+
+
+def _jaeger_span(raw: _JaegerSpan, whole: Whole) -> ForeignSpan:
+    span = raw.span
     tags = {tag["key"]: tag.get("value") for tag in span.get("tags") or ()}
     of_trace = whole(span["traceID"])
     references = span.get("references") or ()
@@ -57,11 +79,11 @@ def _jaeger_span(span: Document, processes: Document, whole: Callable[[Any], Any
     # As Jaeger itself takes it: the first CHILD_OF, else the first FOLLOWS_FROM, in the same trace.
     first_of = {each.get("refType"): each for each in reversed(inside)}
     parent = first_of.get("CHILD_OF") or first_of.get("FOLLOWS_FROM")
-    start = int(span["startTime"]) * _MICRO
+    start = nanoseconds_of(span["startTime"])
     made = tagged_span(
         (of_trace, span["spanID"], parent["spanID"] if parent else span.get("parentSpanID")),
         span["operationName"],
-        (start, start + int(span.get("duration", 0)) * _MICRO),
+        (start, start + nanoseconds_of(span.get("duration", 0))),
         tags,
     )
     for each in references:
@@ -70,37 +92,49 @@ def _jaeger_span(span: Document, processes: Document, whole: Callable[[Any], Any
     for log in span.get("logs") or ():
         fields = {field["key"]: field.get("value") for field in log.get("fields") or ()}
         name = str(fields.pop("event", "") or fields.pop("name", ""))
-        made.events.add(name=name, time_unix_nano=int(log["timestamp"]) * _MICRO, attributes=attributes(fields))
-    resource = {tag["key"]: tag.get("value") for tag in process.get("tags") or ()}
-    return held(made, {SERVICE: process.get("serviceName"), **resource}, scope_of(tags))
+        made.events.add(name=name, time_unix_nano=nanoseconds_of(log["timestamp"]), attributes=attributes(fields))
+    return held(made, _jaeger_resource(raw), scope_of(tags))
 
 
-def zipkin(documents: Sequence[Document]) -> Spans:
-    """Spans of Zipkin's version 2."""
-    whole = _whole_ids(document.get("traceId") for document in documents)
-    for document in documents:
-        yield whole(document["traceId"]), partial(_zipkin_span, document, whole)
+def _jaeger_resource(raw: _JaegerSpan) -> Resource:
+    if own := raw.span.get("process"):
+        return _of_process(own)
+    name = raw.span.get("processID", "")
+    if name not in raw.resources:
+        try:
+            raw.resources[name] = _of_process(raw.processes.get(name, {}))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it
+            raw.resources[name] = error
+    made = raw.resources[name]
+    if isinstance(made, Exception):
+        raise made.with_traceback(None)
+    return made
 
 
-def _zipkin_span(document: Document, whole: Callable[[Any], Any]) -> ResourceSpans:
+def _of_process(process: Document) -> Resource:
+    tags = {tag["key"]: tag.get("value") for tag in process.get("tags") or ()}
+    return resource_of({SERVICE: process.get("serviceName"), **tags})
+
+
+def _zipkin_span(document: Document, whole: Whole) -> ForeignSpan:
     tags = dict(document.get("tags") or {})
     if document.get("kind"):
         tags.setdefault(KIND, str(document["kind"]).lower())
-    start = int(document.get("timestamp") or 0) * _MICRO
+    start = nanoseconds_of(document.get("timestamp") or 0)
     made = tagged_span(
         (whole(document["traceId"]), document["id"], document.get("parentId")),
         document.get("name") or "",
-        (start, start + int(document.get("duration") or 0) * _MICRO),
+        (start, start + nanoseconds_of(document.get("duration") or 0)),
         tags,
     )
     for annotation in document.get("annotations") or ():
-        made.events.add(name=str(annotation["value"]), time_unix_nano=int(annotation["timestamp"]) * _MICRO)
+        made.events.add(name=str(annotation["value"]), time_unix_nano=nanoseconds_of(annotation["timestamp"]))
     service = (document.get("localEndpoint") or {}).get("serviceName")
-    return held(made, {SERVICE: service}, scope_of(tags))
+    return held(made, resource_of({SERVICE: service}), scope_of(tags))
 
 
-def _whole_ids(ids: Iterable[Any]) -> Callable[[Any], Any]:
-    """Return what makes a trace id whole: services that know 64 bits of it name the trace by its second half.
+def whole_ids(ids: Iterable[Any]) -> Whole:
+    """Return a function that completes trace ids: services that know 64 bits use the second half of the id.
 
     An id of 64 bits is that of the one trace among these whose id of 128 bits ends so; otherwise it stays as it is.
     """
@@ -120,13 +154,7 @@ def _whole_ids(ids: Iterable[Any]) -> Callable[[Any], Any]:
     return whole
 
 
-def python_sdk(documents: Sequence[Document]) -> Spans:
-    """Spans as the Python SDK prints them."""
-    for document in documents:
-        yield document["context"]["trace_id"], partial(_sdk_span, document)
-
-
-def _sdk_span(document: Document) -> ResourceSpans:
+def _sdk_span(document: Document, _whole: Whole) -> ForeignSpan:
     context = document["context"]
     status = document.get("status") or {}
     made = tagged_span(
@@ -147,48 +175,39 @@ def _sdk_span(document: Document) -> ResourceSpans:
     for link in document.get("links") or ():
         made.links.add(trace_id=trace_id(link["context"]["trace_id"]), span_id=span_id(link["context"]["span_id"]))
     scope = (document.get("instrumentation_scope") or {}).get("name") or ""
-    return held(made, (document.get("resource") or {}).get("attributes") or {}, scope)
+    return held(made, resource_of((document.get("resource") or {}).get("attributes") or {}), scope)
 
 
-def phoenix(documents: Sequence[Document]) -> Spans:
-    """Spans of Phoenix's REST API and its command line: alone, in pages, or in traces."""
-    for document in documents:
-        for span in document.get("data") or document.get("spans") or [document]:
-            yield span["context"]["trace_id"], partial(_phoenix_span, span)
+def _phoenix_spans(document: Document) -> Iterable[Document]:
+    spans: Iterable[Document] = document.get("data") or document.get("spans") or [document]
+    return spans
 
 
-def _phoenix_span(span: Document) -> ResourceSpans:
+def _phoenix_span(span: Document, whole: Whole) -> ForeignSpan:
     """Return a span as the SDK would print it, with OpenInference's kind among the attributes again."""
     kind = str(span["span_kind"] or _NO_KIND).upper()
     of_kind = {} if kind == _NO_KIND else {_OPENINFERENCE_KIND: kind}
     status = {"status_code": str(span["status_code"] or "UNSET").upper(), "description": span.get("status_message")}
-    return _sdk_span({**span, "attributes": of_kind | (span.get("attributes") or {}), "status": status})
+    return _sdk_span({**span, "attributes": of_kind | (span.get("attributes") or {}), "status": status}, whole)
 
 
-def phoenix_otlp(documents: Sequence[Document]) -> Spans:
-    """Pages of spans of Phoenix's REST API, with the fields of OTLP."""
-    for document in documents:
-        yield from _protobuf({"resource_spans": [{"scope_spans": [{"spans": document["data"]}]}]})
+def _phoenix_otlp(document: Document) -> Iterable[ResourceSpans]:
+    return _protobuf({"resource_spans": [{"scope_spans": [{"spans": document["data"]}]}]})
 
 
-def tempo(documents: Sequence[Document]) -> Spans:
-    """Traces as Tempo's first API returns them."""
-    for document in documents:
-        yield from _protobuf({"resourceSpans": [_renamed(batch) for batch in document["batches"]]})
+def _tempo(document: Document) -> Iterable[ResourceSpans]:
+    return _protobuf({"resourceSpans": [_renamed(batch) for batch in document["batches"]]})
 
 
-def protobuf(documents: Sequence[Document]) -> Spans:
-    """Requests in protobuf's own JSON, alone or as Jaeger's and Tempo's later APIs return them."""
-    for document in documents:
-        is_answer = "resourceSpans" not in document and "resource_spans" not in document
-        yield from _protobuf((document.get("trace") or document["result"]) if is_answer else document)
+def _requests(document: Document) -> Iterable[ResourceSpans]:
+    is_answer = "resourceSpans" not in document and "resource_spans" not in document
+    return _protobuf((document.get("trace") or document["result"]) if is_answer else document)
 
 
-def _protobuf(document: Document) -> Spans:
+def _protobuf(document: Document) -> Iterable[ResourceSpans]:
     """Read protobuf's JSON: ids are base64, or hexadecimal as in OTLP; enumerations are names or numbers."""
-    with_ids = _with_base64_ids(document)
-    for each in ParseDict(with_ids, ExportTraceServiceRequest(), ignore_unknown_fields=True).resource_spans:
-        yield None, partial(ResourceSpans.FromString, each.SerializeToString())
+    read = ParseDict(_with_base64_ids(document), ExportTraceServiceRequest(), ignore_unknown_fields=True)
+    return read.resource_spans
 
 
 _TRACE_IDS: Final = frozenset({"traceId", "trace_id"})
@@ -220,3 +239,34 @@ def _renamed(batch: Document) -> dict[str, Any]:
             for scope in old
         ]
     return renamed
+
+
+def _member(value: Any, *keys: str) -> Any:
+    """Return what is inside of nested objects, None if it is not there."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _alone(document: Document) -> Iterable[Document]:
+    return (document,)
+
+
+def _of_context(span: Any) -> Any:
+    return _member(span, "context", "trace_id")
+
+
+JAEGER: Final = Format("jaeger", _jaeger_spans, lambda each: _member(each.span, "traceID"), _jaeger_span)
+"""Traces as Jaeger's page downloads them and its API returns them."""
+ZIPKIN: Final = Format("zipkin", _alone, lambda each: _member(each, "traceId"), _zipkin_span)
+"""Spans of Zipkin's version 2."""
+PYTHON_SDK: Final = Format("python sdk", _alone, _of_context, _sdk_span)
+"""Spans as the Python SDK prints them."""
+PHOENIX: Final = Format("phoenix", _phoenix_spans, _of_context, _phoenix_span)
+"""Spans of Phoenix's REST API and its command line: alone, in pages, or in traces."""
+PHOENIX_OTLP: Final = Format("phoenix otlp", _phoenix_otlp)
+"""Pages of spans of Phoenix's REST API, with the fields of OTLP."""
+TEMPO: Final = Format("tempo", _tempo)
+"""Traces as Tempo's first API returns them."""
+PROTOBUF: Final = Format("protobuf", _requests)
+"""Requests in protobuf's own JSON, alone or as Jaeger's and Tempo's later APIs return them."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
+from spanscore.messages.printable import printable
 from spanscore.otlp.findings import Refusal, SpanRefused
 
 SERVICE: Final = "service.name"
@@ -20,7 +22,9 @@ _STATUS: Final = "otel.status_code"
 _DESCRIPTION: Final = "otel.status_description"
 _ERROR: Final = "error"
 _HEX: Final = re.compile("(?:0x)?([0-9a-fA-F]+)")
-_ID_SHOWN: Final = 40
+_SHOWN: Final = 40
+_MICRO: Final = 1_000
+_END_OF_TIME: Final = 2**64
 _OWN: Final = frozenset({*_SCOPE, _STATUS, _DESCRIPTION, KIND})
 """Tags that are fields of a span in OTLP."""
 
@@ -53,9 +57,11 @@ def tagged_span(ids: tuple[Any, Any, Any], name: str, times: tuple[int, int], ta
         tags: attributes, and among them the fields that the format writes as attributes.
 
     Raises:
-        SpanRefused: an id is invalid.
+        SpanRefused: an id or a time is invalid.
     """
     of_trace, of_span, parent = ids
+    if not all(0 <= time < _END_OF_TIME for time in times):
+        raise SpanRefused(Refusal.INVALID_TIME, "a time must be from 1970 to 2554")
     code = str(tags.get(_STATUS, "")).upper()
     has_failed = code == "ERROR" or (not code and tags.get(_ERROR) not in {None, False, "false", ""})
     made = Span(
@@ -78,14 +84,24 @@ def tagged_span(ids: tuple[Any, Any, Any], name: str, times: tuple[int, int], ta
     return made
 
 
-def held(span: Span, resource: Mapping[str, Any], scope: str) -> ResourceSpans:
-    """Return a span inside of its resource and scope."""
-    made = ResourceSpans()
-    made.resource.attributes.extend(attributes({key: value for key, value in resource.items() if value is not None}))
-    scope_spans = made.scope_spans.add()
-    scope_spans.scope.name = scope
-    scope_spans.spans.append(span)
-    return made
+class ForeignSpan(NamedTuple):
+    """A span in its scope, and its resource. Spans of the same object become spans of one resource."""
+
+    spans: ScopeSpans
+    resource: Resource
+
+
+def held(span: Span, resource: Resource, scope: str) -> ForeignSpan:
+    """Return a span inside of its scope, with its resource."""
+    made = ScopeSpans()
+    made.scope.name = scope
+    made.spans.append(span)
+    return ForeignSpan(made, resource)
+
+
+def resource_of(values: Mapping[str, Any]) -> Resource:
+    """Return a resource with the attributes that are not null."""
+    return Resource(attributes=attributes({key: value for key, value in values.items() if value is not None}))
 
 
 def scope_of(tags: Mapping[str, Any]) -> str:
@@ -98,13 +114,37 @@ def attributes(values: Mapping[str, Any]) -> list[KeyValue]:
     return [KeyValue(key=str(key), value=_any(value)) for key, value in values.items()]
 
 
-def nanoseconds(time: str | None) -> int:
-    """Return a time in ISO 8601 as nanoseconds since the Unix epoch; in UTC if it names no zone; 0 for none."""
+def nanoseconds(time: Any) -> int:
+    """Return a time in ISO 8601 as nanoseconds since the Unix epoch; in UTC if it names no zone; 0 for none.
+
+    Raises:
+        SpanRefused: it is no such time.
+    """
     if not time:
         return 0
-    moment = datetime.fromisoformat(time)
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    try:
+        moment = datetime.fromisoformat(time)
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise _no_time(time, "in ISO 8601") from None
     return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
+
+
+def nanoseconds_of(microseconds: Any) -> int:
+    """Return a number of microseconds in nanoseconds.
+
+    Raises:
+        SpanRefused: it is no number, or not finite.
+    """
+    try:
+        return int(microseconds) * _MICRO
+    except (TypeError, ValueError, OverflowError):
+        raise _no_time(microseconds, "in microseconds") from None
+
+
+def _no_time(value: Any, how: str) -> SpanRefused:
+    shown = repr(value) if isinstance(value, (str, int, float)) else type(value).__name__
+    return SpanRefused(Refusal.INVALID_TIME, f"a time must be {how}, not {printable(shown, _SHOWN)}")
 
 
 def hex_digits(text: Any, size: int) -> str | None:
@@ -116,7 +156,7 @@ def hex_digits(text: Any, size: int) -> str | None:
 def _id(text: Any, size: int, refusal: Refusal) -> bytes:
     digits = hex_digits(text, size)
     if digits is None:
-        message = f"an id must have at most {2 * size} hexadecimal digits, not {text!r:.{_ID_SHOWN}}"
+        message = f"an id must have at most {2 * size} hexadecimal digits, not {text!r:.{_SHOWN}}"
         raise SpanRefused(refusal, message)
     return bytes.fromhex(digits)
 

@@ -1,4 +1,4 @@
-"""How far a recording is read, and where in it each trace ends."""
+"""The progress of a reading, and the place in the recording where each trace ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROGRESS_STEP: Final = 1024 * 1024
 
 
 class TraceEnds:
-    """Where in the recording each trace ends; 24 bytes a trace."""
+    """The place in the recording where each trace ends; 24 bytes a trace."""
 
     def __init__(self, last_mentions: dict[bytes, int]) -> None:
         in_order = sorted(last_mentions, key=last_mentions.__getitem__)
@@ -31,8 +31,8 @@ class TraceEnds:
         ]
 
 
-class Meter:
-    """Says how much of some files is read."""
+class ReadProgress:
+    """Reports how much of the files is read."""
 
     def __init__(self, progress: Callable[[int, int], None] | None, sizes: list[int]) -> None:
         self._progress = progress

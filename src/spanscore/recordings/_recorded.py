@@ -12,42 +12,44 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.errors import InputError
+from spanscore.messages.printable import printable
 from spanscore.otlp.findings import Decoded, MalformedRequest
 
 Content: TypeAlias = io.BufferedReader | gzip.GzipFile
-"""What is in a recording, decompressed."""
+"""The content of a recording, decompressed."""
 
 READ_ERRORS: Final = (OSError, EOFError, zlib.error)
-"""What reading raises in the middle of a file; EOFError is a gzip stream that is cut off."""
+"""The errors of reading in the middle of a file; EOFError is a truncated gzip stream."""
 
 LENGTH_PREFIX: Final = 4
 """Bytes of the length, most significant first, that the Collector's file exporter writes before each request."""
 
 REQUEST_TAG: Final = b"\n"
-"""What a request in protobuf begins with: field 1, length-delimited."""
+"""The first byte of a request in protobuf: field 1, length-delimited."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
+_WHAT_SHOWN: Final = 200
 _HEAD: Final = 256
 _JSON: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^\x00-\x1f]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))')
 _TEXT: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]*")
 
 
-class Document(NamedTuple):
+class RecordedDocument(NamedTuple):
     """One document of a recording: in most files one request, and in JSON Lines one line."""
 
     line: int
     """The line it starts in, counted from 1. In delimited protobuf its number; 0 when it is the whole file."""
     end: int
-    """How many bytes of the recording, decompressed, there are up to its end."""
+    """The number of bytes of the decompressed recording up to the end of the document."""
     requests: Sequence[Decoded] = ()
     problems: Sequence[MalformedRequest] = ()
     skipped: int = 0
     """Requests with neither spans nor logs, but another signal."""
     sources: Sequence[Any] = ()
-    """What each of the requests was decoded from: JSON as text or parsed, bytes of protobuf, or `Logs`."""
+    """The source of each request: JSON as text or parsed, bytes of protobuf, or `Logs`."""
     is_other: bool = False
     """Whether it is whole JSON that holds no telemetry of any known form, such as `package.json`."""
 
@@ -67,7 +69,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[io.BufferedReader, Content]]:
-    """Open a recording: the file itself, which tells how far it is read, and what is in it, decompressed."""
+    """Open a recording: the file itself, whose position is the progress, and its decompressed content."""
     with open_file(path) as file:
         if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
             # Not zlib-ng's, as for requests: where a file breaks off, it gives up lines that were whole before.
@@ -106,3 +108,14 @@ def is_json(path: Path, max_request_size: int) -> bool:
 def unreadable(error: Exception) -> MalformedRequest:
     """Say that a file breaks off because reading it raised one of `READ_ERRORS`."""
     return MalformedRequest(f"the rest of the file cannot be read: {error}")
+
+
+def broken(error: Exception) -> MalformedRequest:
+    """Say that a document cannot be read, for a reason that no rule of its format has."""
+    if isinstance(error, MalformedRequest):
+        return error
+    if isinstance(error, RecursionError):
+        return MalformedRequest("it is nested too deeply")
+    if isinstance(error, MemoryError):
+        return MalformedRequest("there is not enough memory to read it")
+    return MalformedRequest(f"it cannot be read: {type(error).__name__}: {printable(str(error), _WHAT_SHOWN)}")

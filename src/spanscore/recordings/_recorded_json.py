@@ -14,17 +14,19 @@ from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.json_names import with_json_names
-from spanscore.otlp.json_shape import LOGS, METRICS, SPANS, check_inside, shown
+from spanscore.otlp.json_shape import LOGS, METRICS, SPANS, checking_inside, shown
 from spanscore.otlp.json_typed import decode_typed
-from spanscore.otlp.logs_from_json import logs_to_protobuf
+from spanscore.otlp.json_writing import logs_to_protobuf
+from spanscore.otlp.slices import at_once
 from spanscore.otlp.strict_json import parse
-from spanscore.recordings._recorded import READ_ERRORS, Content, Document, unreadable
+from spanscore.recordings._recorded import READ_ERRORS, Content, RecordedDocument, broken, unreadable
 from spanscore.recordings.foreign import from_foreign, is_foreign
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1024 * 1024
 
-_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(").*', re.DOTALL)
+"""A string, or with group 1 one that does not end: it is the rest, and so a text is gone through once."""
 _OTLP: Final = re.compile(rb'"resource(?:_spans|_metrics|_logs|_profiles|Spans|Metrics|Logs|Profiles)"\s*:')
 _NEW_REQUEST: Final = re.compile(rb"\{.*" + _OTLP.pattern, re.DOTALL)
 
@@ -38,7 +40,9 @@ _TELEMETRY: Final = re.compile(
     re.IGNORECASE,
 )
 """A key of telemetry, of a known form or not."""
-_COMMENT: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]])', re.DOTALL)
+_COMMENT: Final = re.compile(
+    rb'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]])', re.DOTALL
+)
 """A string of JSON, or else a comment or a comma too many, which configuration files have."""
 
 _KEY: Final = b'"traceId"'
@@ -51,7 +55,9 @@ _LONGEST_MENTION: Final = 6 * (len(_OTHER_KEY) + 32) + 2
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00([0-7][\da-fA-F])")
 
 
-def json_documents(content: Content, max_request_size: int, log_names: Sequence[str] = ()) -> Iterator[Document]:
+def json_documents(
+    content: Content, max_request_size: int, log_names: Sequence[str] = ()
+) -> Iterator[RecordedDocument]:
     """Decode the documents of a recording one by one; a broken one costs only itself."""
     lines = _lines(content, max_request_size)
     for line in lines:
@@ -62,10 +68,10 @@ def json_documents(content: Content, max_request_size: int, log_names: Sequence[
                 yield document
 
 
-def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield each trace id in a recording, and the place of a byte that is not behind the document that has it.
+def json_mentions(content: Content, _max_request_size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield each trace id in a recording, with the offset of a byte at or before the end of its document.
 
-    Looks for the text of trace ids only, which is much faster than parsing. It may find ids that are in no span, but
+    Searches only the text of trace ids, which is much faster than parsing. It may find ids that are in no span, but
     misses none: an id that `json_documents` finds is found here as well, however it is escaped or spaced.
     """
     start = 0
@@ -76,12 +82,12 @@ def json_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int
         text = _without_escapes(data)
         for mention in _MENTION.finditer(text):
             yield start + (len(data) - 1 if has_escapes else mention.start()), unhexlify(mention[1])
-        keep_from = max(0, len(data) - _LONGEST_MENTION)
+        kept = data[-_LONGEST_MENTION:]
         key = data.rfind(_KEY)
-        if 0 <= key < keep_from and len(data) - key <= max_request_size and _MENTION_CUT_OFF.fullmatch(data, key):
-            keep_from = key
-        start += keep_from
-        data = data[keep_from:]
+        if 0 <= key < len(data) - len(kept) and _MENTION_CUT_OFF.fullmatch(data, key):
+            kept = b"".join(data[key:].split())  # white space between a key and its value may be of any length
+        start += len(data) - len(kept)
+        data = kept
 
 
 def _without_escapes(text: bytes) -> bytes:
@@ -123,10 +129,10 @@ def _lines(content: Content, max_size: int) -> Iterator[_Line]:
 
 def _read(
     first: _Line, lines: Iterator[_Line], max_size: int, log_names: Sequence[str]
-) -> tuple[Document | None, _Line | None]:
+) -> tuple[RecordedDocument | None, _Line | None]:
     """Decode the document that begins in a line, with the lines that belong to it, and return one that does not."""
     if first.problem:
-        return Document(first.number, first.end, problems=(first.problem,)), None
+        return RecordedDocument(first.number, first.end, problems=(first.problem,)), None
     if not first.text.strip():
         return None, None
     document = _document(first.text, first.number, first.end, log_names)
@@ -150,31 +156,39 @@ def _read(
         else:
             parts.append(line.text)
     if problem:
-        return Document(first.number, end, problems=(problem,)), behind
+        return RecordedDocument(first.number, end, problems=(problem,)), behind
     return _document(b"\n".join(parts), first.number, end, log_names), behind
 
 
 def _brackets_left_open(text: bytes) -> int:
     """Count the brackets that a line opens and does not close; none when it ends inside a string."""
-    outside = _STRING.sub(b"", text)
+    outside = _STRING.sub(rb"\1", text)
     if b'"' in outside:
         return 0
     return outside.count(b"{") + outside.count(b"[") - outside.count(b"}") - outside.count(b"]")
 
 
-def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Document:
+def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> RecordedDocument:
+    """Decode a document, and refuse it if that fails in a way that no rule foresees."""
+    try:
+        return _judged(text, line, end, log_names)
+    except Exception as error:  # noqa: BLE001 - a document may hold anything, and costs only itself
+        return RecordedDocument(line, end, problems=(broken(error),))
+
+
+def _judged(text: bytes, line: int, end: int, log_names: Sequence[str]) -> RecordedDocument:
     has_base64_ids = b'=="' in text and _BASE64_ID.search(text) is not None
     if _LOGS_KEY not in text and not has_base64_ids:
         decoded = decode_typed(text, max_spans=None, wanted=None)
         if decoded is not None:
             is_other = not decoded.spans and _is_other(text)
-            return Document(line, end, (decoded,), sources=(text.decode(),), is_other=is_other)
+            return RecordedDocument(line, end, (decoded,), sources=(text.decode(),), is_other=is_other)
     if _OTLP.search(text) and (renamed := with_json_names(text)) is not text:
-        return _document(renamed, line, end, log_names)
+        return _judged(renamed, line, end, log_names)
     try:
         parsed = parse(text)
     except MalformedRequest as error:
-        return Document(line, end, problems=(error,), is_other=_is_other(text))
+        return RecordedDocument(line, end, problems=(error,), is_other=_is_other(text))
     requests = list(_requests(parsed))
     own: list[Any] = []
     foreign: list[Any] = []
@@ -185,9 +199,12 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
     found = [each for request in own for each in _decoded(request, log_names, problems)]
     if foreign:
         body, refused, lost, more = from_foreign(foreign)
-        found.append((decode_protobuf(body, max_spans=None).refusing(refused, lost), body))
         problems += more
-    return Document(
+        try:
+            found.append((decode_protobuf(body, max_spans=None).refusing(refused, lost), body))
+        except MalformedRequest as error:
+            problems.append(error)
+    return RecordedDocument(
         line,
         end,
         [decoded for decoded, _ in found],
@@ -199,12 +216,12 @@ def _document(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Doc
 
 
 def _decoded(request: Any, log_names: Sequence[str], problems: list[MalformedRequest]) -> Iterator[tuple[Decoded, Any]]:
-    """Yield what a request of OTLP/JSON holds, and note what is wrong with it."""
-    for decode in (_logs, _spans):
+    """Yield the decoded parts of a request of OTLP/JSON, and note its problems."""
+    for decode, begins in ((_logs, LOGS), (_spans, SPANS)):
         try:
             yield from decode(request, log_names)
             if isinstance(request, dict):
-                check_inside(request, _BEGINS[decode])
+                at_once(checking_inside(request, begins))
         except MalformedRequest as error:
             problems.append(error)
 
@@ -235,7 +252,7 @@ def _each_once(problems: Sequence[MalformedRequest]) -> Sequence[MalformedReques
 
 
 def _requests(parsed: Any) -> Iterator[Any]:
-    """Yield what a document holds: itself, or its members; those of Zipkin's search are traces, lists of spans."""
+    """Yield the requests of a document: itself, or its members; Zipkin's search returns lists of lists of spans."""
     for each in parsed if isinstance(parsed, list) else [parsed]:
         yield from each if isinstance(each, list) and isinstance(parsed, list) else [each]
 
@@ -260,12 +277,12 @@ def _spans(request: Any, _log_names: Sequence[str]) -> Iterator[tuple[Decoded, A
         return
     if isinstance(request, dict) and request and SPANS not in request:
         # A receiver ignores what it does not know, but in a recording it is the wrong file.
-        message = f"not OTLP with spans or logs: it has neither {SPANS!r} nor {LOGS!r}, but {shown(request)}"
+        message = (
+            f"not of a form that is read, with the keys {shown(request)}: OTLP/JSON ({SPANS!r}, {LOGS!r}), or traces "
+            "of Jaeger, Tempo, Zipkin (version 2), Phoenix or the Python SDK"
+        )
         raise MalformedRequest(message)
     yield decode_document(request, max_spans=None), request
-
-
-_BEGINS: Final = {_spans: SPANS, _logs: LOGS}
 
 
 def _too_large(max_size: int) -> MalformedRequest:

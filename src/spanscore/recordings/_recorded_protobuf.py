@@ -1,4 +1,4 @@
-"""Recorded OTLP in protobuf: one bare request, or many, each behind its length."""
+"""Recorded OTLP in protobuf: one bare request, or many, each after its length."""
 
 from __future__ import annotations
 
@@ -15,26 +15,43 @@ from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.signals import apart
 from spanscore.otlp.slices import at_once
-from spanscore.recordings._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, Document, unreadable
+from spanscore.recordings._recorded import (
+    LENGTH_PREFIX,
+    READ_ERRORS,
+    REQUEST_TAG,
+    Content,
+    RecordedDocument,
+    broken,
+    unreadable,
+)
 
 _WHOLE_FILE: Final = 0
 _TRACE_ID_LENGTH: Final = 16
 
 
-def protobuf_documents(content: Content, max_request_size: int, log_names: Sequence[str] = ()) -> Iterator[Document]:
+def protobuf_documents(
+    content: Content, max_request_size: int, log_names: Sequence[str] = ()
+) -> Iterator[RecordedDocument]:
     """Decode the requests of a recording one by one."""
     for number, end, body in _requests(content, max_request_size):
         if isinstance(body, MalformedRequest):
-            yield Document(number, end, problems=(body,))
+            yield RecordedDocument(number, end, problems=(body,))
             continue
         found: list[tuple[Decoded, bytes | Logs]] = []
         problems: list[MalformedRequest] = []
-        for part in _parts(body):
+        try:
+            parts = list(_parts(body))
+        except Exception as error:  # noqa: BLE001 - a request may hold anything, and costs only itself
+            problems.append(broken(error))
+            parts = []
+        for part in parts:
             try:
                 found.append((_decoded(part, log_names), part))
-            except MalformedRequest as error:
-                problems.append(error)
-        yield Document(number, end, [each for each, _ in found], problems, sources=[source for _, source in found])
+            except Exception as error:  # noqa: BLE001 - as above
+                problems.append(broken(error))
+        yield RecordedDocument(
+            number, end, [each for each, _ in found], problems, sources=[source for _, source in found]
+        )
 
 
 def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -42,14 +59,14 @@ def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple
     for _, end, body in _requests(content, max_request_size):
         found: Iterable[bytes] = ()
         if isinstance(body, bytes):
-            with suppress(MalformedRequest):
+            with suppress(Exception):  # reading the documents comes to it as well
                 spans, logs = apart(body)
                 found = (*trace_ids(spans), *log_trace_ids(logs))
         yield from ((end - 1, trace_id) for trace_id in found if len(trace_id) == _TRACE_ID_LENGTH)
 
 
 def _parts(body: bytes) -> Iterator[bytes | Logs]:
-    """Yield what is in a request: files that were written one behind the other are one, with spans and logs in it."""
+    """Yield the parts of a request: concatenated files are one request, with spans and logs in it."""
     spans, logs = apart(body)
     if spans or not logs:
         yield spans

@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from spanscore.errors import InputError
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.model import Span
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
-from spanscore.recordings._passes import Meter, TraceEnds
-from spanscore.recordings._recorded import Document, is_json, open_file, opened
+from spanscore.recordings._passes import ReadProgress, TraceEnds
+from spanscore.recordings._recorded import RecordedDocument, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
-from spanscore.wording.plural import plural
-from spanscore.wording.printable import printable
+from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
 
 STDIN: Final = "-"
-SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".binpb", ".otlp")
+SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES)
 """The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
@@ -34,7 +35,7 @@ MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
 PROBLEMS_KEPT: Final = 1_000
 """A wrong file has a problem in every line; the rest is only counted."""
 KEPT_OF_EACH: Final = 3
-"""Of every file, whatever was kept of those before it."""
+"""The number of problems kept of every file, even if `PROBLEMS_KEPT` is reached."""
 
 _WHOLE_FILE: Final = 0
 _NAMES_SHOWN: Final = 3
@@ -43,8 +44,8 @@ _MAY_BE_OTHER: Final = (".json", ".json.gz")
 """The files of a directory that may hold something else than telemetry."""
 
 
-class Batch(NamedTuple):
-    """What one document of a recording holds."""
+class SpanBatch(NamedTuple):
+    """The spans of one document of a recording."""
 
     spans: list[Span]
     finished: list[bytes]
@@ -62,7 +63,7 @@ class InputProblem:
     """Counted from 1; in protobuf with lengths the number of the request; 0 is the file as a whole."""
     what: str
     refused_spans: int = 0
-    """How many spans that cost, where it is known."""
+    """The number of spans that were lost by it, if it is known."""
     refusal: Refusal | None = None
     """Why these spans were refused."""
 
@@ -73,9 +74,9 @@ class InputProblem:
 class Recording:
     """Recorded OTLP: JSON, JSON Lines or protobuf, each plain or gzip, from files, directories and standard input.
 
-    What is scored is gone through twice, as nothing but what follows tells where a trace ends: first for the text of
-    trace ids alone, some 3 % of the time that scoring takes, then to decode. So a trace is scored and forgotten as soon
-    as its last span was read; once through, either all spans or a copy of the recording would have to be kept.
+    Scoring reads a recording twice, because only the rest of a recording shows the end of a trace: first the text of
+    trace ids alone, some 3 % of the time of scoring, then to decode. So a trace is scored and forgotten as soon as its
+    last span was read; a single pass would have to keep either all spans or a copy of the recording.
 
     A `.json` file of a directory that holds no telemetry of any known form is left out. A file that is named itself is
     a problem then, and so is a directory of which every file is left out.
@@ -85,7 +86,7 @@ class Recording:
         stdin: what `-` stands for.
         progress: called with the bytes read so far and those to read in all; both passes count.
         max_request_size: the largest document to read, in bytes.
-        log_names: what the names of the log records begin with that are read; the others are counted.
+        log_names: the prefixes of the names of log records that are read; the others are counted.
 
     Raises:
         InputError: there is no such file, or nothing to read in a directory.
@@ -122,12 +123,12 @@ class Recording:
         more = ", ..." if len(self.left_out) > _NAMES_SHOWN else ""
         return [f"{plural(len(self.left_out), 'file')} left out, without telemetry of any known form: {names}{more}"]
 
-    def read(self) -> Iterator[Batch]:
+    def read(self) -> Iterator[SpanBatch]:
         """Yield the spans, document by document, and with them which traces are finished."""
         self._forget()
         with ExitStack() as stack:
-            sources = [self._spooled(source, stack) for source in self._sources]
-            meter = Meter(self._progress, [source.path.stat().st_size for source in sources] * 2)
+            sources = self._readable(stack)
+            meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources] * 2)
             last_mentions: dict[bytes, int] = {}
             starts = [0]
             for source in sources:
@@ -141,25 +142,25 @@ class Recording:
                     lost = [span for request in document.requests for span in request.lost]
                     finished = ends.before(start + document.end)
                     if spans or finished or lost:
-                        yield Batch(spans, finished, lost)
+                        yield SpanBatch(spans, finished, lost)
                 if finished := ends.before(end):
-                    yield Batch([], finished)
+                    yield SpanBatch([], finished)
         self._report_directories()
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[RecordedDocument]:
         """Yield what the files hold, document by document, in a single pass."""
         self._forget()
         with ExitStack() as stack:
-            sources = [self._spooled(source, stack) for source in self._sources]
-            meter = Meter(self._progress, [source.path.stat().st_size for source in sources])
+            sources = self._readable(stack)
+            meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources])
             for source in sources:
                 yield from self._documents(source, meter)
         self._report_directories()
 
     def _forget(self) -> None:
-        """Forget what an earlier reading found."""
+        """Reset the results of an earlier reading."""
         self.problems: list[InputProblem] = []
-        """What could not be used, as far as it was read; about `PROBLEMS_KEPT` at most."""
+        """The problems found so far; about `PROBLEMS_KEPT` at most."""
         self.problems_by_file: Counter[str] = Counter()
         self.refused_spans: Counter[Refusal] = Counter()
         self.caveats: Counter[Caveat] = Counter()
@@ -173,8 +174,19 @@ class Recording:
 
     @property
     def problem_count(self) -> int:
-        """How many problems there were, kept or not."""
+        """The number of problems, kept or not."""
         return self.problems_by_file.total()
+
+    def _readable(self, stack: ExitStack) -> list[Source]:
+        """Return the sources, and report the files of directories that cannot be read: they cost only themselves."""
+        readable = []
+        for source in self._sources:
+            if source.directory and (why := _why_unreadable(source.name)) is not None:
+                self._report(InputProblem(file=source.name, line=_WHOLE_FILE, what=f"cannot be read: {why}"))
+                self._used.add(source.name)
+            else:
+                readable.append(self._spooled(source, stack))
+        return readable
 
     def _spooled(self, source: Source, stack: ExitStack) -> Source:
         """Copy what can be read only once, such as standard input and pipes, to a temporary file."""
@@ -189,8 +201,8 @@ class Recording:
         spool.flush()
         return source._replace(path=Path(spool.name))
 
-    def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: Meter) -> int:
-        """Note the place of the last mention of each trace, and return the place behind the whole source."""
+    def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: ReadProgress) -> int:
+        """Note the place of the last mention of each trace, and return the place after the whole source."""
         try:
             mentions = json_mentions if is_json(source.path, self._max_request_size) else protobuf_mentions
         except MalformedRequest:
@@ -201,14 +213,14 @@ class Recording:
                 meter.reach(file.tell())
             return start + content.tell()
 
-    def _documents(self, source: Source, meter: Meter) -> Iterator[Document]:
-        """Yield the documents of a file, and note what of them cannot be used."""
+    def _documents(self, source: Source, meter: ReadProgress) -> Iterator[RecordedDocument]:
+        """Yield the documents of a file, and note unusable parts."""
         with opened(source.path) as (file, content):
             try:
                 decode = json_documents if is_json(source.path, self._max_request_size) else protobuf_documents
                 documents = decode(content, self._max_request_size, self._log_names)
             except MalformedRequest as error:
-                documents = iter([Document(_WHOLE_FILE, 0, problems=(error,))])
+                documents = iter([RecordedDocument(_WHOLE_FILE, 0, problems=(error,))])
             problems = len(self.problems), self.problems_by_file[source.name]
             others = total = 0
             for document in documents:
@@ -231,7 +243,7 @@ class Recording:
                 what = f"nothing to read: no telemetry of any known form in {plural(count, 'file')}"
                 self._report(InputProblem(file=directory, line=_WHOLE_FILE, what=what))
 
-    def _note(self, file: str, document: Document) -> None:
+    def _note(self, file: str, document: RecordedDocument) -> None:
         for problem in document.problems:
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
@@ -271,7 +283,7 @@ class Source(NamedTuple):
 
     @property
     def may_be_other(self) -> bool:
-        """Whether it is left out where it holds no telemetry: nobody has said that it does."""
+        """Whether it is left out if it holds no telemetry: the user did not name it."""
         return bool(self.directory) and self.name.lower().endswith(_MAY_BE_OTHER)
 
 
@@ -284,8 +296,8 @@ def _sources(path: str) -> list[Source]:
     if path == STDIN:
         return [Source(STDIN, Path(STDIN))]
     if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
-        if not os.access(path, os.R_OK):
-            message = f"cannot read {path!r}: {'permission denied' if os.path.exists(path) else 'no such file'}"  # noqa: PTH110 - as above
+        if (why := _why_unreadable(path, may_be_pipe=True)) is not None:
+            message = f"cannot read {path!r}: {why}"
             raise InputError(message)
         return [Source(path, Path(path))]
     found: list[Source] = []
@@ -297,6 +309,14 @@ def _sources(path: str) -> list[Source]:
         message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
         raise InputError(message)
     return found
+
+
+def _why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
+    if not os.path.exists(path):  # noqa: PTH110 - the path is shown as it was written
+        return "no such file"
+    if not may_be_pipe and not os.path.isfile(path):  # noqa: PTH113 - as above
+        return "it is no regular file"
+    return None if os.access(path, os.R_OK) else "permission denied"
 
 
 def _holds_something(request: Decoded) -> bool:

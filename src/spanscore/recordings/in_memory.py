@@ -1,4 +1,4 @@
-"""Requests that were never in a file, read as those of a recording are."""
+"""Requests in memory, read as the requests of a recording are."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.recordings.files import Batch
-from spanscore.recordings.writer import Request
+from spanscore.recordings.files import SpanBatch
+from spanscore.recordings.writer import ProtobufRequest
 
 
 class RequestsInMemory:
@@ -16,18 +16,18 @@ class RequestsInMemory:
 
     Args:
         requests: in the order in which they came.
-        log_names: what the names of the log records begin with that are read.
+        log_names: the prefixes of the names of log records that are read.
     """
 
-    def __init__(self, requests: Sequence[Request], log_names: Sequence[str] = ()) -> None:
+    def __init__(self, requests: Sequence[ProtobufRequest], log_names: Sequence[str] = ()) -> None:
         self._requests: Final = requests
         self._log_names: Final = log_names
 
-    def read(self) -> Iterator[Batch]:
+    def read(self) -> Iterator[SpanBatch]:
         """Yield the spans; all traces end with the last."""
         for signal, body in self._requests:
             if signal == "logs":
                 decoded = decode_logs(body, self._log_names, max_records=None)
             else:
                 decoded = decode_protobuf(body, max_spans=None)
-            yield Batch(list(decoded.spans), [], decoded.lost)
+            yield SpanBatch(list(decoded.spans), [], decoded.lost)

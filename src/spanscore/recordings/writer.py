@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
+import io
 import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -16,14 +21,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from spanscore.errors import InputError
 from spanscore.otlp.to_json import to_json
 from spanscore.recordings._recorded import LENGTH_PREFIX
+from spanscore.recordings.replaced_files import is_written_in_place, replace
 
-JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
+JSON_SUFFIXES: Final = (".json", ".jsonl", ".ndjson")
+_OWNER_ONLY: Final = 0o600  # arguments and results of tools are in the requests
 PROTOBUF_SUFFIXES: Final = (".pb", ".binpb", ".bin", ".otlp")
 _GZIP: Final = ".gz"
+_PART: Final = ".part"
 _MESSAGES: Final[Mapping[str, type[Message]]] = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
 
 
-class Request(NamedTuple):
+class ProtobufRequest(NamedTuple):
     """A request in protobuf, as it came."""
 
     signal: Literal["traces", "logs"]
@@ -33,15 +41,17 @@ class Request(NamedTuple):
 class RecordingWriter:
     """Writes what `Recording` reads: OTLP/JSON Lines, or protobuf with each request behind its length; gzip by `.gz`.
 
-    What is at the path is replaced when the first request is written, and not before: a run that records nothing costs
-    no earlier recording. Each request is in the file when `write` returns.
+    The requests go to a file beside the one at the path, with `.part` behind its name. It is itself a recording, which
+    has each request when `write` returns. `close` has it take the place of the one at the path. If there was no
+    request, the one at the path stays; if a request could not be written, it stays, too, and so does the `.part`.
+    Devices and pipes are written in place.
 
     Args:
         path: ends in one of `JSON_SUFFIXES` or `PROTOBUF_SUFFIXES`, and maybe `.gz`.
-        append: keep what is there, and write behind it.
+        append: keep what is there, and write behind it, in place.
 
     Raises:
-        InputError: the path has another ending, or cannot be written to.
+        InputError: the path has another ending, or cannot be written to, or another writer replaces it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
@@ -52,39 +62,76 @@ class RecordingWriter:
             endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
             message = f"cannot record to {str(path)!r}: its name must end in {endings}, or one of these and {_GZIP}"
             raise InputError(message)
-        self._is_new = not self.path.exists()
-        self._appends = append
+        self.left_behind: Path | None = None
+        """An earlier recording that did not end, which was found in the place of the `.part` and now has this name."""
+        self._has_failed = False
         try:
-            self._file: IO[bytes] = self.path.open("ab")
+            self._is_new = not self.path.exists()
+            target = self.path.resolve()
+            self._target = None if is_written_in_place(target) or append else target
+            self._file = _opened(target) if self._target is None else self._begin(Path(f"{target}{_PART}"))
         except OSError as error:
             message = f"cannot record to {str(path)!r}: {error.strerror}"
             raise InputError(message) from error
+        self._is_file = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         self.written: int = 0
         """Requests."""
+
+    @property
+    def part(self) -> Path:
+        """The file that requests are written to until the end: the `.part`, or in place the one at the path."""
+        if self._target is None:
+            return self.path
+        beside = self.path.with_name(f"{self.path.name}{_PART}")  # as the user wrote it, where no link leads elsewhere
+        return beside if beside.absolute() == Path(self._file.name) else Path(self._file.name)
+
+    @property
+    def kept(self) -> Path | None:
+        """The file with the requests so far, if a later one could not be written and no file was replaced."""
+        return self.part if self._has_failed and self._target is not None and self.written else None
 
     def write(self, signal: Literal["traces", "logs"], request: bytes) -> None:
         """Write a request, which is OTLP in protobuf.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: it cannot be written as a whole; of a file, no part of it is.
         """
         if self._is_json:
             content = to_json(_MESSAGES[signal].FromString(request)).encode() + b"\n"
         else:
             content = len(request).to_bytes(LENGTH_PREFIX, "big") + request
+        if not self.written and self._is_json and self._is_file and self._size():
+            content = b"\n" + content  # what is there may end without one
         if self.path.name.lower().endswith(_GZIP):
             content = gzip.compress(content, mtime=0)  # members behind each other are one file
-        if not self.written and not self._appends and self.path.is_file():
-            self._file.truncate(0)
-        self._file.write(content)
-        self._file.flush()
+        before = self._size()
+        try:
+            left = memoryview(content)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            self._has_failed = True
+            if self._is_file:
+                with suppress(OSError):
+                    self._file.truncate(before)
+            raise
         self.written += 1
 
     def close(self) -> None:
-        """Close the file; one that was not there before, and got nothing, is removed."""
-        self._file.close()
-        if self._is_new and not self.written:
-            self.path.unlink(missing_ok=True)
+        """Move the written file to its path if all requests were written. A file without requests is removed.
+
+        Raises:
+            OSError: it cannot be synced or moved.
+        """
+        if self._file.closed:
+            return
+        with self._file:
+            if not self.written and (self._is_new or self._target is not None):
+                Path(self._file.name).unlink(missing_ok=True)
+            elif self._target is not None and not self._has_failed:
+                self._has_failed = True
+                replace(self._target, self._file)
+                self._has_failed = False
 
     def __enter__(self) -> Self:
         """Return the writer, which is closed at the end of the block."""
@@ -93,5 +140,44 @@ class RecordingWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the file."""
+        """Close the file; after an error it takes no place."""
+        self._has_failed = self._has_failed or error is not None
         self.close()
+
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _begin(self, part: Path) -> io.FileIO:
+        """Open the file for new requests, for this process alone, and move a file left by another process away.
+
+        Raises:
+            OSError: it cannot be opened, or a process that runs writes to it.
+        """
+        while True:
+            file = _opened(part)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.close()
+                raise OSError(error.errno, f"another process is recording to it, in {part}") from None
+            if _is_at(part, file) and not os.fstat(file.fileno()).st_size:
+                return file
+            if _is_at(part, file):
+                numbered = (Path(f"{part}.{number}") for number in count(1))
+                self.left_behind = next(each for each in numbered if not each.exists())
+                part.rename(self.left_behind)
+            file.close()
+
+
+def _opened(path: Path) -> io.FileIO:
+    if not path.exists():
+        path.touch(_OWNER_ONLY)
+    return path.open("ab", buffering=0)
+
+
+def _is_at(path: Path, file: io.FileIO) -> bool:
+    """Return whether a path still leads to a file that was opened there: its writer may have put it into its place."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False

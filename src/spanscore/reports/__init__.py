@@ -1,1 +1,1 @@
-"""What is said of a report, whoever says it: as an event, as JSON, as counts, by name of its test case."""
+"""A report as an event, as JSON and as a page; tallies of reports."""

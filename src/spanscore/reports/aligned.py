@@ -1,4 +1,4 @@
-"""A run beside what was expected of it, line by line, in words."""
+"""A run beside its expectation, line by line, in words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from spanscore.compare.alignment import AS_EXPECTED, LIMIT, Entry, folded, whole
 from spanscore.compare.differences import ABSENT, Difference
-from spanscore.compare.step_alignment import not_together
-from spanscore.wording.alike import paths_apart, told_apart
-from spanscore.wording.plural import plural
+from spanscore.compare.steps.step_alignment import not_together
+from spanscore.messages.alike import paths_apart, told_apart
+from spanscore.messages.plural import plural
 
 _CONDITIONS: Final = frozenset({"arguments", "result", "error"})
 """The kinds of deviations of a call that was made where it was expected."""
@@ -20,7 +20,7 @@ _MARKS: Final = {
     "missing": "missing",
     "extra": "not expected",
     "wrong": "another tool",
-    "order": "called, but not here",
+    "order": "out of order",
     "arguments": "other arguments",
 }
 _NO_MARKS: Final[Mapping[int, str]] = MappingProxyType({})
@@ -32,7 +32,7 @@ class AlignedLine(NamedTuple):
     expected: str
     actual: str
     mark: str
-    """What deviates; empty where nothing does."""
+    """The deviation; empty if there is none."""
     is_left_out: bool = False
 
 
@@ -41,12 +41,12 @@ def aligned_lines(
     deviations: Sequence[Mapping[str, Any]] = (),
     marked: Mapping[int, str] = _NO_MARKS,
 ) -> Iterator[AlignedLine]:
-    """Yield the lines of an alignment; of long ones what deviates, with two calls around it, and at most 200.
+    """Yield the lines of an alignment; of long ones only deviations with two calls around each, and at most 200.
 
     Args:
         entries: the `alignment` of a score's details.
-        deviations: its `deviations`, where arguments and results may be shown.
-        marked: what is wrong with a call besides, by its index; such a call is never folded.
+        deviations: its `deviations`, if arguments and results may be shown.
+        marked: more problems of calls, by index; such a call is never folded.
     """
     rows = whole(deviations)
     own = {row["call"] for row in rows if row.get("call") is not None}
@@ -67,7 +67,7 @@ def aligned_lines(
 
 
 def fold_words(entry: Entry) -> str:
-    """Return what calls that are left out of an alignment are: `41 calls as expected, 3 ignored`."""
+    """Return a text for calls that are left out of an alignment: `41 calls as expected, 3 ignored`."""
     calls, ignored = entry["calls"], entry.get("ignored", 0)
     if entry["status"] == "cut":
         return f"{plural(calls, 'call')} more"
@@ -80,7 +80,7 @@ def fold_words(entry: Entry) -> str:
 
 
 def marks(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
-    """Yield for each entry what deviates in it; an empty text where nothing does.
+    """Yield the deviation of each entry as text; empty if there is none.
 
     Args:
         entries: as above.
@@ -106,7 +106,7 @@ def apart_words(row: Mapping[str, Any]) -> str:
 
 
 def paths(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs in a call, path by path, of a row of a score's `deviations`."""
+    """Yield the differences of a call, path by path, from a row of a score's `deviations`."""
     rows = [each for each in (row, *row.get("more", ())) if "path" in each]
     for each, path in zip(rows, paths_apart([each["path"] for each in rows]), strict=True):
         difference = Difference((), each.get("expected", ABSENT), each.get("actual", ABSENT))

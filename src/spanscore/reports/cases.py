@@ -1,23 +1,23 @@
-"""How runs are called in the tests they belong to: the same run has the same name in every recording of a suite."""
+"""The case names of runs: the same run has the same name in every recording of a test suite."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Final
 
+from spanscore.messages.plural import plural
 from spanscore.model import Trajectory
-from spanscore.wording.plural import plural
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 
 CASE_KEYS: Final = ("test.case.id", "test.case.name", CONVERSATION)
 """The attributes that name the case, the first that is there; of the root span or the resource.
 
-A conversation names a case only where no two traces of the input are of one: `Cases` knows.
+A conversation names a case only if no two traces of the input share one: see `Cases`.
 """
 
 TEST_KEYS: Final = ("test.case.name", "test.suite.name")
-"""The attributes of the semantic conventions that say of which test a run is: reports pass them on as they are."""
+"""The attributes of the semantic conventions that name the test of a run: reports include them unchanged."""
 
 _UNKNOWN: Final = "unknown"
 
@@ -40,8 +40,8 @@ def test_names(trajectory: Trajectory) -> dict[str, str]:
 class Cases:
     """The cases of an input's runs.
 
-    Where the conversation of a run names its case, several traces of one conversation are turns. A turn is no other way
-    to do the same, so that its case cannot be told: `problem` says so when all runs were added.
+    If the conversation of a run names its case, several traces of one conversation are turns. Turns are different
+    tasks, so their case is unknown: `problem` reports it after all runs were added.
 
     Args:
         key: the attribute that names cases, in place of `CASE_KEYS`; its values are taken as they are.
@@ -76,16 +76,16 @@ class Cases:
         return None if key is None else case_of(trajectory, key)
 
     def problem(self) -> str | None:
-        """Return why cases that were asked for cannot be told; None where they can."""
+        """Return why requested cases are unknown; None if they are known."""
         if self._is_asked_for or not self._is_by_conversation or not self.several:
             return None
         return told_of_turns(len(self.several))
 
 
 def told_of_turns(conversations: int) -> str:
-    """Return why so many conversations name no case, and what does."""
+    """Return why conversations name no case, with the remedy."""
     has = plural(conversations, "conversation has", "conversations have")
-    return f"{has} several turns, which are no alternatives of one case: set test.case.id"
+    return f"{has} several turns, which are no alternatives of one case: set test.case.id on each turn"
 
 
 class CaseNames:
@@ -109,7 +109,7 @@ class CaseNames:
         self._bases.append(base)
 
     def names(self) -> list[str]:
-        """Return the names in the order of the runs. A case that several runs share has their numbers behind it."""
+        """Return the names in the order of the runs. Runs that share a case have a number after its name."""
         alone = {base for base, count in Counter(self._bases).items() if count == 1} - self._numbered
         taken = set(alone)
         numbers: Counter[str] = Counter()

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
+from spanscore.messages.printable import encodable, printable
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.reports.cases import test_names
 from spanscore.reports.serialization import tool_calls_text
-from spanscore.wording.printable import encodable, printable
 
 NAME: Final = "gen_ai.evaluation.result"
 SCHEMA_VERSION: Final = "1"
@@ -23,7 +23,7 @@ _EVALUATOR_TYPE: Final = "deterministic"
 def evaluation_id(report: Report, evaluation: Evaluation) -> str:
     """Return an id that is the same whenever the same trajectory is scored again by the same evaluator.
 
-    Delivery is at least once: whoever stores events tells repeated ones by it.
+    Delivery is at least once: stores of events recognise repeated ones by it.
     """
     trajectory = report.trajectory
     parts = (trajectory.trace_id, trajectory.root_span_id, evaluation.name.encode(), str(report.revision).encode())
@@ -33,9 +33,9 @@ def evaluation_id(report: Report, evaluation: Evaluation) -> str:
 def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     """Return the attributes of the event, as UTF-8 can encode them.
 
-    First what a person looks for: viewers show them in order. They hold names, ids and numbers. A tool's arguments
-    and results are among them only where the report says that they may be, and so is the message of an evaluator that
-    went wrong: exceptions quote what they stumble over.
+    The most useful come first: viewers show them in order. They are names, ids and numbers. A tool's arguments and
+    results are included only if the report allows it, and so is the message of a failed evaluator: exceptions quote
+    data.
     """
     attributes: dict[str, Any] = {
         "gen_ai.evaluation.name": evaluation.name,
@@ -63,7 +63,7 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def span_attributes(report: Report) -> dict[str, str]:
-    """Return what the evaluated span itself says where the run failed, so that searches find it; else nothing.
+    """Return the attributes of the evaluated span if the run failed, for searches; else empty.
 
     `spanscore.verdict` is `fail`, and `spanscore.failing` has the names of what failed, with commas between them:
     viewers search for a text, and not in lists.
@@ -73,9 +73,9 @@ def span_attributes(report: Report) -> dict[str, str]:
 
 
 def event_time_ns(start_ns: int, end_ns: int) -> int:
-    """Return the end of a span as those see it who keep its start and its duration in whole microseconds.
+    """Return the end of a span as backends compute it that store start and duration in whole microseconds.
 
-    They hide an event behind it, were it by a nanosecond.
+    They hide an event that is later, even by a nanosecond.
     """
     if end_ns < start_ns:
         return start_ns
@@ -83,20 +83,20 @@ def event_time_ns(start_ns: int, end_ns: int) -> int:
 
 
 def child_span_name(report: Report) -> str:
-    """Return what the span below the evaluated one is called that carries the events."""
+    """Return the name of the child span with the events."""
     subject = report.trajectory.agent or report.trajectory.service
     return f"evaluate {printable(subject)}" if subject else "evaluate"
 
 
 def severity(evaluation: Evaluation) -> Literal["INFO", "WARN", "ERROR"]:
-    """Return how grave what an evaluator said is."""
+    """Return the severity of an evaluation."""
     if isinstance(evaluation.outcome, Failed):
         return "ERROR"
     return "WARN" if evaluation.label == "fail" else "INFO"
 
 
 def sentence(told: Mapping[str, Any]) -> str:
-    """Return what a viewer of logs shows for the event: most show nothing but the body."""
+    """Return the body of the event, as most log viewers show only that."""
     said = told.get("gen_ai.evaluation.score.label", "informational")
     verdict = f"{told['gen_ai.evaluation.name']}: {said}"
     explanation = told["gen_ai.evaluation.explanation"]
@@ -104,14 +104,14 @@ def sentence(told: Mapping[str, Any]) -> str:
 
 
 def failure_text(report: Report, failed: Failed) -> str:
-    """Return what may be told of an evaluator that went wrong."""
+    """Return the error of a failed evaluator, with its message only if content may be shown."""
     return f"{failed.error_type}: {failed.message}" if report.tool_content else failed.error_type
 
 
 def _deviating_call(score: Score) -> str | None:
-    """Return the id of the span of the first call that deviates, where an evaluator tells of it."""
+    """Return the id of the span of the first deviating call, if an evaluator records it."""
     deviations = score.details.get("deviations")
-    if not isinstance(deviations, list):  # a plug-in's details may hold anything
+    if not isinstance(deviations, list):  # a plug-in's details may be anything
         return None
     found = (each.get("span_id") for each in deviations if isinstance(each, Mapping))
     return next((span_id for span_id in found if isinstance(span_id, str)), None)

@@ -1,8 +1,8 @@
 """The JSON form of a report, as `spanscore score --format json` and the jsonl exporter write it.
 
-The attributes of a run are what a row of a dataset is found by, and they may hold all that a user said. Who scores a
-recording has them already. A live exporter writes into a file that is kept and read elsewhere: there they are null
-unless `tool_content` is on. What `match` names would be safe to write, but `expected_from` names whole expectations.
+The attributes of a run select the row of a dataset, and may contain everything that a user wrote. A person who scores
+a recording has them already. A live exporter writes into a file that is kept and read elsewhere: there they are null
+unless `tool_content` is on. Attributes in `match` would be safe, but those in `expected_from` are whole expectations.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from spanscore.model import (
     Attributes,
     AttributeValue,
     CloseReason,
+    Completeness,
     Evaluation,
     Failed,
     Outcome,
@@ -32,7 +33,7 @@ from spanscore.model import (
 from spanscore.reports.cases import test_names
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
-"""What a deviation in arguments or results says of them."""
+"""The keys of a deviation that have content of arguments or results."""
 
 MAX_ATTRIBUTES: Final = 128
 MAX_ATTRIBUTE_CHARS: Final = 4_096
@@ -45,14 +46,14 @@ def report_line(report: Report, *, content: bool = True, attributes: bool = True
 
     Args:
         report: what to write.
-        content: whether arguments, results, what errors say and the attributes of the run may be in it.
+        content: whether arguments, results, texts of errors and the attributes of the run may be in it.
         attributes: whether the attributes of the run may be in it; they need `content`, too.
     """
     return _compact(report_object(report, content=content, attributes=attributes))
 
 
 def report_object(report: Report, *, content: bool = True, attributes: bool = True) -> dict[str, Any]:
-    """Return a report as a JSON object. What was not recorded is null, and so is what may not be in it."""
+    """Return a report as a JSON object. Unrecorded values are null, and so are values that may not be in it."""
     trajectory = report.trajectory
     names = test_names(trajectory)
     return {
@@ -69,6 +70,8 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "verdict": report.verdict,
         "revision": report.revision,
         "tool_calls": [_tool_call(call, content=content) for call in trajectory.calls],
+        "withheld_calls": [call._asdict() for call in trajectory.withheld],
+        **({"paused": list(trajectory.completeness.paused)} if trajectory.completeness.paused else {}),
         "outcomes": {
             evaluation.name: {"type": evaluation.type, **_evaluation(evaluation, content=content)}
             for evaluation in report.evaluations
@@ -109,7 +112,7 @@ def _tool_call(call: ToolCall, *, content: bool = True) -> dict[str, Any]:
 
 
 def _attributes(attributes: Attributes) -> dict[str, JSON]:
-    """Return the attributes as JSON. Those left out are the first ones, which are the resource's and say least."""
+    """Return the attributes as JSON. If there are too many, the first ones, which are the resource's, are left out."""
     left_out = max(0, len(attributes) - MAX_ATTRIBUTES)
     told = {key: _bounded(value) for key, value in islice(attributes.items(), left_out, None)}
     return told | {LEFT_OUT: left_out} if left_out else told
@@ -154,7 +157,7 @@ def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:
             if not content:
                 explanation = explanation if without_content is None else without_content
                 if isinstance(rows := told.get("deviations"), (list, tuple)):
-                    told["deviations"] = [_plain(row) if isinstance(row, Mapping) else row for row in rows]
+                    told["deviations"] = [bare_deviation(row) if isinstance(row, Mapping) else row for row in rows]
             return {"outcome": "score", "value": value, "passed": passed, "explanation": explanation, "details": told}
         case Skipped(reason):
             return {"outcome": "skipped", "reason": reason}
@@ -165,13 +168,20 @@ def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:
             assert_never(outcome)
 
 
-def _plain(deviation: Mapping[str, Any]) -> dict[str, Any]:
+def bare_deviation(deviation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a score's `deviations` without content of arguments and results."""
     return {key: value for key, value in deviation.items() if key not in _CONTENT or "path" not in deviation}
 
 
 CALL_KEYS: Final = tuple(_tool_call(ToolCall(name="")))
 """The keys of a call in a report."""
 REPORT_KEYS: Final = frozenset(
-    report_object(Report(trajectory=Trajectory(calls=()), evaluations=(), close_reason=CloseReason.ROOT_ENDED))
+    report_object(
+        Report(
+            trajectory=Trajectory(calls=(), completeness=Completeness(paused=("",))),
+            evaluations=(),
+            close_reason=CloseReason.ROOT_ENDED,
+        )
+    )
 )
 """The keys of a report."""

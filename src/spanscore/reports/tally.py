@@ -1,4 +1,4 @@
-"""What one evaluator has found so far. Its size does not grow with the number of trajectories."""
+"""The counts of one evaluator so far. Its size does not grow with the number of trajectories."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 from spanscore.model import Failed, Outcome, Score, Skipped
 
 COLUMNS: Final = ("passed", "failed", "skipped", "errors", "mean")
-"""What `Tally.cells` are, in tables for people."""
+"""The headings of `Tally.cells` in tables for people."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what one evaluator says of trajectories."""
+    """The counts of one evaluator's outcomes."""
 
     type: str
     informational: bool = False
-    """Whether it is measured only: nothing passes or fails by it."""
+    """Whether it is only measured, and never passes or fails a run."""
     passed: int = 0
     not_passed: int = 0
     skipped: int = 0
@@ -38,7 +38,7 @@ class Tally:
 
     @property
     def scored(self) -> int:
-        """How many trajectories have a score."""
+        """The number of trajectories with a score."""
         return self.passed + self.not_passed + self.measured
 
     @property

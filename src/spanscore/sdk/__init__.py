@@ -1,1 +1,1 @@
-"""The application's OpenTelemetry SDK as spanscore meets it: its providers and spans, and who we are in it."""
+"""The application's OpenTelemetry SDK: its providers, spans and log records."""

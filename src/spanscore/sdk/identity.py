@@ -1,4 +1,4 @@
-"""Who we are in what we send: the scope, the resource of signals that are our own, and that no sending is traced."""
+"""The scope and resource of our own signals, and a context in which sending is not traced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scope_version() -> str:
 
 
 def resource() -> Resource:
-    """Return the resource of our own metrics and logs; what OTEL_RESOURCE_ATTRIBUTES and its kin say comes first.
+    """Return the resource of our own metrics and logs; variables such as OTEL_RESOURCE_ATTRIBUTES take precedence.
 
     The instance id keeps the sums of several replicas apart.
     """
@@ -42,7 +42,7 @@ def resource() -> Resource:
 
 
 def stop_tracing() -> Token[Context]:
-    """Have nothing traced that this thread does from now on: what we send must not come back to us."""
+    """Disable tracing on this thread from now on: our own requests must not be scored."""
     return attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # noqa: FBT003 - OpenTelemetry's signature
 
 

@@ -1,7 +1,7 @@
-"""What can be seen of the application's own providers: whether anything arrives through them, and still does.
+"""The state of the application's own providers: whether they take telemetry, and still do.
 
-OpenTelemetry's API has no words for that, so this looks at what the SDK keeps to itself, and changes nothing of it.
-What cannot be seen, such as with another SDK, counts as well: there is no false alarm, and nothing is held back.
+OpenTelemetry's API does not expose it, so this reads private attributes of the SDK, without changes. If they are
+missing, such as in another SDK, a provider counts as working: there is no false alarm, and nothing is held back.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from opentelemetry.metrics import _internal as _metrics
 from opentelemetry.trace import TracerProvider
 
 _API: Final = ("opentelemetry.metrics", "opentelemetry._logs", "opentelemetry.trace")
-"""What a provider is of that is a stand-in: one that does nothing, or waits for the real one."""
+"""The modules of stand-in providers, which do nothing, or wait for the real one."""
 _LOG_PROCESSORS: Final = ("_multi_log_record_processor", "_log_record_processors")
 _SPAN_PROCESSORS: Final = ("_active_span_processor", "_span_processors")
 
 
 def global_meter_provider() -> object:
-    """Return the meter provider that the application has set, None where there is none.
+    """Return the meter provider that the application has set, None if there is none.
 
-    Nothing is made by looking, as by OpenTelemetry's own function, which loads what the environment names.
+    Unlike OpenTelemetry's own function, this creates no provider from the environment.
     """
     return _global(_metrics, "_METER_PROVIDER", metrics.get_meter_provider)
 
 
 def global_logger_provider() -> object:
-    """Return the logger provider that the application has set, None where there is none; as for metrics."""
+    """Return the logger provider that the application has set, None if there is none; as for metrics."""
     return _global(_logs, "_LOGGER_PROVIDER", get_logger_provider)
 
 
@@ -53,7 +53,7 @@ def takes_logs() -> bool:
 def takes_spans(provider: TracerProvider | None = None) -> bool:
     """Return whether the application has a tracer provider, by default the global one, and that an exporter.
 
-    What is ours and passes no span on says so by `passes_on`.
+    Our own exporters and processors that send no spans on have `passes_on` False.
     """
     provider = provider or trace.get_tracer_provider()
     processors = _seen(provider, *_SPAN_PROCESSORS) or ()
@@ -62,12 +62,12 @@ def takes_spans(provider: TracerProvider | None = None) -> bool:
 
 
 def meter_provider_is_shut_down() -> bool:
-    """Return whether the application has shut its meter provider down: it then takes measurements for nobody."""
+    """Return whether the application has shut its meter provider down: it then drops measurements."""
     return _seen(metrics.get_meter_provider(), "_shutdown") is True
 
 
 def logger_provider_is_shut_down() -> bool:
-    """Return whether the application has shut its logger provider down: it then takes log records for nobody."""
+    """Return whether the application has shut its logger provider down: it then drops log records."""
     processors = _seen(get_logger_provider(), *_LOG_PROCESSORS) or ()
     return any(True in {_seen(each, "_shutdown"), _seen(each, "_batch_processor", "_shutdown")} for each in processors)
 
@@ -94,7 +94,7 @@ def _global(module: ModuleType, name: str, get: Callable[[], object]) -> object:
 
 
 def _exporter(processor: object) -> object:
-    """Return what a processor of the SDK exports to, or the processor itself."""
+    """Return the exporter of a processor of the SDK, or the processor itself."""
     return getattr(processor, "span_exporter", processor)
 
 

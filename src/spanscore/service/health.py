@@ -1,4 +1,4 @@
-"""Whether requests are taken: looked at again and again, and told to those who ask and to those who watch."""
+"""The readiness to take requests: checked repeatedly, for the pages and for clients that watch gRPC's health."""
 
 from __future__ import annotations
 
@@ -7,38 +7,51 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.kafka import Kafka
 from spanscore.service.listeners import Listeners
-from spanscore.service.pages import OK, Readiness
+from spanscore.service.pages import OK
+from spanscore.storage.durability import Durability
 
 _EVERY_S: Final = 0.4
+_NEARLY_FULL: Final = 0.9
 
 _log = logging.getLogger(__name__)
 
 
 class Health:
-    """Knows the state of everything that is needed to take requests.
+    """The state of everything that is needed to take requests: `ok`, or the problem."""
 
-    Args:
-        states: says of everything but the listeners `ok`, or what is wrong with it, by name.
-    """
-
-    def __init__(self, states: Readiness) -> None:
-        self._states: Final = states
+    def __init__(
+        self, admission: Admission, onward: Forward | None, durability: Durability | None, kafka: Kafka | None
+    ) -> None:
+        self._admission: Final = admission
+        self._onward: Final = onward
+        self._durability: Final = durability
+        self._kafka: Final = kafka
         self._listening: Mapping[str, str] = {}
         self._last: Mapping[str, str] = {}
         self._watching: asyncio.Task[None] | None = None
 
     def states(self) -> Mapping[str, str]:
         """Return the state of everything, by name."""
-        return {**self._states(), **self._listening}
+        states = {"otlp": "shutting down" if self._admission.closed else OK}
+        if self._durability is not None:
+            states["storage"] = self._durability.trouble or OK
+        if self._kafka is not None:
+            states["kafka"] = self._kafka.state
+        if self._onward is not None:
+            states["forward"] = _forwarding(self._onward)
+        return {**states, **self._listening}
 
     @property
     def is_ready(self) -> bool:
-        """Whether all of it is right."""
+        """Whether every state is `ok`."""
         return not _wrong(self.states())
 
     def watch(self, listeners: Listeners) -> None:
-        """Look at everything from now on, and tell those who watch when it changes."""
+        """Check all states from now on, and notify watching clients of changes."""
         self._watching = asyncio.get_running_loop().create_task(self._watch(listeners))
 
     async def stop(self) -> None:
@@ -71,3 +84,12 @@ class Health:
 
 def _wrong(states: Mapping[str, str]) -> dict[str, str]:
     return {name: state for name, state in states.items() if state != OK}
+
+
+def _forwarding(onward: Forward) -> str:
+    queue = onward.outbox
+    if not queue.is_sending:
+        return "the thread that sends has ended"
+    if queue.fullness > _NEARLY_FULL:
+        return f"the queue to the next receiver is {queue.fullness:.0%} full"
+    return OK

@@ -1,4 +1,4 @@
-"""What this process owes to the Kafka partitions it reads: which traces are open, and up to where all are scored."""
+"""The state of the Kafka partitions of this process: their open traces, and the offsets that may be committed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from binascii import hexlify
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
-from spanscore.contracts import HoldsSpansBack
-from spanscore.intake.door import what_is_wrong
-from spanscore.intake.intake import Behind, Intake, NoRoom, Request
-from spanscore.kafka.offsets import HeldOffsets, ScoredTraces
-from spanscore.kafka.records import Commit, PoisonRecord, Record
-from spanscore.model import Span
+from spanscore.model import Span, reported_trace_id
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.json_names import names_of
 from spanscore.otlp.json_shape import LOGS, SPANS
 from spanscore.otlp.signals import apart
-from spanscore.receivers.kafka import Taken
-from spanscore.service.live_engine import LiveEngine
-from spanscore.wording.faults import contained
+from spanscore.receivers.intake.behind import Behind
+from spanscore.receivers.intake.door import what_is_wrong
+from spanscore.receivers.intake.intake import DecodedRequest, Intake, NoRoom
+from spanscore.receivers.kafka import TakenRecords
+from spanscore.receivers.kafka.kafka_records import Commit, KafkaRecord, PoisonRecord
+from spanscore.receivers.kafka.offsets import HeldOffsets, ScoredTraces
+from spanscore.scoring.live_engine import LiveEngine
 
 EMPTY: Final = "empty"
 FAULT: Final = "internal_error"
@@ -49,23 +47,23 @@ _log = logging.getLogger(__name__)
 
 
 class KafkaPartitions:
-    """Hands the records of partitions to the engine, and knows what may be committed.
+    """Hands the records of partitions to the engine, and knows the offsets that may be committed.
 
-    A record is finished with when every trace in it is scored, and its reports are sent. A trace that is given up is
-    not, so that the next owner reads it from its first record on. Beside the offset go the traces scored last, which
-    the next owner does not score again.
+    A record is finished after every trace in it is scored and its reports are sent. A released trace is not finished,
+    so the next owner reads it from its first record on. The commit also names the traces scored last, which the next
+    owner does not score again.
 
     Belongs to one event loop.
 
     Args:
-        live: what spans go to.
-        intake: makes what decodes records and hands on their spans.
-        encoding: how records are written.
+        live: takes the spans.
+        intake: makes the intake that decodes records and hands on their spans.
+        encoding: the encoding of the records.
     """
 
     def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
-        """Records whose key is not their trace id, by what is wrong with it."""
+        """The number of records whose key is not their trace id, by the problem."""
         self._intake: Final = intake(Behind(take=self._take_spans))
         self._live: Final = live
         self._engine: Final = live.engine
@@ -76,7 +74,7 @@ class KafkaPartitions:
         self._trace_ids: Collection[bytes] = frozenset()
         live.ledger.tell(self)
 
-    async def take(self, records: Sequence[Record]) -> Taken:
+    async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take records, in their order, as many as there is room for."""
         poison: list[PoisonRecord] = []
         for number, record in enumerate(records):
@@ -84,7 +82,7 @@ class KafkaPartitions:
                 await asyncio.sleep(0)
             if self._live.is_behind:
                 await asyncio.sleep(_NO_ROOM_S)
-                return Taken(number, tuple(poison))
+                return TakenRecords(number, tuple(poison))
             partition = self._partitions.get(record.partition)
             if partition is None:  # it was handed over meanwhile
                 continue
@@ -92,10 +90,10 @@ class KafkaPartitions:
                 reason = await self._take(record, partition)
             except NoRoom:
                 await asyncio.sleep(_NO_ROOM_S)
-                return Taken(number, tuple(poison))
+                return TakenRecords(number, tuple(poison))
             if reason is not None:
                 poison.append(PoisonRecord(record, reason))
-        return Taken(len(records), tuple(poison))
+        return TakenRecords(len(records), tuple(poison))
 
     def assigned(self, texts: Mapping[int, str]) -> None:
         """Begin with partitions, beside which the owners before committed these texts."""
@@ -103,19 +101,24 @@ class KafkaPartitions:
             self._partitions[number] = _Partition(scored=ScoredTraces(text), before=ScoredTraces(text))
 
     def give_up(self, partitions: Sequence[int]) -> None:
-        """Let go of open traces, unscored; those that are in another partition of ours too are scored here."""
+        """Release open traces, unscored.
+
+        Traces that are also in another partition of ours are scored here, and so are traces that were scored before.
+        """
         gone = [self._partitions[number].held for number in partitions if number in self._partitions]
         kept = [each.held for number, each in self._partitions.items() if number not in partitions]
+        reopened = frozenset(self._engine.table.reopened())
         trace_ids = [
-            trace_id for held in gone for trace_id in held.trace_ids if not any(trace_id in other for other in kept)
+            trace_id
+            for held in gone
+            for trace_id in held.trace_ids
+            if trace_id not in reopened and not any(trace_id in other for other in kept)
         ]
         self._engine.table.give_up(trace_ids)
-        for emitter in self._engine.emitters.values():
-            if isinstance(emitter, HoldsSpansBack):
-                contained(emitter, partial(emitter.give_up, trace_ids))
+        self._engine.let_go(trace_ids)
 
     def forget(self, partitions: Sequence[int]) -> None:
-        """Know nothing more of partitions: they are somebody else's."""
+        """Forget partitions that another member owns now."""
         for number in partitions:
             self._partitions.pop(number, None)
 
@@ -132,13 +135,13 @@ class KafkaPartitions:
         """Hold a trace further on."""
 
     def done(self, trace_id: bytes) -> None:
-        """Hold a trace no longer, and tell the next owner that it is scored."""
+        """Release a trace, and mark it as scored for the next owner."""
         for partition in self._partitions.values():
             if partition.held.release(trace_id):
                 partition.scored.add(trace_id)
 
-    async def _take(self, record: Record, partition: _Partition) -> str | None:
-        """Take a record, and return what is wrong with it where it cannot be used at all."""
+    async def _take(self, record: KafkaRecord, partition: _Partition) -> str | None:
+        """Take a record, and return the problem if it cannot be used at all; else None."""
         reason = None if record.value else EMPTY
         self._trace_ids = frozenset()
         try:
@@ -166,8 +169,8 @@ class KafkaPartitions:
                     partition.scored.add(trace_id)
         return reason
 
-    async def _decoded(self, value: bytes) -> Request:
-        """Decode a record: logs may stand in the same topic, and nothing beside a record says what it holds."""
+    async def _decoded(self, value: bytes) -> DecodedRequest:
+        """Decode a record. A topic may have spans and logs; only the content of a record shows its signal."""
         if self._encoding is Encoding.JSON:
             are_logs = _names(LOGS, value) and not _names(SPANS, value)
         else:
@@ -177,17 +180,17 @@ class KafkaPartitions:
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}
         before = self._reading.before
-        for trace_id in self._trace_ids:  # what comes of a trace that an owner before has scored is late
+        for trace_id in self._trace_ids:  # spans of a trace that an earlier owner has scored are late
             if trace_id in before and not self._ledger.is_needed(trace_id):
                 before.forget(trace_id)
                 self._engine.table.remember(trace_id)
         self._live.take_whole(spans, sizes)
 
-    def _check_key(self, record: Record) -> None:
+    def _check_key(self, record: KafkaRecord) -> None:
         if not self._trace_ids:
             return
         key = (record.key or b"").lower()
-        if all(hexlify(trace_id) == key for trace_id in self._trace_ids):
+        if all(hexlify(reported_trace_id(trace_id)) == key for trace_id in self._trace_ids):
             return
         wrong = FOREIGN_KEY if key else NO_KEY
         self.wrong_keys[wrong] += 1
@@ -203,6 +206,6 @@ def _names(field: str, value: bytes) -> bool:
 class _Partition:
     held: HeldOffsets = field(default_factory=HeldOffsets)
     scored: ScoredTraces = field(default_factory=ScoredTraces)
-    """What the next owner is told."""
+    """The scored traces, for the next owner."""
     before: ScoredTraces = field(default_factory=ScoredTraces)
-    """What the owners before have told and was not met yet."""
+    """The traces that earlier owners have scored and that were not read again yet."""

@@ -1,56 +1,62 @@
-"""What the standalone receiver listens on: all of it, or nothing."""
+"""The listening servers of the standalone receiver. All of them listen, or none."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 from spanscore.config import Config, Endpoint
 from spanscore.contracts import Receiver
+from spanscore.contracts.plugins import find
+from spanscore.emitters.otlp import OtlpExporter
 from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
-from spanscore.intake.admission import Admission
-from spanscore.intake.door import Door
-from spanscore.intake.intake import Intake
-from spanscore.plugins import find
+from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.intake.door import Door
+from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.otlp import OtlpReceiver, listed
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
+from spanscore.receivers.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.listening import Address, ListenError, resolved
+from spanscore.receivers.sockets.tls import Tls
 from spanscore.service.live_page import LivePage
+from spanscore.service.page_readers import PageReaders
 from spanscore.service.pages import Page, Pages, Readiness
-from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.listening import Address, ListenError, resolved
-from spanscore.sockets.tls import Tls
 
 GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
 HTTP: Final = "receivers.otlp.protocols.http.endpoint"
 PAGES: Final = "exporters.prometheus.endpoint"
+_ENDPOINT: Final = "exporters.otlp.endpoint"
+_LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 
 _MIB: Final = 2**20
 _PAGES_GRACE_S: Final = 1.0
 _LAST_GRACE_S: Final = 0.1
 _LONGER_S: Final = 1.0
-"""How much longer than it may a receiver of a plug-in can take to stop."""
+"""The seconds that a receiver of a plug-in may exceed its time to stop."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """What the listeners lead to."""
+    """The parts of the service that the servers use."""
 
     intake: Intake
     admission: Admission
     metrics: Page | None
-    """The metrics page, where one is served."""
+    """The metrics page, if one is served."""
     readiness: Readiness
     live: LivePage | None = None
-    """The page of runs, where one may be served."""
+    """The page of runs, if one may be served."""
+    readers: PageReaders | None = None
 
 
 class _Server(Protocol):
@@ -60,37 +66,37 @@ class _Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener:
-    """One server, where it is to listen, and what else it can do."""
+class _ListeningServer:
+    """One server, its addresses, and its optional operations."""
 
     key: str
     server: _Server
     listen: Callable[[], list[Address]] = list
     trouble: Callable[[], Awaitable[str | None]] | None = None
-    """Finds out why not everybody can connect."""
+    """Returns the reason if an address accepts no connections; None if all do."""
     tell_health: Callable[..., Awaitable[None]] | None = None
-    """Tells those who watch."""
+    """Notifies watching clients."""
     refuse: Callable[[float], Awaitable[None]] | None = None
-    """Refuses connections, and goes on to answer those who are connected; without it, it is stopped."""
+    """Refuses new connections, and still answers connected clients; without it, the server is stopped."""
 
 
 class Listeners:
-    """Listens as a configuration says, in the running event loop.
+    """Listens as configured, in the running event loop.
 
     Args:
-        config: what `Config.for_serve` completed.
-        front: what is listened for.
-        insecure: whether others than this machine may send without TLS and authentication.
+        config: a configuration that `Config.for_serve` completed.
+        front: the parts of the service that the servers use.
+        insecure: whether other machines may send without TLS and authentication.
 
     Raises:
-        ConfigError: the bearer tokens cannot be used, others could send without TLS and authentication, or a receiver
-            cannot be built.
+        ConfigError: the bearer tokens cannot be used, other machines could send without TLS and authentication, or a
+            receiver cannot be built.
         ListenError: an address is not one of this machine.
     """
 
     def __init__(self, config: Config, front: Front, *, insecure: bool = False) -> None:
         self.addresses: Final[dict[str, list[Address]]] = {}
-        """What is listened on, by configuration key."""
+        """The addresses, by configuration key."""
         self._receivers = list(_receivers(config, front, insecure=insecure))
         self._receivers += _plugged(config, front)
         self._pages = list(_pages(config, front))
@@ -113,17 +119,17 @@ class Listeners:
             stack.pop_all()
 
     async def troubles(self) -> dict[str, str]:
-        """Return what cannot be connected to and why, by configuration key; empty where all is well."""
+        """Return why servers accept no connections, by configuration key; empty if all accept them."""
         asked = {each.key: each.trouble() for each in (*self._receivers, *self._pages) if each.trouble is not None}
         found = await asyncio.gather(*asked.values())
         return {key: why for key, why in zip(asked, found, strict=True) if why is not None}
 
     async def tell_health(self, *, is_ready: bool) -> None:
-        """Tell those who watch whether requests are taken."""
+        """Notify watching clients whether requests are taken."""
         await asyncio.gather(*(each.tell_health(is_ready=is_ready) for each in self._receivers if each.tell_health))
 
     async def stop_receiving(self, grace_s: float) -> None:
-        """Refuse connections at once, and let the requests under way finish. Those connected can hear why."""
+        """Refuse new connections at once, and let running requests finish. Connected clients still get a response."""
         await asyncio.gather(*((each.refuse or each.server.stop)(grace_s) for each in self._receivers))
 
     async def stop(self) -> None:
@@ -139,7 +145,21 @@ def largest_request(config: Config) -> int:
     return max((size for _, size in sizes), default=0)
 
 
-def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Listener]:
+def check_target(config: Config, listening: Iterable[Sequence[Address]]) -> None:
+    """Raise ConfigError if spans would be sent on to our own address."""
+    otlp = config.of(OtlpExporter)
+    target = urlsplit(otlp.url) if otlp is not None else None
+    if target is None or target.hostname is None or target.port is None:
+        return
+    try:
+        own = set(resolved(target.hostname, target.port, _ENDPOINT))
+    except ListenError:  # another machine, or a name that is not known yet
+        return
+    if any(own.intersection(addresses) for addresses in listening):
+        raise ConfigError(_LOOP)
+
+
+def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_ListeningServer]:
     otlp = config.of(OtlpReceiver)
     if otlp is None:
         return
@@ -151,16 +171,16 @@ def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_Lis
         size = over_grpc.max_recv_msg_size_mib * _MIB
         grpc = OtlpGrpc(front.intake, front.admission, max_request_size=size, tokens=tokens)
         listen = partial(grpc.listen, addresses, GRPC, tls)
-        yield _Listener(GRPC, grpc, listen, grpc.trouble, grpc.tell_health)
+        yield _ListeningServer(GRPC, grpc, listen, grpc.trouble, grpc.tell_health)
     if over_http is not None:
         addresses, tls = _addresses(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
         _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
         http = OtlpHttp(front.intake, front.admission, over_http, tokens)
-        yield _Listener(HTTP, http, partial(http.listen, addresses, HTTP, tls), http.trouble, refuse=http.refuse)
+        yield _ListeningServer(HTTP, http, partial(http.listen, addresses, HTTP, tls), http.trouble, refuse=http.refuse)
 
 
-def _plugged(config: Config, front: Front) -> Iterator[_Listener]:
-    """Yield the receivers that bring spans to an intake they are given, as those of plug-ins do."""
+def _plugged(config: Config, front: Front) -> Iterator[_ListeningServer]:
+    """Yield the receivers that are built with an intake, such as receivers of plug-ins."""
     for name, settings in config.receivers.items():
         key, configured = f"receivers.{name}", getattr(find("receivers", name), "configured", None)
         if configured is not None:
@@ -169,10 +189,10 @@ def _plugged(config: Config, front: Front) -> Iterator[_Listener]:
             except Exception as error:
                 message = f"{key}: cannot be built: {type(error).__name__}: {error}"
                 raise ConfigError(message) from error
-            yield _Listener(key, _Plugged(key, receiver))
+            yield _ListeningServer(key, _Plugged(key, receiver))
 
 
-def _pages(config: Config, front: Front) -> Iterator[_Listener]:
+def _pages(config: Config, front: Front) -> Iterator[_ListeningServer]:
     prometheus = config.of(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
         addresses = _addresses(prometheus.endpoint, PAGES)
@@ -183,8 +203,8 @@ def _pages(config: Config, front: Front) -> Iterator[_Listener]:
         if exposed and live is not None:
             _log.warning("page: other machines can look at the last runs at %s", ", ".join(exposed))
         names = [prometheus.endpoint.host, *config.page.hosts]
-        pages = Pages(front.metrics, front.readiness, names=names, live=live)
-        yield _Listener(PAGES, pages, partial(pages.listen, addresses, PAGES), pages.trouble)
+        pages = Pages(front.metrics, front.readiness, names=names, live=live, readers=front.readers)
+        yield _ListeningServer(PAGES, pages, partial(pages.listen, addresses, PAGES), pages.trouble)
 
 
 class _Plugged:

@@ -1,4 +1,4 @@
-"""How much memory there is for what is being received."""
+"""The memory for requests that are being received."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 
 
 def request_memory(limits: tuple[Path, ...] = _LIMITS) -> int:
-    """Return how many bytes all requests together may hold while they are read: an eighth of what we may have.
+    """Return how many bytes of memory all requests may take while they are read: an eighth of our memory.
 
     Args:
-        limits: where the system says how much this process may have, if less than there is.
+        limits: files with the system's limits on the memory of this process, such as those of cgroups.
     """
     there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     allowed = min([there_is, *(limit for path in limits if (limit := _number(path)) is not None)])

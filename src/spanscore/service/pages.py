@@ -1,10 +1,9 @@
-"""The pages: /metrics for Prometheus, /livez and /readyz for whoever starts and stops us, / for people to look at."""
+"""The pages: /metrics for Prometheus, /livez and /readyz for orchestrators, / for people."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
@@ -12,15 +11,16 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
+from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_server import BaseHttpServer
 from spanscore.service.live_page import LivePage
-from spanscore.sockets.http_connection import HttpLimits
-from spanscore.sockets.http_server import HttpServer
+from spanscore.service.page_readers import PageReaders
 
 Page: TypeAlias = Callable[[str | None], tuple[str, bytes]]
-"""Makes a page for an Accept header: its content type, and what it says."""
+"""Returns a page for an Accept header: its content type, and its text."""
 
 Readiness: TypeAlias = Callable[[], Mapping[str, str]]
-"""Says of everything that is needed to take requests `ok`, or what is wrong with it."""
+"""Returns the state of everything that is needed to take requests: `ok`, or the problem."""
 
 OK: Final = "ok"
 
@@ -35,23 +35,22 @@ _UNKNOWN_NAME: Final = (
 )
 _SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
 
-_log = logging.getLogger(__name__)
 
-
-class Pages(HttpServer):
-    """Serves the pages. But for that of runs, they show no configuration and nothing of what was received but names.
+class Pages(BaseHttpServer):
+    """Serves the pages. Except for the page of runs, they show no configuration, and only names of received data.
 
     Made in the event loop that serves them.
 
     Args:
         metrics: makes the metrics page.
-        readiness: says whether requests are taken.
-        limits: what clients may do.
-        names: further names of this machine by which it may be asked.
-        live: shows runs, where that is wanted.
+        readiness: returns the states that decide whether requests are taken.
+        limits: the limits for clients.
+        names: more host names that requests may use for this machine.
+        live: the page of runs, if it is served.
+        readers: limits the readers of each page.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the pages, and their limits
         self,
         metrics: Page,
         readiness: Readiness,
@@ -59,25 +58,25 @@ class Pages(HttpServer):
         *,
         names: Collection[str] = (),
         live: LivePage | None = None,
+        readers: PageReaders | None = None,
     ) -> None:
         super().__init__(limits, names)
         self._live = live
+        self._readers = readers or PageReaders()
         self._metrics = metrics
         self._readiness = readiness
-        # A page of many series takes long, and what is received must not wait for it.
+        # A page of many series takes long, and received requests must not wait for it.
         self._maker = ThreadPoolExecutor(1, "spanscore-metrics")
         self._being_made: dict[str | None, asyncio.Future[tuple[str, bytes]]] = {}
 
     async def start(self) -> None:
         """Accept connections."""
         if self._live is not None:
-            self._live.start()
+            self._live.recent.start()
         await super().start()
 
     async def stop(self, grace_s: float) -> None:
         """Stop serving."""
-        if self._live is not None:
-            self._live.stop()
         await super().stop(grace_s)
         self._maker.shutdown(wait=False, cancel_futures=True)
 
@@ -92,7 +91,8 @@ class Pages(HttpServer):
     async def _page(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path:
             case "/metrics":
-                return await self._metrics_page(request.headers.get("Accept"))
+                accept = request.headers.get("Accept")
+                return await self._readers.send(request, lambda: self._metrics_page(accept))
             case "/livez":
                 return _response(HTTPStatus.OK, _TEXT, b"ok\n")
             case "/readyz":
@@ -101,36 +101,22 @@ class Pages(HttpServer):
                 return _response(
                     HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, _JSON, json.dumps(readiness).encode()
                 )
-            case "/" | "/runs" if self._live is not None:
-                return await self._runs(request, self._live)
+            case "/" if self._live is not None:
+                if self.is_misnamed(request):
+                    return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _UNKNOWN_NAME)
+                live = self._live
+                return await self._readers.send(request, lambda: live.answer(request, self._maker))
             case _:
                 page = b"/, " if self._live is not None else b""
                 return _response(HTTPStatus.NOT_FOUND, _TEXT, b"there are %s/metrics, /livez and /readyz\n" % page)
 
-    async def _runs(self, request: web.BaseRequest, live: LivePage) -> web.StreamResponse:
-        if self.is_misnamed(request):
-            return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _UNKNOWN_NAME)
-        if request.path == "/":
-            try:
-                return await live.page(request, self._maker)
-            except Exception:  # noqa: BLE001 - as below
-                _log.exception("the page of runs could not be made")
-                return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"internal error\n")
-        if request.method != "GET":
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"the method must be GET\n", {"Allow": "GET"})
-        return await live.stream(request)
-
     async def _metrics_page(self, accept: str | None) -> web.Response:
-        try:
-            making = self._being_made.get(accept)
-            if making is None:  # those who ask meanwhile get the same page
-                making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
-                self._being_made[accept] = making
-                making.add_done_callback(lambda _: self._being_made.pop(accept))
-            content_type, body = await asyncio.shield(making)
-        except Exception:  # noqa: BLE001 - the page is for those who look for faults
-            _log.exception("the metrics page could not be made")
-            return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"internal error\n")
+        making = self._being_made.get(accept)
+        if making is None:  # concurrent requests get the same page
+            making = asyncio.get_running_loop().run_in_executor(self._maker, self._metrics, accept)
+            self._being_made[accept] = making
+            making.add_done_callback(lambda _: self._being_made.pop(accept))
+        content_type, body = await asyncio.shield(making)
         return _response(HTTPStatus.OK, content_type, body)
 
 

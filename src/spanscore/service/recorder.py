@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from spanscore import config as configuration
-from spanscore import wiring
 from spanscore.collect.table import TraceTable
-from spanscore.engine import Engine, Owner
-from spanscore.intake.admission import Admission
-from spanscore.intake.intake import Behind, Intake, NoRoom, OtherSignal
+from spanscore.config import parts as wiring
 from spanscore.model import Report, ToolCall
+from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.intake import Intake, NoRoom
 from spanscore.recordings.writer import RecordingWriter
+from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.live_engine import LiveEngine
 from spanscore.service.listeners import GRPC, HTTP, Front, Listeners
-from spanscore.service.live_engine import LiveEngine
+
+_log: Final = logging.getLogger(__name__)
 
 GRACE_S: Final = 5.0
-"""How long requests under way may take at the end."""
+"""The seconds that running requests may take at the end."""
 _QUIET_S: Final = 0.3
 _LOOK_S: Final = 0.05
 
@@ -31,17 +35,17 @@ storage: {durability: none}
 
 
 @dataclass(slots=True)
-class Seen:
-    """What came of the traces that are closed: an emitter. A trace that goes on is counted once, as it is at last."""
+class RunCounter:
+    """An emitter that counts the calls of closed traces. A trace with revisions counts once, by the last one."""
 
     calls: dict[bytes, tuple[ToolCall, ...]] = field(default_factory=dict)
-    """Of each run of an agent, by trace id."""
+    """The calls of each run of an agent, by trace id."""
     unrecognised: set[bytes] = field(default_factory=set)
     """The traces without a span of a known instrumentation."""
 
     @property
     def tool_calls(self) -> int:
-        """How many tool calls there were."""
+        """The number of tool calls."""
         return sum(map(len, self.calls.values()))
 
     def emit(self, report: Report) -> None:
@@ -72,7 +76,7 @@ class Recorder:
 
     def __init__(self, writer: RecordingWriter) -> None:
         config = configuration.loads(_CONFIG, "record", Path()).for_serve()
-        self.seen: Final = Seen()
+        self.seen: Final = RunCounter()
         pipeline = wiring.pipeline(replace(config, evaluators=()))
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         self._live = LiveEngine(
@@ -128,7 +132,7 @@ class Recorder:
 
 
 class _File:
-    """Where requests go on to."""
+    """Writes received requests to the recording."""
 
     def __init__(self, writer: RecordingWriter) -> None:
         self.written_at = time.monotonic()
@@ -149,6 +153,7 @@ class _File:
         try:
             self._writer.write(signal, request)
         except OSError as error:
-            self.failure = error
+            self.failure = error  # and so it is the last one
+            _log.error("cannot write %s: %s. Requests are refused from now on", self._writer.part, error.strerror)
             raise NoRoom from error
         self.written_at = time.monotonic()

@@ -1,1 +1,1 @@
-"""Keeps received requests on disk until their traces are scored, and finds them again after a restart."""
+"""Requests and closed traces on disk, which survive a restart of the receiver."""

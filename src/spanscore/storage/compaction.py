@@ -1,4 +1,4 @@
-"""Writes a segment anew with what of it is still needed: one long trace must not hold 64 MiB of others on disk."""
+"""Rewrites a segment with its needed requests only: one long trace must not keep 64 MiB of other traces on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 from spanscore.storage.records import FileHeader, file_header, read_record, record_header
 
 UNFINISHED = ".new"
@@ -22,20 +22,20 @@ class Compacted(NamedTuple):
 
     size: int
     places: Mapping[int, int]
-    """Where requests were, and where they are now."""
+    """The new offset of each request, by its old one."""
 
 
 def compact(files: Files, name: str, wanted: Mapping[int, Collection[bytes]], narrow: Narrow) -> Compacted:
-    """Write a segment anew, and wait until that would survive a loss of power. May run on any thread.
+    """Rewrite a segment, and wait until the new one survives a loss of power. May run on any thread.
 
     Args:
-        files: what is read and written.
-        name: the segment; the new one is called the same and `UNFINISHED`.
-        wanted: the traces to keep of which request, by where it lies.
-        narrow: leaves the other spans out.
+        files: the directory.
+        name: the segment; the new one's name is this and `UNFINISHED`.
+        wanted: the traces to keep of each request, by the offset of the request.
+        narrow: removes the other spans from a request.
 
     Raises:
-        OSError: it could not be written; then nothing has changed.
+        OSError: it could not be written; the old segment is unchanged.
     """
     new_name = name + UNFINISHED
     with suppress(OSError):

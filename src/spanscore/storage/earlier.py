@@ -1,4 +1,4 @@
-"""What earlier processes kept: the requests of traces that were open, and the traces that were closed."""
+"""The data of earlier processes: the requests of traces that were open, and the traces that were closed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from spanscore.storage.closed_log import ClosedLog
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 from spanscore.storage.records import Kind, scan
 from spanscore.storage.recovery import Ages, Found, damaged_in, number_of, read_all, read_closed
-from spanscore.storage.request_log import Place, RequestLog, Segment
+from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
 
 _log = logging.getLogger(__name__)
 
@@ -22,9 +22,7 @@ class ClosedTrace(NamedTuple):
     sequence: int
     """The number of the last request before it was closed."""
     is_sent: bool
-    """Its reports are where they were to go; if not, they may have to be made again."""
-    may_come_again: bool
-    """The process crashed later on: senders may not know that it had their spans."""
+    """Whether its reports were sent; if not, they may have to be made again."""
 
 
 class StoredRequest(NamedTuple):
@@ -34,15 +32,17 @@ class StoredRequest(NamedTuple):
     sequence: int
     body: bytes
     age_s: float
-    """How long before the last request it came. The time in which no process ran does not count: senders had to wait
-    all of it."""
-    place: Place
+    """Seconds between this request and the last one. The time in which no process ran does not count: senders had to
+    wait during all of it."""
+    place: RequestLocation
+    run: int
+    """The random number of the process that received it."""
 
 
 class Earlier:
-    """Goes through what is there at the start: `closed_traces`, then `requests`, both to their end.
+    """Iterates over the data found at the start: `closed_traces`, then `requests`, both to their end.
 
-    The log of requests, and that of closed traces, take the files over that were found.
+    The log of requests and the log of closed traces take over the found files.
     """
 
     def __init__(self, files: Files, found: Found, log: RequestLog, closed: ClosedLog) -> None:
@@ -60,19 +60,15 @@ class Earlier:
 
     def closed_traces(self) -> Iterator[ClosedTrace]:
         """Go through the traces that earlier processes closed, from old to new."""
-        if self._found.ended:
-            self._closed.note_end(number_of(self._found.ended[-1]))
-            self._log.disk.syncer.delete(*self._found.ended[:-1])
         for name in self._found.closed:
             file, trace_ids = read_closed(self._files, name)
             self._log.sequence = max(self._log.sequence, file.last_sequence)
             self._closed.adopt(file)
-            may_come_again = file.number > self._closed.ended
             for kind, trace_id, sequence in trace_ids:
-                yield ClosedTrace(trace_id, sequence, kind == Kind.CLOSED, may_come_again)
+                yield ClosedTrace(trace_id, sequence, kind == Kind.CLOSED)
 
     def requests(self) -> Iterator[StoredRequest]:
-        """Go through the requests that an earlier process kept, in the order in which they came.
+        """Yield the requests that an earlier process stored, in the order of their arrival.
 
         For each, call `RequestLog.hold` before the next.
         """
@@ -93,8 +89,11 @@ class Earlier:
                 self._log.sequence = max(self._log.sequence, record.entry.sequence)
                 if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON, Kind.LOGS}:
                     body = content[record.start : record.end]
-                    age_s = ages.of(found.header.run, record.entry.monotonic_ns)
-                    place = Place(segment, record.offset, record.end - record.offset, sequence=record.entry.sequence)
-                    yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place)
+                    run = found.header.run
+                    age_s = ages.of(run, record.entry.monotonic_ns)
+                    place = RequestLocation(
+                        segment, record.offset, record.end - record.offset, sequence=record.entry.sequence
+                    )
+                    yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place, run)
             self._log.sequence = max(self._log.sequence, segment.number)
             self._log.read_through(segment)

@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 from spanscore.storage.records import FILE_HEADER_SIZE, Entry, FileHeader, file_header, record_header
 from spanscore.storage.syncer import Syncer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """What the log is written with."""
+    """The dependencies of the log's files: directory, syncer, run number and clocks."""
 
     files: Files
     syncer: Syncer
@@ -28,11 +28,11 @@ class Disk:
 class LogFile:
     """Appends records to a new file.
 
-    A file in which a write or a sync failed is never written again: its owner begins a new one. It has gaps where the
-    numbers of its records will not follow each other.
+    A file in which a write or a sync failed is never written again: its owner begins a new one. `has_gaps` means that
+    the numbers of its records need not be consecutive.
 
     Raises:
-        OSError: it cannot be created, or its header not be written; then there is no such file.
+        OSError: the file or its header cannot be written; then there is no such file.
     """
 
     def __init__(self, disk: Disk, name: str, *, has_gaps: bool) -> None:
@@ -52,10 +52,10 @@ class LogFile:
         disk.syncer.names_changed()
 
     def append(self, kind: int, sequence: int, body: bytes) -> int:
-        """Write a record, and return where it lies.
+        """Write a record, and return its offset.
 
         Raises:
-            OSError: it is not written; what is there of it is cut off, or skipped by who reads it.
+            OSError: it is not written; a part of it is truncated, or skipped by readers.
         """
         disk = self._disk
         header = record_header(disk.run, Entry(kind, sequence, disk.wall_ns(), disk.monotonic_ns()), body)

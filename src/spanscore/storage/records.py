@@ -1,6 +1,6 @@
 """The format of the log's files: a header, then records, each with a checksum of its own.
 
-Pure: bytes in, bytes and places out. Whatever the bytes are, reading ends, and what is damaged costs itself only.
+Pure: bytes in, bytes and offsets out. Reading ends for any bytes, and a damaged record costs only itself.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MOST_READ: Final = 8
 
 
 class Kind(enum.IntEnum):
-    """What the body of a record is."""
+    """The type of a record's body."""
 
     PROTOBUF = 1
     """A request, in protobuf."""
     JSON = 2
     """A request, in JSON."""
     CLOSED = 3
-    """The id of a trace that is scored, and its reports are where they were to go."""
+    """The id of a trace that is scored and whose reports were sent."""
     SCORED = 4
     """The id of a trace that is scored, and its reports are on their way."""
     LOGS = 5
@@ -47,7 +47,7 @@ class Kind(enum.IntEnum):
 
 
 class FileHeader(NamedTuple):
-    """What stands at the start of a file."""
+    """The header of a file."""
 
     run: int
     """A random number of the process that wrote the file.
@@ -60,27 +60,27 @@ class FileHeader(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a record says about its body."""
+    """The header of a record, without length and checksum."""
 
     kind: int
     sequence: int
     wall_ns: int
-    """When it was received, in nanoseconds since the Unix epoch: for people who look at a file."""
+    """The time of receipt in nanoseconds since the Unix epoch, for people who inspect a file."""
     monotonic_ns: int
-    """When it was received, on a clock that does not jump."""
+    """The time of receipt in nanoseconds of a monotonic clock."""
 
 
 class Record(NamedTuple):
-    """One record, and where it lies in its file."""
+    """One record, and its place in its file."""
 
     offset: int
     entry: Entry
     start: int
-    """Where its body begins."""
+    """The offset of its body."""
     end: int
 
 
-class UnknownVersion(ValueError):  # noqa: N818 - says what was found
+class UnknownVersion(ValueError):  # noqa: N818 - names the finding
     """A file is whole, but of another version of the format."""
 
     def __init__(self, version: int) -> None:
@@ -89,35 +89,35 @@ class UnknownVersion(ValueError):  # noqa: N818 - says what was found
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What one file holds."""
+    """The content of one file."""
 
     header: FileHeader | None
-    """None where nothing can be read."""
+    """None if nothing can be read."""
     records: tuple[Record, ...] = ()
     damaged: int = 0
     """Records that must have been there and cannot be read: at least one for each damaged place."""
     torn: int = 0
-    """Bytes at the end that are the beginning of a record: its writer was killed, and told nobody that it was kept."""
+    """The bytes of an incomplete record at the end: its writer was killed before it acknowledged the request."""
 
 
 def file_header(header: FileHeader) -> bytes:
-    """Encode what a file starts with."""
+    """Encode the header of a file."""
     encoded = _FILE.pack(_FILE_MAGIC, VERSION, header.has_gaps, header.run)
     return encoded + _CRC.pack(crc32(encoded))
 
 
 def record_header(run: int, entry: Entry, body: bytes) -> bytes:
-    """Encode what stands before the body of a record."""
+    """Encode the header of a record."""
     rest = _REST.pack(len(body), *entry)
     return _FRAME.pack(run, crc32(body, crc32(rest))) + rest
 
 
 def scan(content: bytes, first: int | None = None) -> Scan:
-    """Find the records of a file. A damaged one is skipped: reading goes on with the next whose checksum is right.
+    """Find the records of a file. Damaged ones are skipped up to the next record with a correct checksum.
 
     Args:
         content: the file.
-        first: the number that its first record had, where that is known.
+        first: the number of its first record, if known.
 
     Raises:
         UnknownVersion: the file is of another version.
@@ -143,7 +143,7 @@ def _scan_records(content: bytes, header: FileHeader, position: int, first: int 
     run = _RUN.pack(header.run)
     records: list[Record] = []
     damaged = torn = 0
-    following = first  # the number of the next record, where it is known
+    following = first  # the number of the next record, if known
     while position < len(content):
         record = _record_at(content, position, run)
         if record is None:
@@ -162,7 +162,7 @@ def _scan_records(content: bytes, header: FileHeader, position: int, first: int 
 
 
 def read_record(read: Callable[[int, int], bytes], offset: int) -> tuple[int, Entry, bytes] | None:
-    """Return the record that lies there, with its run; None where it is damaged. `read` is told where, and how many."""
+    """Return the record at an offset, with its run; None if it is damaged. `read` takes an offset and a size."""
     header = read(offset, RECORD_HEADER_SIZE)
     if len(header) < RECORD_HEADER_SIZE:
         return None
@@ -173,7 +173,7 @@ def read_record(read: Callable[[int, int], bytes], offset: int) -> tuple[int, En
 
 
 def began(content: bytes) -> tuple[int, int] | None:
-    """Return the run of a file and the time of its first record, from its first bytes; None where they do not tell."""
+    """Return the run of a file and the time of its first record, from its first bytes; None if they are damaged."""
     if len(content) < FILE_HEADER_SIZE + RECORD_HEADER_SIZE or _read_file_header(content) is None:
         return None
     run, *_, monotonic_ns = _HEADER.unpack_from(content, FILE_HEADER_SIZE)
@@ -213,9 +213,9 @@ def _next(content: bytes, position: int, run: bytes) -> Record | None:
 
 
 def _found_run(content: bytes) -> tuple[int, int] | None:
-    """Return where the records of a file begin that has lost its header, and their run; None where there are none.
+    """Return the offset of the first record of a file without header, and the run; None if there is none.
 
-    What a sender wrote may look like records too, but is not followed by others of the same run up to the end.
+    Data of a sender may look like a record, too, but no chain of records of one run leads from it to the end.
     """
     run = content[FILE_HEADER_SIZE : FILE_HEADER_SIZE + _RUN.size]
     if _record_at(content, FILE_HEADER_SIZE, run) is not None:  # only the header is damaged
@@ -239,9 +239,9 @@ def _found_run(content: bytes) -> tuple[int, int] | None:
 
 
 def _end_of_chain(content: bytes, offset: int, run: bytes, dead: set[int]) -> int | None:
-    """Follow what may be records up to the end, and return where the last ends; None where they do not lead there.
+    """Follow possible records to the end, and return the end of the last one; None if they do not lead to the end.
 
-    From places that are dead nothing leads to the end. Those found here are added, so that none is passed twice.
+    No chain leads from the offsets in `dead` to the end. New ones are added, so that none is followed twice.
     """
     passed = []
     end = offset
@@ -255,7 +255,7 @@ def _end_of_chain(content: bytes, offset: int, run: bytes, dead: set[int]) -> in
 
 
 def _is_torn(content: bytes, offset: int, run: bytes) -> bool:
-    """Whether what is left is the beginning of one record, as a writer leaves it that is killed."""
+    """Return whether the rest is the beginning of one record, left by a writer that was killed."""
     left = len(content) - offset
     if left < RECORD_HEADER_SIZE:
         return content.startswith(run[:left], offset)

@@ -1,4 +1,4 @@
-"""Finds again what an earlier process kept."""
+"""Finds the files of an earlier process, and reads them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from spanscore.storage import records
-from spanscore.storage.closed_log import CLOSED, ENDED, ClosedFile
+from spanscore.storage.closed_log import CLOSED, ClosedFile
 from spanscore.storage.compaction import UNFINISHED
-from spanscore.storage.files import Files, StorageError
+from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
 
-_NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(ENDED)})")
+_ENDED: Final = ".ended"
+"""The end of the name of a note that earlier versions left, and that means nothing any more."""
+_NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(_ENDED)})")
 
 _NO_FILE: Final = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO})
 """Why links, pipes and directories, and sockets, are not read."""
@@ -31,8 +33,6 @@ class Found(NamedTuple):
 
     requests: Sequence[str]
     closed: Sequence[str]
-    ended: Sequence[str]
-    """Notes that a process ended as it should."""
 
 
 def find(files: Files) -> Found:
@@ -51,10 +51,10 @@ def find(files: Files) -> Found:
     if strays:
         _log.warning("storage.directory: left alone, as it is not ours: %s", ", ".join(map(repr, strays[:_SHOWN])))
     for name in names:
-        if name.endswith(UNFINISHED) and name not in strays:
+        if name.endswith((UNFINISHED, _ENDED)) and name not in strays:
             with suppress(OSError):
                 files.delete(name)
-    return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, ENDED)))
+    return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED)))
 
 
 def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, bytes, int]]]:
@@ -64,13 +64,15 @@ def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, by
     """
     content = read_all(files, name)
     entries = [record for record in scan(content).records if record.entry.kind in {Kind.CLOSED, Kind.SCORED}]
-    last = max((record.entry.sequence for record in entries), default=0)
-    closed = ClosedFile(name=name, number=number_of(name), size=len(content), last_sequence=last)
-    return closed, [(entry.entry.kind, content[entry.start : entry.end], entry.entry.sequence) for entry in entries]
+    found = [(entry.entry.kind, content[entry.start : entry.end], entry.entry.sequence) for entry in entries]
+    closings = len({trace_id for kind, trace_id, _ in found if kind == Kind.CLOSED})
+    last = max((sequence for _, _, sequence in found), default=0)
+    file = ClosedFile(name, number_of(name), size=len(content), last_sequence=last, closings=closings)
+    return file, found
 
 
 class Ages:
-    """How old requests, in files from old to new, were when the last process ended, however long ago that is."""
+    """The ages of requests, in files from old to new, at the end of the last process, however long ago that is."""
 
     def __init__(self, files: Files, names: Sequence[str]) -> None:
         began: dict[int, int] = {}
@@ -103,7 +105,7 @@ def _began_without_header(content: bytes) -> tuple[int, int] | None:
 
 
 def damaged_in(found: Scan, first: int, following: int) -> int:
-    """Return how many requests of a file cannot be read. Where all are lost, the first behind it tells how many."""
+    """Return how many requests of a file cannot be read. If all are lost, the number after the file shows how many."""
     if not found.damaged or found.records or (found.header is not None and found.header.has_gaps):
         return found.damaged
     return max(1, following - first)
@@ -115,7 +117,7 @@ def number_of(name: str) -> int:
 
 
 def read_all(files: Files, name: str) -> bytes:
-    """Return a file, with zeros in place of what the disk does not give back."""
+    """Return the content of a file, with zeros in place of unreadable blocks."""
     try:
         size = files.size(name)
     except OSError:

@@ -17,13 +17,13 @@ _GARBAGE: Final = 2**20
 
 
 @dataclass(slots=True, eq=False)
-class _Held:
-    """What a segment holds of one trace."""
+class _TraceShare:
+    """The part of a segment that belongs to one trace."""
 
     offsets: list[int] = field(default_factory=list)
-    """Where the requests lie."""
+    """The offsets of its requests."""
     size: int = 0
-    """How many bytes of them are the trace's: of each request as much as its spans are of all that are in it."""
+    """The bytes of these requests that count for the trace: of each request, the share of the trace's spans."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,32 +35,32 @@ class Segment:
     """Of its first request."""
     began_at: float
     size: int = 0
-    held: dict[bytes, _Held] = field(default_factory=dict)
-    """What it holds of open traces, by trace id."""
+    held: dict[bytes, _TraceShare] = field(default_factory=dict)
+    """The parts of open traces, by trace id."""
     needed: int = 0
-    """How many bytes that is."""
+    """The bytes of these parts."""
     written: int = 0
-    """How many bytes were needed when it was last begun to be written anew."""
+    """The bytes that were needed when its last compaction began."""
     suspect: bool = False
-    """It could not be synced: what is in it must go to another file."""
+    """Whether a sync of it failed: its requests must be copied to another file."""
     file: LogFile | None = None
     """None for a file of an earlier process, and for one that is synced and will not grow."""
     full: bool = True
     """Nothing is appended any more."""
     removed: bool = False
-    """Somebody removed the file."""
+    """Whether the file was removed from outside."""
     arriving: int = 0
-    """How many requests it has of which it is not known yet what is to be held; of an earlier process: whether any."""
+    """The number of its requests without a `hold` yet; for a file of an earlier process 1 until `read_through`."""
 
 
-class Place(NamedTuple):
-    """Where a request lies."""
+class RequestLocation(NamedTuple):
+    """The place of a request."""
 
     segment: Segment
     offset: int
     size: int
     write: int = 0
-    """The number of the write, as the syncer counts."""
+    """The number of the write, in the count of the syncer."""
     sequence: int = 0
     """The number of the request."""
 
@@ -75,23 +75,23 @@ class RequestLog:
         """The number of the last request."""
         self.size = 0
         self.open: Final[dict[bytes, int]] = {}
-        """How many bytes are kept for each trace that is not scored yet, those first for which some were kept first."""
+        """The stored bytes of each trace that is not scored yet, in the order of the first request of each."""
         self.open_size = 0
         """The sum of it."""
         self.forgotten: Final[set[bytes]] = set()
-        """The traces that are not scored yet, and of which a part was in files that somebody removed."""
+        """The traces that are not scored yet and lost a part in removed files."""
         self.disk: Final = disk
         self._segment_size: Final = segment_size
         self._current: tuple[Segment, LogFile] | None = None
-        self._arriving: Final[dict[int, Place]] = {}
-        """The requests of which it is not known yet what is to be held, by their number."""
+        self._arriving: Final[dict[int, RequestLocation]] = {}
+        """The requests without a complete `hold` yet, by their number."""
 
     @property
     def last_held(self) -> int:
-        """The number of the last request of which it is known what is to be held, as of all before it."""
+        """The number of the last request that, like all before it, has a complete `hold`."""
         return next(iter(self._arriving), self.sequence + 1) - 1
 
-    def append(self, kind: int, body: bytes) -> Place:
+    def append(self, kind: int, body: bytes) -> RequestLocation:
         """Write a request.
 
         Raises:
@@ -108,7 +108,7 @@ class RequestLog:
         except OSError:
             self._retire(segment)
             raise
-        place = Place(segment, offset, file.size - offset, file.writes, self.sequence)
+        place = RequestLocation(segment, offset, file.size - offset, file.writes, self.sequence)
         self.size += file.size - segment.size
         segment.size = file.size
         segment.arriving += 1
@@ -118,7 +118,7 @@ class RequestLog:
         return place
 
     def adopt(self, segment: Segment) -> None:
-        """Take over a file of an earlier process; it stays until `read_through`, whatever is held."""
+        """Take over a file of an earlier process; it stays at least until `read_through`."""
         segment.arriving = 1
         self.segments.append(segment)
         self.size += segment.size
@@ -128,13 +128,13 @@ class RequestLog:
         segment.arriving = 0
         self._let_go(segment)
 
-    def hold(self, place: Place, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
-        """Keep a request until traces are released; where there are none, it is not needed any more.
+    def hold(self, place: RequestLocation, sizes: Mapping[bytes, int], all_sizes: int, *, is_last: bool = True) -> None:
+        """Keep a request until the given traces are released; if there are none, it is no longer needed.
 
         Args:
-            place: where it lies.
-            sizes: how large its spans of which trace that is open are together, in any unit.
-            all_sizes: how large all of its spans are.
+            place: its place.
+            sizes: the size of its spans by open trace, in any unit.
+            all_sizes: the size of all of its spans, in that unit.
             is_last: whether these are the last of its spans; until then it is kept in any case, and a trace that is
                 closed is closed without them.
         """
@@ -145,7 +145,7 @@ class RequestLog:
         for trace_id, part in sizes.items():
             held = segment.held.get(trace_id)
             if held is None:
-                held = segment.held[trace_id] = _Held()
+                held = segment.held[trace_id] = _TraceShare()
             size = place.size * part // max(1, all_sizes)
             if place.offset not in held.offsets[-1:]:
                 held.offsets.append(place.offset)
@@ -159,7 +159,7 @@ class RequestLog:
             self._let_go(segment)
 
     def scored(self, trace_id: bytes) -> None:
-        """Learn that a trace is no longer open, though what is kept for it is still needed."""
+        """Note that a trace is no longer open; its requests are still needed."""
         self.open_size -= self.open.pop(trace_id, 0)
         self.forgotten.discard(trace_id)
 
@@ -173,7 +173,7 @@ class RequestLog:
                 self._let_go(segment)
 
     def synced(self, result: Synced) -> None:
-        """Write no more to files that could not be synced, and have what is in them written to others."""
+        """Retire files whose sync failed, and mark their requests to be copied to other files."""
         for segment in tuple(self.segments):
             file = segment.file
             if file is None:
@@ -185,9 +185,9 @@ class RequestLog:
                 segment.file = None
 
     def worth_compacting(self, began_before: float, most_needed: float) -> Segment | None:
-        """Return the segment with the most that is not needed, though some is; None where none is worth it.
+        """Return the segment with the most unneeded bytes among partly needed ones; None if none is worth it.
 
-        It was begun before that time, and at most that share of it is needed; or it could not be synced.
+        It was begun before that time, and at most that share of it is needed; or a sync of it failed.
         """
         full = [segment for segment in self.segments if segment.full and segment.held and not segment.arriving]
         suspect = next((segment for segment in full if segment.suspect), None)
@@ -218,7 +218,7 @@ class RequestLog:
         segment.size = size
 
     def forget_missing(self, there: Collection[str]) -> int:
-        """Forget the segments that somebody removed, all but these, and return how many requests were needed."""
+        """Forget the segments that are not in `there`, and return how many of their requests were needed."""
         lost = 0
         for segment in [segment for segment in self.segments if segment.name not in there]:
             arriving = [place for place in self._arriving.values() if place.segment is segment]
@@ -238,7 +238,7 @@ class RequestLog:
         return lost
 
     def end(self) -> None:
-        """Write no more, and delete what is not needed."""
+        """Stop writing, and delete files that are not needed."""
         for segment in tuple(self.segments):
             self._retire(segment)
 

@@ -1,4 +1,4 @@
-"""How room is shared where it gets short: what keeps the most gives way, and who sends much before who sends little."""
+"""The sharing of scarce storage: traces with the most bytes are closed first, and large requests are refused first."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ _WORTHWHILE: Final = 0.5
 _WORTHWHILE_WHEN_SHORT: Final = 0.8
 
 _OPEN_SHARE: Final = 0.5
-"""Open traces may keep this share where room is short: with what lies between them, at most five eighths."""
+"""The share that open traces may keep if room is short; with data between them, at most five eighths."""
 _OPEN_SHARE_AGAIN: Final = 0.4
 _LEFT_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What there is room for."""
+    """The room of the storage."""
 
     max_size: int
-    """So many bytes there may be."""
+    """The most bytes in all files."""
 
     @property
     def largest(self) -> int:
-        """How large a request may be at most: one that is larger does not fit where nothing else is either."""
+        """The largest request in bytes: a larger one does not fit into an empty storage either."""
         return int(self.max_size * _SHORT)
 
     def is_crowded(self, size: int) -> bool:
-        """Whether what lies between what is needed is to be removed at once."""
+        """Return whether unneeded data between needed requests must be removed at once."""
         return size > self.max_size * _CROWDED
 
     def is_short(self, size: int) -> bool:
-        """Whether open traces may have to give way."""
+        """Return whether open traces may have to be closed early."""
         return size > self.max_size * _SHORT
 
     def is_left(self, size: int) -> bool:
-        """Whether there is enough for most requests."""
+        """Return whether there is room for most requests."""
         return size <= self.max_size * _ROOM_AGAIN
 
     def most_needed(self, size: int) -> float:
-        """Return the share of a segment that may be needed where it is written anew."""
+        """Return the largest needed share of a segment at which it is compacted."""
         return _WORTHWHILE_WHEN_SHORT if self.is_short(size) else _WORTHWHILE
 
     def fits(self, size: int, more: int) -> bool:
-        """Return whether a request may be written. Of the last quarter, each may take half of what is left."""
+        """Return whether a request may be written. In the last quarter, each may take half of the remaining room."""
         left = self.max_size - size
         return more <= left and (more <= left * _LEFT_SHARE or not self.is_short(size + more))
 
     def giving_way(self, log: RequestLog) -> list[bytes]:
-        """Choose the open traces to close where room is short, and have the log take them for scored.
+        """Choose the open traces to close if room is short, and mark them as scored in the log.
 
-        Those that keep the most come first; among those that keep about as much, down to half, those that began to
-        earlier.
+        Traces with the most stored bytes come first; among traces of about the same size (within a factor of two), the
+        ones that began earlier.
         """
         if log.open_size <= self.max_size * _OPEN_SHARE:
             return []

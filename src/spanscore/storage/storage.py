@@ -1,4 +1,4 @@
-"""Keeps requests until their traces are scored: what the receiver works with."""
+"""The storage of requests until their traces are scored, as the receivers use it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
+from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.earlier import Earlier
-from spanscore.storage.files import Files, StorageError
 from spanscore.storage.log_file import Disk
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind
 from spanscore.storage.recovery import find
-from spanscore.storage.request_log import Place, RequestLog, Segment
+from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
@@ -54,21 +54,21 @@ class Compaction(NamedTuple):
 class Storage:
     """Keeps requests on disk until their traces are closed.
 
-    Belongs to one thread. After a restart: what is `earlier`, to its end, and only then `append`.
+    Belongs to one thread. After a restart, read `earlier` to its end before the first `append`.
 
     Args:
-        files: the directory, which is this object's alone.
-        settings: how much is kept, and how surely.
-        tell: told of each round of syncing, on a thread of its own; to be passed on to `synced` on the owner's.
+        files: the directory, used by this object alone.
+        settings: the limits and the durability.
+        tell: called after each round of syncing, on the syncer's thread; pass its argument to `synced` on the owner's.
 
     Raises:
-        StorageError: the directory cannot be read, or holds files of another version.
+        StorageError: the directory cannot be read, or has files of another version.
     """
 
     def __init__(self, files: Files, settings: StorageSettings, tell: Tell) -> None:
         self.sync_failures = 0
         self.refused: Final[Counter[str]] = Counter()
-        """Requests that could not be kept, by why."""
+        """The number of requests that could not be stored, by reason."""
         self._files: Final = files
         self._settings: Final = settings
         self._room: Final = Room(settings.max_size)
@@ -76,14 +76,14 @@ class Storage:
         self._syncer: Final = Syncer(files, settings.sync_interval_s, tell)
         self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
         self.requests: Final = RequestLog(self._disk, settings.segment_size)
-        """What is kept of requests. Its `hold` is to be called for all in the order in which they were appended."""
-        remember = min(settings.remember, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
-        self._closed: Final = ClosedLog(self._disk, max(1, remember))
+        """The stored requests. Call its `hold` for each request, in the order in which they were appended."""
+        most = max(1, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
+        self._closed: Final = ClosedLog(self._disk, min(settings.remember, most), most)
         self.earlier: Final = Earlier(files, found, self.requests, self._closed)
-        """What earlier processes kept."""
+        """The data of earlier processes."""
         self._trouble: Final = Trouble(files)
         self._removed = 0
-        """Requests that were needed and that somebody removed."""
+        """The number of needed requests whose files were removed."""
         self._gone = False
         """The directory is not there, so that nothing can be kept."""
 
@@ -104,7 +104,7 @@ class Storage:
 
     @property
     def is_short(self) -> bool:
-        """Whether there is so little room left that `giving_way` is due, too."""
+        """Whether so little room is left that `giving_way` is due, too."""
         return self._room.is_short(self.size)
 
     @property
@@ -112,11 +112,11 @@ class Storage:
         """Why requests are refused; empty when they are not."""
         return self._trouble.why
 
-    def append(self, kind: int, body: bytes) -> Place:
-        """Write a request down; `requests.hold` is to be told what of it is needed.
+    def append(self, kind: int, body: bytes) -> RequestLocation:
+        """Store a request; call `requests.hold` with its needed traces next.
 
         Raises:
-            NotKept: it is not written.
+            NotKept: it is not stored.
         """
         size = RECORD_HEADER_SIZE + len(body)
         if not self._room.fits(self.size, size):
@@ -129,33 +129,35 @@ class Storage:
                 raise NotKept(_TOO_LARGE)
             raise self._refusal(FULL, _FULL)
         if self._gone:
-            raise self._refusal(errno.errorcode[errno.ENOENT], _GONE)
+            raise self._refusal_as_gone()
         try:
             place = self.requests.append(kind, body)
         except OSError as error:
             self._trouble.missing_size = len(body)
-            self._gone = not self._files.is_there()
-            if self._gone:
-                raise self._refusal(errno.errorcode[errno.ENOENT], _GONE) from error
+            if not self._files.is_there():
+                raise self._refusal_as_gone() from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
             raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
-        if self._trouble.why and self._trouble.why != _FULL:  # what is small still fits where that is so
+        if self._trouble.why and self._trouble.why != _FULL:  # small requests still fit then
             self._trouble.end()
         return place
 
     def score_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored, but keep it: its reports are on their way."""
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.SCORED, trace_id, self.requests.last_held)
+            self._closed.append(Kind.SCORED, trace_id, self.requests.last_held, is_closing=False)
         self.requests.scored(trace_id)
 
     def close_trace(self, trace_id: bytes, sequence: int | None = None) -> None:
-        """Write down that a trace is scored and sent, and free what is only kept for it.
+        """Record that a trace is scored and sent, and release the requests that only it needs.
 
-        This concerns the requests up to the one with that number, or else to the last of which all is held.
+        This covers the requests up to the number `sequence`, the last one when the trace was closed; without it, up to
+        the last one with a complete `hold`.
         """
+        is_closing = sequence is None
+        upto = self.requests.last_held if sequence is None else sequence
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.CLOSED, trace_id, self.requests.last_held if sequence is None else sequence)
+            self._closed.append(Kind.CLOSED, trace_id, upto, is_closing=is_closing)
         self.requests.release(trace_id)
 
     def synced(self, result: Synced) -> None:
@@ -172,7 +174,7 @@ class Storage:
         return frozenset(self.requests.open if self._gone else self.requests.forgotten)
 
     def look_after(self) -> None:
-        """Delete what is not needed, and find out whether there is room again. To be called about every second."""
+        """Delete unneeded files, and check whether there is room again. Call it about every second."""
         self._look_for_files()
         with suppress(OSError):
             self._closed.catch_up()
@@ -194,7 +196,7 @@ class Storage:
         return chosen
 
     def compaction(self, is_open: Callable[[bytes], bool]) -> Compaction | None:
-        """Return what to do, on any thread, so that a few long traces, those that are open, keep nothing of others."""
+        """Return a compaction, for any thread, that removes closed traces from a segment; None if none is worth it."""
         age_s = 0.0 if self._room.is_crowded(self.size) else self._settings.compact_after_s
         before = self._disk.monotonic_ns() / 1e9 - age_s
         segment = self.requests.worth_compacting(before, self._room.most_needed(self.size))
@@ -223,25 +225,21 @@ class Storage:
         self._syncer.names_changed()
         self.requests.moved(segment, result.size, result.places)
 
-    def end(self, timeout_s: float, *, is_complete: bool = True) -> bool:
-        """Write no more, and have all that was written synced; False where that took too long.
-
-        Where `earlier` was not gone through, it is not complete, and the next start is as after a crash.
-        """
+    def end(self, timeout_s: float) -> bool:
+        """Stop writing, and sync all written data; False if that took longer than the timeout."""
         self.requests.end()
-        with suppress(OSError):  # then it will look like a crash, which costs little
-            self._closed.end(is_crash=not is_complete)
+        with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
+            self._closed.end()
         return self._syncer.end(timeout_s)
 
     def _look_for_files(self) -> None:
-        """Find out what somebody removed, make the directory again, and count what was in it."""
+        """Detect removed files, create the directory again, and count the requests that were in them."""
         if not self._files.is_there():
-            self._gone = True
-            self._trouble.begin(_GONE)
+            self._note_gone()
             try:
                 self._files.come_back()
             except (OSError, StorageError) as error:
-                _log.debug("storage: %s", error)
+                self._trouble.begin(str(error))
                 return
         try:
             there = frozenset(self._files.names())
@@ -255,6 +253,16 @@ class Storage:
         if self._gone:
             self._gone = False
             self._trouble.end()
+
+    def _note_gone(self) -> None:
+        if not self._gone:
+            self._gone = True
+            self._trouble.begin(f"{_GONE}: '{self._settings.directory}'; it is being made again")
+
+    def _refusal_as_gone(self) -> NotKept:
+        self._note_gone()
+        self.refused[errno.errorcode[errno.ENOENT]] += 1
+        return NotKept(_GONE)  # senders do not learn its path
 
     def _refusal(self, reason: str, why: str) -> NotKept:
         self.refused[reason] += 1

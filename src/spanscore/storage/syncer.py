@@ -1,4 +1,4 @@
-"""The thread that waits for the disk, so that nobody else has to."""
+"""The thread that syncs files, so that no other thread waits for the disk."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import threading
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 
 _log = logging.getLogger(__name__)
 
 
 class Synced(NamedTuple):
-    """What one round of syncing did."""
+    """The result of one round of syncing."""
 
     writes: int
-    """So many of all writes are through."""
+    """The number of writes that are synced, of all writes so far."""
     failed: frozenset[int] = frozenset()
-    """Files that could not be synced: what of them is on disk, nobody knows."""
+    """Files whose sync failed: which parts of them are on disk is unknown."""
     names_failed: bool = False
     """The directory could not be synced."""
 
@@ -27,14 +27,14 @@ Tell: TypeAlias = Callable[[Synced], None]
 
 
 class Syncer:
-    """Syncs files in rounds: all that was written while one round ran is in the next.
+    """Syncs files in rounds: data that is written during one round is part of the next.
 
     A sync that failed is not tried again: the kernel forgets what it could not write, and would report success.
 
     Args:
-        files: what is synced.
-        interval_s: how long writes may wait for their round; 0 starts a round at once.
-        tell: told of each round, on the thread.
+        files: the directory.
+        interval_s: the longest wait of a write for its round, in seconds; 0 starts a round at once.
+        tell: called after each round, on the syncer's thread.
     """
 
     def __init__(self, files: Files, interval_s: float, tell: Tell) -> None:
@@ -79,7 +79,7 @@ class Syncer:
             self._changed.notify()
 
     def end(self, timeout_s: float) -> bool:
-        """Do what is to be done, and stop; False where the disk took too long, and the thread is left behind."""
+        """Run the last round, and stop. False if the disk took longer than the timeout; the thread then runs on."""
         self._ended.set()
         with self._changed:
             self._changed.notify()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from spanscore.storage.compaction import UNFINISHED
-from spanscore.storage.files import Files
+from spanscore.storage.directory import Files
 from spanscore.storage.request_log import REQUESTS
 
 _PROBE: Final = f"{0:016x}{REQUESTS}{UNFINISHED}"
@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 class Trouble:
-    """What keeps the storage from taking requests. The log has its beginning and its end."""
+    """The problem that keeps the storage from taking requests. Its beginning and its end are logged."""
 
     def __init__(self, files: Files) -> None:
         self.why = ""
-        """Empty where there is none."""
+        """The reason; empty if there is no problem."""
         self.missing_size = 0
-        """How many bytes could not be written."""
+        """The number of bytes that could not be written."""
         self._files: Final = files
 
     def begin(self, why: str) -> None:
@@ -39,7 +39,7 @@ class Trouble:
             _log.info("storage: spans are taken again")
 
     def probe(self) -> None:
-        """Try whether what could not be written could be written now."""
+        """Check whether as many bytes as failed before can be written now."""
         try:
             file = self._files.create(_PROBE)
             try:

@@ -1,13 +1,19 @@
-"""Checks for authors of plug-ins: does an evaluator, a dialect, an emitter or a receiver keep its contract?
+"""Checks for authors of plug-ins, and the plug-in for pytest.
 
-Call them from a test; they raise AssertionError with what is wrong and on which input.
+Call them from a test; they raise AssertionError with the problem and the input.
 
     def test_contract():
         check_evaluator(MyEvaluator(limit=3))
 """
 
-from spanscore.testing._ends import SAMPLE_REQUEST, SampleIntake, check_emitter, check_receiver
-from spanscore.testing._reading import check_dialect, check_evaluator, sample_trajectories
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spanscore.testing._ends import SAMPLE_REQUEST, SampleIntake, check_emitter, check_receiver
+    from spanscore.testing._pure_checks import check_dialect, check_evaluator, sample_trajectories
 
 __all__ = [
     "SAMPLE_REQUEST",
@@ -18,3 +24,12 @@ __all__ = [
     "check_receiver",
     "sample_trajectories",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import names on first use: pytest loads the plug-in in this package in every run."""
+    if name not in __all__:
+        message = f"module 'spanscore.testing' has no attribute {name!r}"
+        raise AttributeError(message)
+    is_end = name in {"SAMPLE_REQUEST", "SampleIntake", "check_emitter", "check_receiver"}
+    return getattr(import_module("spanscore.testing._ends" if is_end else "spanscore.testing._pure_checks"), name)

@@ -1,4 +1,4 @@
-"""Checks of what brings and takes: receivers and emitters."""
+"""Checks of receivers and emitters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Sc
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.slices import in_slices
-from spanscore.testing._reading import called, fail, sample_trajectories, summary
+from spanscore.testing._pure_checks import called, fail, sample_trajectories, summary
 
 _EMIT_S: Final = 0.5
 _END_S: Final = 10.0
@@ -44,11 +44,11 @@ def check_emitter(emitter: Emitter, reports: Iterable[Report] = ()) -> None:
     closed afterwards, on another thread, as `spanscore serve` does.
 
     Args:
-        emitter: as it is configured, with where it sends to ready to take everything.
-        reports: what to send besides.
+        emitter: the configured emitter, with a destination that accepts everything.
+        reports: more reports to send.
 
     Raises:
-        AssertionError: it does not; the message says how.
+        AssertionError: it does not; the message has the reason.
     """
     kind = type(emitter).__name__
     for report in (*_sample_reports(), *reports):
@@ -65,13 +65,13 @@ def check_emitter(emitter: Emitter, reports: Iterable[Report] = ()) -> None:
 async def check_receiver(receiver: Receiver, intake: SampleIntake, send: Callable[[bytes], Awaitable[object]]) -> None:
     """Check that a receiver keeps its contract.
 
-    What is sent to it arrives, once it could be taken: it is brought again where the intake asked for that, and after a
-    request that cannot be used comes the next one. It says where it listens, and after `stop` it brings nothing.
+    Requests that are sent to it arrive at the intake: the receiver retries if the intake asks for that, and continues
+    after a request that cannot be used. It reports where it listens, and after `stop` it takes nothing.
 
     Args:
         receiver: made with the intake, and not started.
-        intake: where it brings what it receives.
-        send: has it receive a request, an ExportTraceServiceRequest in protobuf; one of them is b"not OTLP". For a
+        intake: takes its requests.
+        send: sends it a request, an ExportTraceServiceRequest in protobuf; one of them is b"not OTLP". For a
             receiver of JSON it writes the request anew: `google.protobuf.json_format` can, but for ids in base64.
 
     Raises:
@@ -103,15 +103,15 @@ class SampleIntake:
 
     def __init__(self) -> None:
         self.brought: Final[list[bytes]] = []
-        """All that was brought, whatever became of it."""
+        """All requests, whatever their outcome."""
         self.refused: Final[list[str]] = []
-        """Why what was brought could not be used."""
+        """The reasons of refused requests."""
         self.taken: Final = asyncio.Event()
         self.is_busy = False
 
     @property
     def told(self) -> str:
-        """What was brought, and why it could not be used, as messages show it."""
+        """The given value and the reason for its refusal, for messages."""
         return f"{self.brought!r}, of which could not be used: {'; '.join(self.refused) or 'nothing'}"
 
     async def take(self, request: bytes, *, is_json: bool = False) -> None:

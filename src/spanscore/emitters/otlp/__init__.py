@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import MinLen
 
 from spanscore.contracts import Emitter, Host
+from spanscore.contracts.settings import Example, SecretText, Text, Url
 from spanscore.emitters.otlp.forward import Forward, ForwardSettings
-from spanscore.emitters.otlp.logs import OtlpLogs
-from spanscore.emitters.otlp.metrics import OtlpMetrics
-from spanscore.sending.client import Protocol
-from spanscore.sending.destination import Destination
-from spanscore.settings import Example, SecretText, Text, Url
+from spanscore.emitters.otlp.otlp_logs import OtlpLogs
+from spanscore.emitters.otlp.otlp_metrics import OtlpMetrics
+from spanscore.emitters.sending.client import Protocol
+from spanscore.emitters.sending.destination import Destination
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class OtlpExporter:
     """Sends scores, and spans where asked to, by OTLP."""
 
     protocol: Protocol = "http/protobuf"
-    """How to send."""
+    """The protocol of the requests."""
     endpoint: Annotated[Url | None, Example("http://localhost:4318")] = None
     """The receiver's base URL: http://localhost:4318, or http://localhost:4317 with grpc. With https:// over TLS."""
     headers: Annotated[Mapping[Text, SecretText], Example({"x-api-key": "${env:API_KEY:-}"})] = field(
@@ -30,8 +30,8 @@ class OtlpExporter:
     )
     """Sent with every request, such as an API key. Never shown."""
     signals: Annotated[tuple[Literal["metrics", "logs", "traces"], ...], MinLen(1)] = ("metrics", "logs", "traces")
-    """What to send: `metrics` and `logs` are those of the scores, `traces` the received spans with their scores. The
-    metrics and logs that `serve` receives go on to the same receiver, whatever stands here."""
+    """The signals to send: `metrics` and `logs` of the scores, `traces` for the received spans with their scores. The
+    metrics and logs that `serve` receives are always sent on to the same receiver."""
 
     @property
     def url(self) -> str:
@@ -55,7 +55,7 @@ class Otlp:
 
     @classmethod
     def configured(cls, settings: OtlpExporter, host: Host) -> Mapping[str, Emitter]:
-        """Return an emitter for each signal, and what passes on what was received.
+        """Return an emitter for each signal, and the one that sends received requests on.
 
         Raises:
             ConfigError: nothing can be sent there.

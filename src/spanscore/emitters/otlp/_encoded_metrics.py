@@ -19,8 +19,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 )
 from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
 
+from spanscore.contracts.instruments.instrument import Instrument, InstrumentKind
 from spanscore.emitters.otlp._encoded_values import pair
-from spanscore.instruments.instrument import Instrument, InstrumentKind
 from spanscore.metrics.accumulation import Accumulation, Collected, Snapshot
 from spanscore.metrics.series import Labels
 
@@ -90,7 +90,7 @@ class EncodedMetrics:
 
 
 def _difference(now: Snapshot, last: Snapshot) -> Snapshot | None:
-    """Return what was added; None where nothing was."""
+    """Return the difference; None if there is none."""
     if now == last:
         return None
     counts = tuple(map(int.__sub__, now.counts, last.counts or (0,) * len(now.counts)))

@@ -20,7 +20,7 @@ _SPAN_ID_BYTES: Final = 8
 
 
 def encoded_scores(report: Report, time_ns: int) -> bytes:
-    """Return the verdict where the run failed, and an event for each evaluation, all as fields of the span."""
+    """Return the verdict if the run failed, and an event for each evaluation, all as fields of the span."""
     verdict = Span(attributes=[pair(*each) for each in span_attributes(report).items()])
     begin = Span.Event(time_unix_nano=time_ns, name=NAME).SerializeToString()
     return verdict.SerializeToString() + b"".join(

@@ -1,4 +1,4 @@
-"""What of ours is said in protobuf: attributes, and who says it."""
+"""Our attributes, scope and resource in protobuf."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
+from spanscore.messages.printable import encodable
 from spanscore.otlp.raw_requests import Envelope
 from spanscore.sdk.identity import SCOPE, resource, scope_version
-from spanscore.wording.printable import encodable
 
 
 def own_envelope() -> Envelope:
-    """Return what stands around all that is our own, of each signal: our resource, and our scope."""
+    """Return the messages around our own data of each signal: our resource, and our scope."""
     scope = ScopeSpans(scope=InstrumentationScope(name=SCOPE, version=scope_version()))
     ours = [pair(key, str(value)) for key, value in resource().attributes.items()]
     sender = ResourceSpans(resource=Resource(attributes=ours))

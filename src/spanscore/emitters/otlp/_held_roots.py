@@ -1,4 +1,4 @@
-"""Root spans that wait for the scores of their trace: bounded in number, size and time. Pure: it is told the time."""
+"""Root spans that wait for the scores of their trace, bounded in number, size and time. The caller passes the time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spanscore.otlp.raw_requests import RootSpan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldLimits:
-    """How many root spans may wait, and how long."""
+    """Limits for root spans that wait: number, bytes and seconds."""
 
     hold_s: Annotated[float, Ge(0)] = 30.0
     """Longer than traces take to be scored once their root has come."""
@@ -22,7 +22,7 @@ class HoldLimits:
     max_bytes: Annotated[int, Gt(0)] = 64 * 2**20
 
 
-class _Held(NamedTuple):
+class _WaitingRoot(NamedTuple):
     root: RootSpan
     until: float
 
@@ -33,7 +33,7 @@ class HeldRoots:
     def __init__(self, limits: HoldLimits) -> None:
         self._limits: Final = limits
         # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
-        self._held: OrderedDict[int, _Held] = OrderedDict()
+        self._held: OrderedDict[int, _WaitingRoot] = OrderedDict()
         self._by_trace: dict[bytes, dict[int, bytes]] = {}
         self._numbers = count()
         self.size = 0
@@ -43,9 +43,9 @@ class HeldRoots:
         return len(self._held)
 
     def add(self, root: RootSpan, now: float) -> list[RootSpan]:
-        """Hold a root, and return those that can be held no longer for it, the oldest first."""
+        """Hold a root, and return the roots that must leave to make room for it, the oldest first."""
         number = next(self._numbers)
-        self._held[number] = _Held(root, now + self._limits.hold_s)
+        self._held[number] = _WaitingRoot(root, now + self._limits.hold_s)
         self._by_trace.setdefault(root.trace_id, {})[number] = root.span_id
         self.size += root.size
         displaced = []
@@ -54,7 +54,7 @@ class HeldRoots:
         return displaced
 
     def take(self, trace_id: bytes, span_id: bytes | None = None) -> list[RootSpan]:
-        """Let go of the roots of a trace, or only those with that span id."""
+        """Release the roots of a trace, or only the ones with a given span id."""
         of_trace = self._by_trace.get(trace_id, {})
         numbers = [number for number, held_id in of_trace.items() if span_id is None or held_id == span_id]
         return [self._let_go(number) for number in numbers]

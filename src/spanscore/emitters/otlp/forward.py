@@ -13,12 +13,12 @@ from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.contracts import PassingOn, Roots
 from spanscore.emitters.otlp._encoded_scores import child_span_request, encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
+from spanscore.emitters.sending.backlog import QueueItem, QueueLimits
+from spanscore.emitters.sending.client import Client, Retries
+from spanscore.emitters.sending.send_queue import SendQueue, SendSettings, Timing
 from spanscore.model import CloseReason, Report, Unit
 from spanscore.otlp.raw_requests import RootSpan, split
 from spanscore.reports.evaluation_event import event_time_ns
-from spanscore.sending.backlog import Outgoing, QueueLimits
-from spanscore.sending.client import Client, Retries
-from spanscore.sending.send_queue import SendQueue, SendSettings, Timing
 
 _SLACK_S: Final = 5.0
 _SCORES_SIZE: Final = 2048  # of the events of one root, about
@@ -26,11 +26,11 @@ _SCORES_SIZE: Final = 2048  # of the events of one root, about
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardCounts:
-    """What became of every span: always `received == sent + queued + held + sum(dropped.values())`."""
+    """Counts of spans. Invariant: `received == sent + queued + held + sum(dropped.values())`."""
 
     received: int = 0
     sent: int = 0
-    """Taken by the receiver behind."""
+    """Accepted by the receiver."""
     queued: int = 0
     """Waiting to be sent, or being sent."""
     held: int = 0
@@ -45,12 +45,12 @@ class ForwardCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardSettings:
-    """What is held back, and what waits in which bounds."""
+    """Limits for root spans that are held and for requests that wait."""
 
     roots: Roots = "parentless"
     """The spans to hold back until their trace is scored: its roots, or `none`."""
     child_spans: bool = False
-    """Whether scores go out as a span of their own below the evaluated one."""
+    """Whether scores are sent as a child span of the evaluated span."""
     hold: HoldLimits = field(default_factory=HoldLimits)
     queue: QueueLimits = field(default_factory=QueueLimits)
     retries: Retries = field(default_factory=Retries)
@@ -81,8 +81,8 @@ class Forward:
 
     Args:
         client: sends; the queue's alone.
-        settings: what is held back, and the bounds.
-        timing: how time passes.
+        settings: the spans to hold back, and the limits.
+        timing: the clock.
         now_ns: the time of spans of our own, in nanoseconds since the Unix epoch.
     """
 
@@ -106,18 +106,18 @@ class Forward:
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
         sending = SendSettings(name="forward", queue=settings.queue, retries=settings.retries)
         self.outbox: Final = SendQueue(client, sending, self._expire, timing)
-        """What is on its way; root spans that wait for their scores are not."""
+        """Requests that wait or are being sent, without the root spans that wait for their scores."""
 
     needs_results: Final = False
     """Results of calls are in scores only with `tool_content: true`."""
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many items were queued so far, and how many of them are sent or given up."""
+        """The number of items queued so far, and the number sent or given up."""
         return self.outbox.progress
 
     def counts(self) -> ForwardCounts:
-        """Return what became of every span so far."""
+        """Return the counts of every span so far."""
         with self._lock:
             spans = self.outbox.spans()
             return ForwardCounts(
@@ -150,14 +150,14 @@ class Forward:
             self._received += spans + len(roots)
             self._release_scored()
             if rest:
-                self.outbox.put(Outgoing("traces", rest, spans))
+                self.outbox.put(QueueItem("traces", rest, spans))
             now = self._clock()
             for root in roots:
                 self._release(self._held.add(root, now), "displaced")
 
     def take_other(self, signal: Literal["metrics", "logs"], request: bytes) -> None:
-        """Take a request with metrics or logs, in protobuf: it goes on as it is."""
-        self.outbox.put(Outgoing(signal, request))
+        """Queue a request with metrics or logs, in protobuf, unchanged."""
+        self.outbox.put(QueueItem(signal, request))
 
     def emit(self, report: Report) -> None:
         """Pass the evaluated root span on, with its scores, or send a span with the scores behind it."""
@@ -176,7 +176,7 @@ class Forward:
                 self._send_child(report)
             for root in roots:
                 content = root.content + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
-                self.outbox.put(Outgoing("traces", content, 1, root.envelope))
+                self.outbox.put(QueueItem("traces", content, 1, root.envelope))
                 self._annotated += 1
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
@@ -192,7 +192,7 @@ class Forward:
     def close(self, timeout_s: float) -> bool:
         """Send everything within the timeout, roots without scores too, and return whether nothing was lost."""
         with self._lock:
-            self._roots = "none"  # what comes now is dropped, and not held
+            self._roots = "none"  # later spans are dropped, and not held
             self._release(self._held.drain(), "shut_down")
         return self.outbox.close(timeout_s)
 
@@ -202,16 +202,16 @@ class Forward:
 
     def _send_child(self, report: Report) -> None:
         if request := child_span_request(report, self._now_ns()):
-            self.outbox.put(Outgoing("traces", request))
+            self.outbox.put(QueueItem("traces", request))
 
     def _release_scored(self) -> None:
-        """Pass on the other roots of the trace scored last: its reports come one behind the other, and are all here."""
+        """Send the other roots of the trace scored last: its reports arrive in sequence, and are complete now."""
         self._release(self._held.take(self._last_scored), "not_evaluated")
         self._last_scored = b""
 
     def _release(self, roots: Iterable[RootSpan], why: str) -> None:
         for root in roots:
-            self.outbox.put(Outgoing("traces", root.content, 1, root.envelope))
+            self.outbox.put(QueueItem("traces", root.content, 1, root.envelope))
             self._unannotated[why] += 1
 
 

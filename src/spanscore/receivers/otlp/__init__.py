@@ -1,4 +1,4 @@
-"""OTLP over gRPC and HTTP: what of it can be configured. Where requests come in is `over_grpc` and `over_http`."""
+"""The settings of OTLP over gRPC and HTTP. The servers are in `over_grpc` and `over_http`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from spanscore.settings import Endpoint, Example, FilePath, ListenAddress, Size, Text, UrlPath
-from spanscore.sockets.tls import Tls
+from spanscore.contracts.settings import Endpoint, Example, FilePath, ListenAddress, Size, Text, UrlPath
+from spanscore.receivers.sockets.tls import Tls
 
 _GRPC: Final = Endpoint("localhost", 4317)
 _HTTP: Final = Endpoint("localhost", 4318)
 _ORIGIN: Final = r"[a-z][a-z0-9+.-]*://[^\s/*?#@A-Z]+"  # as browsers send it: in lower case, without a path
-_LARGEST_GRPC_MESSAGE_MIB: Final = 2047  # gRPC holds the limit in a signed 32-bit integer of bytes
+_LARGEST_GRPC_MESSAGE_MIB: Final = 2047  # gRPC stores the limit as a signed 32-bit integer of bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class ServerTls:
 
     @property
     def files(self) -> Tls | None:
-        """What to serve TLS with; None without a certificate."""
+        """The files to serve TLS with; None without a certificate."""
         if self.cert_file is None or self.key_file is None:
             return None
         return Tls(cert_file=self.cert_file, key_file=self.key_file, client_ca_file=self.client_ca_file)
@@ -91,7 +91,7 @@ class HttpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocols:
-    """The protocols that are served: those that are listed."""
+    """The protocols that are served. Only listed protocols are."""
 
     grpc: GrpcServer | None = None
     """OTLP over gRPC."""
@@ -106,7 +106,7 @@ class Protocols:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAuth:
-    """Who may send spans."""
+    """The authentication of senders."""
 
     bearer_token_file: Annotated[FilePath, Example("tokens.txt")]
     """Accepted bearer tokens, one a line; read again when it changes. Emptied or removed, it revokes nothing."""
@@ -117,12 +117,12 @@ class OtlpReceiver:
     """Receives OTLP."""
 
     protocols: Protocols = field(default_factory=lambda: Protocols(grpc=GrpcServer(), http=HttpServer()))
-    """What to serve; both gRPC and HTTP when left out."""
+    """The protocols to serve; both gRPC and HTTP when left out."""
     auth: ServerAuth | None = None
     """Demand a bearer token of every client, on both protocols."""
 
     def largest_requests(self) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yield the keys that say how large a request may be, and how many bytes that is."""
+        """Yield the keys of the limits on a request's size, with each limit in bytes."""
         if self.protocols.grpc is not None:
             yield ("protocols", "grpc", "max_recv_msg_size_mib"), self.protocols.grpc.max_recv_msg_size_mib * 2**20
         if self.protocols.http is not None:

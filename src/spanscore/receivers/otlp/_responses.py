@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from spanscore.intake.intake import Answer
 from spanscore.otlp.encoding import Encoding
+from spanscore.receivers.intake.intake import ExportResponse
 
 # The codes of gRPC, as google.rpc.Status has them.
 INVALID_ARGUMENT: Final = 3
@@ -27,14 +27,15 @@ UNAVAILABLE: Final = 14
 UNAUTHENTICATED: Final = 16
 
 NOT_ALLOWED: Final = "a valid bearer token is needed"
+ONLY_WITH_AN_EXPORTER: Final = "metrics are taken only with exporters.otlp"
 
 _NOTHING: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}
 
 
-def success(answer: Answer, encoding: Encoding) -> bytes:
+def success(answer: ExportResponse, encoding: Encoding) -> bytes:
     """Return an ExportTraceServiceResponse, or an ExportLogsServiceResponse.
 
-    Its partial success is not set where there is nothing to tell.
+    Its partial success is not set if there is nothing to report.
     """
     if not answer.message:
         return _NOTHING[encoding]
@@ -54,7 +55,7 @@ def status(
     violation: str | None = None,
     retry_after_s: float | None = None,
 ) -> bytes:
-    """Return a google.rpc.Status, with a BadRequest where something violates what is asked of one, and RetryInfo."""
+    """Return a google.rpc.Status, with a BadRequest if `violation` is given, and RetryInfo if `retry_after_s` is."""
     answer = status_pb2.Status(code=code, message=message)
     if violation is not None:
         fault = error_details_pb2.BadRequest.FieldViolation(field="body", description=violation)
@@ -65,7 +66,7 @@ def status(
 
 
 def retry_info(retry_after_s: float) -> bytes:
-    """Return a google.rpc.RetryInfo by itself, which is what OpenTelemetry's exporter for Python looks for."""
+    """Return only a google.rpc.RetryInfo, which OpenTelemetry's exporter for Python reads."""
     return _encoded(_retry_info(retry_after_s), Encoding.PROTOBUF)
 
 

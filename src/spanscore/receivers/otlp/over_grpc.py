@@ -7,22 +7,24 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
 
 import grpc
 from grpc_health.v1 import health, health_pb2
 
-from spanscore.intake.admission import Admission, Held, Unavailable
-from spanscore.intake.door import Door, what_is_wrong
-from spanscore.intake.inflate import TooLarge
-from spanscore.intake.intake import Intake, OtherSignal
-from spanscore.intake.requests import Busy, Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
+from spanscore.receivers.intake.admission import Admission, Reservation, Unavailable
+from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.door import Door, what_is_wrong
+from spanscore.receivers.intake.inflate import TooLarge
+from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.intake.requests import Busy, Sender, Wrong
 from spanscore.receivers.otlp import _responses as responses
-from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.grpc_tls import credentials
-from spanscore.sockets.listening import Address, why_no_connection, why_not
-from spanscore.sockets.tls import Tls
+from spanscore.receivers.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.grpc_tls import credentials
+from spanscore.receivers.sockets.listening import Address, why_no_connection, why_not
+from spanscore.receivers.sockets.tls import Tls
 
 _DOOR: Final = "OTLP over gRPC"
 _PACKAGE: Final = "opentelemetry.proto.collector"
@@ -49,7 +51,7 @@ _OPTIONS: Final = (
     # A client that watches the health is never idle. Other than for idleness, clients print nothing of this end.
     ("grpc.max_connection_age_ms", 300_000),
     ("grpc.max_connection_age_grace_ms", 30_000),
-    # Find out that a client is gone, of whose connection nobody hears anything any more.
+    # Detect clients that are gone without closing their connection.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
 )
@@ -60,7 +62,7 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcLimits:
-    """How long a client may take."""
+    """The time limits for clients, in seconds."""
 
     body_s: float = 30.0
     """To send a message."""
@@ -106,7 +108,7 @@ class OtlpGrpc:
 
         Raises:
             ConfigError: a file of TLS cannot be used.
-            ListenError: an address cannot be bound; `stop` lets go of the others.
+            ListenError: an address cannot be bound; `stop` releases the others.
         """
         listening: list[Address] = []
         for address in addresses:
@@ -130,7 +132,7 @@ class OtlpGrpc:
         await self._server.start()
 
     async def trouble(self) -> str | None:
-        """Return why not everybody can connect; None where all is well. gRPC does not say: it is tried."""
+        """Return the reason if an address accepts no connections; None if all do. It connects to find out."""
         for address in self._listening:
             if (why := await why_no_connection(address)) is not None:
                 return why
@@ -150,11 +152,11 @@ class OtlpGrpc:
         if not self._is_started:
             if not self._listening:
                 return
-            await self.start()  # gRPC lets go of the ports of a server that was started, and of no other
+            await self.start()  # gRPC releases the ports of a started server only
         self._is_stopped = self._services.is_closed = True
         await self._health.enter_graceful_shutdown()
         if self._services.have_been_called and grace_s:
-            # From then on gRPC itself answers, and does not say when to come again.
+            # From then on gRPC itself answers, without a retry delay.
             await asyncio.sleep(_FAREWELL_S)
         # Two calls: gRPC reads memory it has freed when the time of one ends while the other ends. So that of the first
         # never does, and the second ends both.
@@ -182,7 +184,7 @@ class _Services(grpc.GenericRpcHandler):
         self._under_way = 0
         self.have_been_called = False
         self.is_closed = False
-        """Whether every call is sent away from now on."""
+        """Whether every call is refused from now on."""
         self._progress = asyncio.Event()
         services: dict[str, OtherSignal | None] = {_TRACES: None}
         services |= {_OTHERS[signal]: signal for signal in intake.others}
@@ -191,13 +193,16 @@ class _Services(grpc.GenericRpcHandler):
             f"/{service}/Export": grpc.stream_unary_rpc_method_handler(self._handler(signal))
             for service, signal in services.items()
         }
-        self._not_allowed: _Handler = grpc.stream_unary_rpc_method_handler(self._turn_away)
+        unserved = self._refusing(Wrong.NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED, responses.ONLY_WITH_AN_EXPORTER)
+        self._unserved = {f"/{_OTHERS[signal]}/Export": unserved for signal in _OTHERS.keys() - set(intake.others)}
+        code = grpc.StatusCode.UNAUTHENTICATED
+        self._not_allowed = self._refusing(Wrong.UNAUTHENTICATED, code, responses.NOT_ALLOWED)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler | None:
-        """Find the handler of a request by its method, and by who sent it."""
+        """Return the handler of a request by its method, and by the sender's token."""
         handler = self._handlers.get(handler_call_details.method)
         if handler is None or self._tokens is None:
-            return handler
+            return handler or self._unserved.get(handler_call_details.method)
         sent = [value for name, value in handler_call_details.invocation_metadata if name == "authorization"]
         return handler if self._tokens.accept(sent) else self._not_allowed
 
@@ -220,11 +225,11 @@ class _Services(grpc.GenericRpcHandler):
                     answer = await self._door.hand_in(held, signal, body, Encoding.PROTOBUF)
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
-                self._door.refused(what_is_wrong(error))
+                self._door.refused(what_is_wrong(error), _sender(context))
                 status = (grpc.StatusCode.INVALID_ARGUMENT, str(error))
                 details = {_DETAILS: responses.status(responses.INVALID_ARGUMENT, str(error), violation=str(error))}
             except Unavailable as error:
-                self._door.refused(error.why)
+                self._door.refused(error.why, _sender(context))
                 status = (grpc.StatusCode.UNAVAILABLE, str(error))
                 delay_s = error.retry_after_s
                 details = {
@@ -232,18 +237,18 @@ class _Services(grpc.GenericRpcHandler):
                     _RETRY_INFO: responses.retry_info(delay_s),
                 }
             except TooLarge as error:
-                self._door.refused(what_is_wrong(error))
+                self._door.refused(what_is_wrong(error), _sender(context))
                 status = (grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
                 details = {}  # without RetryInfo it is not sent again
             except TimeoutError:
-                self._door.refused(Wrong.TIMED_OUT)
+                self._door.refused(Wrong.TIMED_OUT, _sender(context))
                 status = (grpc.StatusCode.DEADLINE_EXCEEDED, "the request did not come in time")
                 details = {}
             return await context.abort(*status, tuple(details.items()))
 
         return export
 
-    async def _read(self, context: _Context, held: Held) -> bytes:
+    async def _read(self, context: _Context, held: Reservation) -> bytes:
         async with held.reading(self._body_s, self._max_size):
             body = await context.read()
         if not isinstance(body, bytes):
@@ -253,13 +258,23 @@ class _Services(grpc.GenericRpcHandler):
         await held.add(len(body))
         return body
 
-    async def _turn_away(self, _requests: Any, context: _Context) -> bytes:
-        self._door.refused(Wrong.UNAUTHENTICATED)
-        return await context.abort(grpc.StatusCode.UNAUTHENTICATED, responses.NOT_ALLOWED)
+    def _refusing(self, why: Wrong, code: grpc.StatusCode, told: str) -> _Handler:
+        async def refuse(_requests: Any, context: _Context) -> bytes:
+            self._door.refused(why, _sender(context))
+            return await context.abort(code, told)
+
+        return grpc.stream_unary_rpc_method_handler(refuse)
 
     def _done(self, *_: Any) -> None:
         self._under_way -= 1
         self._progress.set()
+
+
+def _sender(context: _Context) -> Sender:
+    """Return the client of a call, which gRPC names like `ipv4:127.0.0.1:4317` or `ipv6:%5B::1%5D:4317`."""
+    address = unquote(context.peer()).removeprefix("ipv4:").removeprefix("ipv6:")
+    agents = [value for name, value in context.invocation_metadata() or () if name == "user-agent"]
+    return Sender(address, str(agents[0]) if agents else "")
 
 
 def _health_checks(servicer: health.aio.HealthServicer) -> grpc.GenericRpcHandler:

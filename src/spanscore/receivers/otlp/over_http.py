@@ -10,19 +10,21 @@ from typing import Final
 
 from aiohttp import HttpVersion11, web
 
-from spanscore.intake.admission import Admission, Held, Unavailable
-from spanscore.intake.door import Door, what_is_wrong
-from spanscore.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
-from spanscore.intake.intake import Intake, OtherSignal
-from spanscore.intake.requests import Wrong
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
+from spanscore.receivers.intake.admission import Admission, Reservation, Unavailable
+from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.door import Door, what_is_wrong
+from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
+from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.intake.requests import Sender, Wrong
 from spanscore.receivers.otlp import HttpServer as HttpSettings
 from spanscore.receivers.otlp import _responses as responses
 from spanscore.receivers.otlp import listed
-from spanscore.sockets.bearer import BearerTokens
-from spanscore.sockets.http_connection import HttpLimits
-from spanscore.sockets.http_server import HttpServer
+from spanscore.receivers.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_server import BaseHttpServer
+from spanscore.receivers.sockets.listening import Address
 
 _DOOR: Final = "OTLP over HTTP"
 _OTHER_PATHS: Final[Mapping[str, OtherSignal]] = {"/v1/metrics": "metrics", "/v1/logs": "logs"}
@@ -31,7 +33,7 @@ _ENCODINGS: Final = {"application/x-protobuf": Encoding.PROTOBUF, "application/j
 _CONTENT_TYPES: Final = {encoding: name for name, encoding in _ENCODINGS.items()}
 _BODIES: Final[Mapping[str, type[PlainBody]]] = {
     **dict.fromkeys(("", "identity"), PlainBody),
-    **dict.fromkeys(("gzip", "x-gzip"), GzipBody),  # two names of one encoding, says RFC 9110
+    **dict.fromkeys(("gzip", "x-gzip"), GzipBody),  # two names of one encoding, by RFC 9110
 }
 
 _ALLOWED_HEADERS: Final = "Authorization, Content-Encoding, Content-Type"
@@ -58,7 +60,7 @@ _ERRORS: Final[Mapping[Wrong, tuple[HTTPStatus, int]]] = {
 """The status of HTTP, and the code of google.rpc.Status."""
 
 
-class OtlpHttp(HttpServer):
+class OtlpHttp(BaseHttpServer):
     """Receives OTLP over HTTP/1.1.
 
     Made in the event loop that serves it. Without bearer tokens everybody may send.
@@ -84,19 +86,19 @@ class OtlpHttp(HttpServer):
         self._signals: dict[str, OtherSignal | None] = {**others, self._traces_path: None}
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Take a request, and say what became of it."""
+        """Take a request, and return the response."""
         encoding = _ENCODINGS.get(request.headers.get("Content-Type", "").partition(";")[0].strip().lower())
         origin = request.headers.get("Origin")
         try:
             answer = await self._take(request, encoding)
-        except _Refused as refused:
-            self._door.refused(refused.wrong)
+        except _HttpRefusal as refused:
+            self._door.refused(refused.wrong, _sender(request))
             status, code = _ERRORS[refused.wrong]
             violation = refused.message if status is HTTPStatus.BAD_REQUEST else None
             body = responses.status(code, refused.message, encoding or Encoding.JSON, violation=violation)
             answer = _response(refused.status or status, body, encoding, refused.headers)
         except Unavailable as unavailable:
-            self._door.refused(unavailable.why)
+            self._door.refused(unavailable.why, _sender(request))
             delay_s = unavailable.retry_after_s
             body = responses.status(
                 responses.UNAVAILABLE, str(unavailable), encoding or Encoding.JSON, retry_after_s=delay_s
@@ -110,28 +112,33 @@ class OtlpHttp(HttpServer):
 
     async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response:
         if request.path not in self._signals:
-            raise _Refused(Wrong.NOT_FOUND, f"there is nothing here; traces go to {self._traces_path}")
+            raise _HttpRefusal(Wrong.NOT_FOUND, self._not_found(request.path))
         if request.method != "POST":
             return self._other_method(request)
         if self._tokens is not None and not self._tokens.accept(request.headers.getall("Authorization", [])):
-            raise _Refused(Wrong.UNAUTHENTICATED, responses.NOT_ALLOWED, {"WWW-Authenticate": "Bearer"})
+            raise _HttpRefusal(Wrong.UNAUTHENTICATED, responses.NOT_ALLOWED, {"WWW-Authenticate": "Bearer"})
         if self._is_from_a_foreign_page(request):
-            raise _Refused(Wrong.MISDIRECTED, _FOREIGN_PAGE)
+            raise _HttpRefusal(Wrong.MISDIRECTED, _FOREIGN_PAGE)
         if encoding is None:
-            raise _Refused(Wrong.UNSUPPORTED, f"the Content-Type must be {' or '.join(_ENCODINGS)}")
+            raise _HttpRefusal(Wrong.UNSUPPORTED, f"the Content-Type must be {' or '.join(_ENCODINGS)}")
         try:
             async with self._door.admission.request() as held:
                 async with held.reading():  # the connection limits the time
                     body = await self._body(request, held)
                 answer = await self._door.hand_in(held, self._signals[request.path], body, encoding)
         except (MalformedRequest, TooLarge) as error:
-            raise _Refused(what_is_wrong(error), str(error)) from error
+            raise _HttpRefusal(what_is_wrong(error), str(error)) from error
         return _response(HTTPStatus.OK, responses.success(answer, encoding), encoding)
 
-    def _is_from_a_foreign_page(self, request: web.BaseRequest) -> bool:
-        """Return whether a web page sends that gave its own name our address: its browser does not ask us first.
+    def _not_found(self, path: str) -> str:
+        why = f"{path} takes metrics only with exporters.otlp" if path in _OTHER_PATHS else "there is nothing here"
+        paths = [f"{signal} go to {path}" for path, signal in self._signals.items() if signal is not None]
+        return "; ".join([why, f"traces go to {self._traces_path}", *paths])
 
-        Only browsers say an origin. A token they do not have, and where others can send too there must be one.
+    def _is_from_a_foreign_page(self, request: web.BaseRequest) -> bool:
+        """Return whether the sender is a web page whose name resolves to our address: it needs no preflight request.
+
+        Only browsers send an origin. They have no token, and listening beyond this machine requires one.
         """
         origin = request.headers.get("Origin")
         if origin is None or origin in self._allowed_origins or self._tokens is not None:
@@ -148,14 +155,14 @@ class OtlpHttp(HttpServer):
             }
             return web.Response(status=HTTPStatus.NO_CONTENT, headers=_SERVER | headers)
         message = f"the method must be POST, not {request.method}"
-        raise _Refused(Wrong.METHOD_NOT_ALLOWED, message, {"Allow": "POST"})
+        raise _HttpRefusal(Wrong.METHOD_NOT_ALLOWED, message, {"Allow": "POST"})
 
-    async def _body(self, request: web.BaseRequest, held: Held) -> bytes:
+    async def _body(self, request: web.BaseRequest, held: Reservation) -> bytes:
         if (request.content_length or 0) > self._max_size:
             raise TooLarge(self._too_large)
         content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if content_encoding not in _BODIES:
-            raise _Refused(Wrong.UNSUPPORTED, "the Content-Encoding must be gzip or identity", _ACCEPTED)
+            raise _HttpRefusal(Wrong.UNSUPPORTED, "the Content-Encoding must be gzip or identity", _ACCEPTED)
         await _expected(request)
         body = _BODIES[content_encoding](self._max_size)
         try:
@@ -172,7 +179,7 @@ class OtlpHttp(HttpServer):
 
 
 @dataclass(eq=False)
-class _Refused(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+class _HttpRefusal(Exception):  # noqa: N818 - a response to the sender, and not an error of ours
     """Ends a request that it is of no use to send again."""
 
     wrong: Wrong
@@ -182,10 +189,16 @@ class _Refused(Exception):  # noqa: N818 - what the sender is told, and not an e
     """Another than its kind has."""
 
 
+def _sender(request: web.BaseRequest) -> Sender:
+    name = request.get_extra_info("peername")
+    address = str(Address(*name[:2])) if isinstance(name, tuple) else ""
+    return Sender(address, request.headers.get("User-Agent", ""))
+
+
 def _response(
     status: HTTPStatus, body: bytes, encoding: Encoding | None, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """Return an answer in the encoding of the request; JSON where that is not known."""
+    """Return a response in the encoding of the request; JSON if that is unknown."""
     content_type = {"Content-Type": _CONTENT_TYPES[encoding or Encoding.JSON]}
     return web.Response(status=status, body=body, headers=_SERVER | content_type | dict(headers or {}))
 
@@ -198,4 +211,4 @@ async def _expected(request: web.BaseRequest) -> None:
         request.writer.output_size = 0  # aiohttp takes what was sent for the start of the answer
     elif expectation and expectation != "100-continue":
         message = "the only expectation met is 100-continue"
-        raise _Refused(Wrong.UNSUPPORTED, message, status=HTTPStatus.EXPECTATION_FAILED)
+        raise _HttpRefusal(Wrong.UNSUPPORTED, message, status=HTTPStatus.EXPECTATION_FAILED)

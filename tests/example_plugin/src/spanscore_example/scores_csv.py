@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Self
 from annotated_types import Ge
 
 from spanscore.contracts import Host
+from spanscore.contracts.settings import Example, FilePath
 from spanscore.model import Report, Score
-from spanscore.settings import Example, FilePath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Self
 from annotated_types import Gt
 
 from spanscore.contracts import SpanIntake
+from spanscore.contracts.settings import Duration, Example, FilePath
 from spanscore.errors import RefusedError, TryAgainError
-from spanscore.settings import Duration, Example, FilePath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

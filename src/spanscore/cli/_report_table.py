@@ -1,0 +1,196 @@
+"""Reports as a person reads them: failing trajectories in full, the rest as counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TextIO, assert_never
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Column
+from rich.table import Table as Grid
+from rich.text import Text
+
+from spanscore.cli._columns import width_of
+from spanscore.cli._marked import details_of, marked_calls
+from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
+from spanscore.cli._summary import Summary
+from spanscore.compare.alignment import CONTEXT, Entry
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
+from spanscore.reports.aligned import aligned_lines
+from spanscore.reports.cases import case_of
+from spanscore.reports.evaluation_event import failure_text
+from spanscore.reports.tally import COLUMNS
+
+_FAILING_SHOWN: Final = 20
+_OTHERS_SHOWN: Final = 20
+_CALLS_SHOWN: Final = 12
+_SENTENCE_WIDTH: Final = 1_000
+_MARK_WIDTH: Final = 200
+_PLAIN_WIDTH: Final = 120
+_UNBOUNDED: Final = 10_000
+_NAMES: Final = ("evaluator", "type")
+_MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
+
+
+class Table:
+    """Prints each trajectory as it comes: a line for one that passed, the whole story for one that failed."""
+
+    def __init__(self, out: TextIO, key: str | None = None) -> None:
+        self._key: Final = key
+        self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
+        self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
+
+    def add(self, report: Report) -> None:
+        label = report.label
+        self._shown[label] += 1
+        limit = _FAILING_SHOWN if label == "fail" else _OTHERS_SHOWN
+        if self._shown[label] > limit:
+            return
+        self._console.print(_headline(report, case_of(report.trajectory, self._key)))
+        if label == "fail":
+            for evaluation in report.evaluations:
+                self._tell(report, evaluation)
+            self._print_indented(_calls(report))
+
+    def finish(self, summary: Summary) -> None:
+        """Print the number of omitted runs, and the counts. Without scored runs print nothing; stderr reports that."""
+        if not summary.trajectories:
+            return
+        others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
+        hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
+        if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
+            self._console.print(f"... and {more}; --format json tells of all")
+        self._console.print()
+        grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
+        self._console.print(next(grids, None) or _counts_below(summary))
+        self._tell_cases(summary)
+        self._tell_unchecked(summary)
+        counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
+        if summary.failing:
+            counts.append(f"{summary.failing} failing")
+        if summary.unchecked_cases:
+            counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
+        if summary.problems:
+            counts.append(plural(len(summary.problems), "problem"))
+        self._console.print(", ".join(counts))
+
+    def _tell_cases(self, summary: Summary) -> None:
+        if summary.repeated is None or not summary.repeated.cases:
+            return
+        grid = Grid("case", box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
+        for column in COLUMNS_OF_CASES:
+            grid.add_column(column, justify="right")
+        for row in summary.repeated.rows():
+            grid.add_row(*map(Text, row))
+        self._console.print()
+        self._console.print(grid)
+        for line in summary.repeated.remarks():
+            self._console.print(Text(line, style="dim"))
+
+    def _fits(self, grid: Grid) -> bool:
+        """Return whether a grid is no wider than the output: in one that is, heads and names are cut."""
+        unbounded = self._console.options.update(width=_UNBOUNDED)
+        return self._console.measure(grid, options=unbounded).maximum <= self._console.width
+
+    def _tell_unchecked(self, summary: Summary) -> None:
+        """Print what was not scored and why, remarks, and gates."""
+        for name, skipped, reasons in summary.skipped():
+            self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
+        for line in (*summary.unchecked(), *summary.remarks()):
+            self._console.print(Text(line, style="yellow"))
+        for line in summary.told_of_gates():
+            self._console.print(Text(line, style="yellow" if summary.passes else "red"))
+
+    def _tell(self, report: Report, evaluation: Evaluation) -> None:
+        match evaluation.outcome:
+            case Score(_, True) | Skipped():
+                return
+            case Score() if evaluation.informational:
+                return
+            case Score(value) as score:
+                told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
+                self._print_indented(Text(told))
+                if aligned := details_of(evaluation).get("alignment"):
+                    deviations = score.details.get("deviations", ()) if report.tool_content else ()
+                    grid = _alignment(aligned, deviations, marked_calls(report, evaluation.name))
+                    self._console.print(Padding(grid, (0, 0, 0, 4), expand=False))
+            case Failed() as failed:
+                told = printable(f"{evaluation.name}  {failure_text(report, failed)}", _SENTENCE_WIDTH)
+                self._print_indented(Text(told, style="red"))
+            case _:
+                assert_never(evaluation.outcome)
+
+    def _print_indented(self, text: Text) -> None:
+        for line in text.wrap(self._console, self._console.width - 2):  # a Padding would fill lines up with blanks
+            line.rstrip()
+            self._console.print(Text("  ").append_text(line))
+
+
+def _headline(report: Report, case: str | None) -> Text:
+    mark, style = _MARKS[report.label]
+    trajectory = report.trajectory
+    known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
+    if not report.complete:
+        known.append(f"incomplete ({report.incomplete})")
+    text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
+    return text.append("  ".join(printable(word) for word in known if word))
+
+
+def _calls(report: Report) -> Text:
+    """Return the calls of a run; of many calls only the deviating ones, with some before and after them."""
+    calls = report.trajectory.calls
+    marked = marked_calls(report)
+    near = {other for index in marked for other in range(index - CONTEXT, index + CONTEXT + 1)}
+    shown = range(len(calls)) if len(calls) <= _CALLS_SHOWN else sorted(near.intersection(range(len(calls))))
+    parts: list[Text] = []
+    following = 0
+    for index in shown[:_CALLS_SHOWN]:
+        parts += _left_out(index - following)
+        parts.append(_call(calls[index], content=report.tool_content))
+        following = index + 1
+    parts += _left_out(len(calls) - following, sum(index >= following for index in marked))
+    return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
+
+
+def _left_out(count: int, deviating: int = 0) -> list[Text]:
+    others = f", of which {deviating} deviate" if deviating else ""
+    return [Text(f"… {plural(count, 'call')}{others} …", style="dim")] if count else []
+
+
+def _call(call: ToolCall, *, content: bool) -> Text:
+    text = Text(printable(call.name))
+    error = call.error if content else call.error_without_content
+    return text if error is None else text.append(f" ✗ {printable(error)}", style="red")
+
+
+def _alignment(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]], marked: Mapping[int, str]) -> Grid:
+    columns = (Column(name, overflow="fold") for name in ("expected", "actual", ""))
+    grid = Grid(*columns, box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for line in aligned_lines(entries, deviations, marked):
+        style = "dim" if line.is_left_out else "yellow" if line.mark else ""
+        grid.add_row(printable(line.expected), printable(line.actual), printable(line.mark, _MARK_WIDTH), style=style)
+    return grid
+
+
+def _counts(summary: Summary, *, typed: bool = True) -> Grid:
+    grid = Grid(
+        *_NAMES[: 1 + typed], box=None, padding=(0, 3 if typed else 1, 0, 0), pad_edge=False, header_style="dim"
+    )
+    for column in COLUMNS:
+        grid.add_column(column, justify="right")
+    for name, tally in summary.tallies.items():
+        grid.add_row(*(name, tally.type)[: 1 + typed], *tally.cells, style=tally.style)
+    return grid
+
+
+def _counts_below(summary: Summary) -> Text:
+    """Return the counts of each evaluator below its name, for outputs in which no table has room."""
+    lines = Text()
+    for name, tally in summary.tallies.items():
+        counts = ", ".join(f"{column} {count}" for column, count in zip(COLUMNS, tally.cells, strict=True))
+        lines.append(f"{name}\n", style=tally.style).append(f"  {counts}\n")
+    lines.right_crop(1)
+    return lines

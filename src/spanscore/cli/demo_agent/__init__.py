@@ -1,0 +1,1 @@
+"""The sample agent of `spanscore demo` and its evaluators."""

@@ -1,0 +1,1 @@
+"""Expected values that may have matchers: compiled once, compared with many values."""

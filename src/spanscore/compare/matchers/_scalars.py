@@ -1,0 +1,164 @@
+"""Matchers of single values: `$type`, `$glob`, `$regex`, `$ignore_case`, `$near`, `$range`, `$length`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from spanscore.compare.differences import json_text, shown
+from spanscore.compare.globs import glob_matcher
+from spanscore.compare.matchers.base import Matcher, Test
+from spanscore.messages.nearest import suggestion
+
+_PAIR: Final = 2
+_PERCENT: Final = 100
+
+
+def of_type(types: Any) -> Matcher:
+    """`$type`: JSON's types; 1.0 is an integer, as it is equal to 1."""
+    named = types if isinstance(types, list) else [types]
+    if not named:
+        message = f"must be one of {', '.join(_TYPES)}, or a list of them"
+        raise ValueError(message)
+    for each in named:
+        if not isinstance(each, str) or each not in _TYPES:
+            near = suggestion(each, _TYPES) if isinstance(each, str) else ""
+            message = f"must be one of {', '.join(_TYPES)}, or a list of them, not {shown(each)}{near}"
+            raise ValueError(message)
+    checks = [_TYPES[each] for each in named]
+    return Test(" or ".join(named), lambda actual: any(check(actual) for check in checks))
+
+
+def glob(pattern: Any) -> Matcher:
+    """`$glob`: the whole string, `*` for any run of characters and `?` for one."""
+    text = _text(pattern)
+    matches = glob_matcher(text)
+    return Test(f"text like {shown(text)}", lambda actual: isinstance(actual, str) and matches(actual), is_text=True)
+
+
+def regex(pattern: Any) -> Matcher:
+    """`$regex`: the whole string, by a pattern of RE2."""
+    from spanscore.compare._patterns import compiled, is_whole  # noqa: PLC0415 - few expectations need RE2
+
+    text = _text(pattern)
+    compiled(text)
+    words = f"text matching {text if len(text) < _PERCENT else shown(text)}"
+    return Test(words, lambda actual: isinstance(actual, str) and is_whole(text, actual), is_text=True)
+
+
+def ignore_case(wanted: Any) -> Matcher:
+    """`$ignore_case`: the whole string, in capitals or not."""
+    text = _text(wanted)
+    folded = text.casefold()
+    words = f"{shown(text)} in any case"
+    return Test(words, lambda actual: isinstance(actual, str) and actual.casefold() == folded, is_text=True)
+
+
+def near(wanted: Any, options: Mapping[str, Any]) -> Matcher:
+    """`$near`: a number no farther away than `within`, or than `percent` of the one expected.
+
+    Numbers are compared as they are written: 1.1 is within 0.1 of 1, although the nearest binary fraction is not.
+    """
+    if not is_number(wanted):
+        message = f"must be a number, not {shown(wanted)}"
+        raise ValueError(message)
+    if len(options) != 1:
+        message = "needs how far away a number may be: either 'within' or 'percent'"
+        raise ValueError(message)
+    (option, distance), *_ = options.items()
+    if not is_number(distance) or distance < 0:
+        message = f"{option!r} must be a number of at least 0, not {shown(distance)}"
+        raise ValueError(message)
+    middle, far = exactly(wanted), exactly(distance)
+    if option == "percent":
+        far = abs(middle) * far / _PERCENT
+    words = f"{json_text(wanted)} ± {json_text(distance)}{' %' if option == 'percent' else ''}"
+    low, high = middle - far, middle + far
+    return Test(words, lambda actual: is_number(actual) and low <= exactly(actual) <= high)
+
+
+def in_range(bounds: Any) -> Matcher:
+    """`$range`: a number from one to the other, ends included; null is open."""
+    low, high = _bounds(bounds, is_number, "numbers or null, such as [0, 100]")
+
+    def passes(actual: Any) -> bool:
+        return is_number(actual) and (low is None or low <= actual) and (high is None or actual <= high)
+
+    return Test(_span(low, high) or "a number", passes)
+
+
+def of_length(wanted: Any) -> Matcher:
+    """`$length`: of a string in characters, of an array or a mapping; a number, or from one to the other."""
+    if not isinstance(wanted, list) and not _is_size(wanted):
+        message = f"must be a whole number of at least 0, or two of them such as [1, 5], not {shown(wanted)}"
+        raise ValueError(message)
+    bounds = wanted if isinstance(wanted, list) else [wanted, wanted]
+    low, high = _bounds(bounds, _is_size, "whole numbers of at least 0 or null, such as [1, 5]")
+
+    def passes(actual: Any) -> bool:
+        if not isinstance(actual, (str, list, dict)):
+            return False
+        return (low is None or low <= len(actual)) and (high is None or len(actual) <= high)
+
+    return Test(f"length {json_text(low) if low == high and low is not None else _span(low, high) or 'of any'}", passes)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number as JSON has them: no boolean, no NaN."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def exactly(number: float) -> Fraction:
+    """Return a number as it is written in decimals."""
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+_TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": _is_integer,
+    "number": is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        message = f"must be a text, not {shown(value)}"
+        raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with an expectation
+    return value
+
+
+def _bounds(bounds: Any, fits: Callable[[Any], bool], what: str) -> tuple[Any, Any]:
+    if isinstance(bounds, list) and len(bounds) == _PAIR and all(each is None or fits(each) for each in bounds):
+        low, high = bounds
+        if low is None or high is None or low <= high:
+            return low, high
+        message = f"the first of {shown(bounds)} must not be greater than the second"
+        raise ValueError(message)
+    message = f"must be two {what}, not {shown(bounds)}"
+    raise ValueError(message)
+
+
+def _span(low: Any, high: Any) -> str:
+    if low is None or high is None:
+        return (
+            f"at most {json_text(high)}"
+            if high is not None
+            else f"at least {json_text(low)}"
+            if low is not None
+            else ""
+        )
+    return f"{json_text(low)} to {json_text(high)}"

@@ -1,0 +1,1 @@
+"""Rules about which tools are called, and the calls that break them."""

@@ -1,0 +1,142 @@
+"""A configuration as read: plain data of which every part knows its place in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from spanscore.model import JSON
+
+Path: TypeAlias = "tuple[str | int, ...]"
+
+_INDEX: Final = re.compile(r"\[([0-9]{1,9})\]")
+_LONGEST_KEY: Final = 100
+_BARE_KEY: Final = re.compile(r"\$?[\w-]+")
+
+
+class Place(NamedTuple):
+    """A place in a file: line and column, counted from 1."""
+
+    line: int = 0
+    column: int = 0
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong."""
+
+    place: Place
+    path: Path
+    message: str
+    elsewhere: str = ""
+    """File and line, where it is wrong in another file than the configuration; `place` says where that is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One value of the file: a scalar, a list of nodes, or a mapping of nodes by key."""
+
+    place: Place
+    value: bool | int | float | str | list[Node] | dict[str, Node] | None
+    key_places: dict[str, Place] = field(default_factory=dict)
+    """The places of the keys of a mapping."""
+    written: str | None = None
+    """The text in the file, where `${env:NAME}` in it was replaced: what messages show in place of the value."""
+    text: str | None = None
+    """The value before it was read as a number, a boolean or null, where `${env:NAME}` in it was replaced."""
+
+    @classmethod
+    def of(cls, data: JSON, place: Place) -> Node:
+        """Make nodes of plain data, all at one place."""
+        if isinstance(data, list):
+            return cls(place=place, value=[cls.of(item, place) for item in data])
+        if isinstance(data, dict):
+            items = {key: cls.of(item, place) for key, item in data.items()}
+            return cls(place=place, value=items, key_places=dict.fromkeys(items, place))
+        return cls(place=place, value=data)
+
+    def data(self) -> JSON:
+        """Return the plain value."""
+        if isinstance(self.value, list):
+            return [item.data() for item in self.value]
+        if isinstance(self.value, dict):
+            return {key: item.data() for key, item in self.value.items()}
+        return self.value
+
+    def find(self, path: Path) -> Node:
+        """Return the node at a path, or the nearest one above it that exists."""
+        node = self
+        for step in path:
+            below = node._below(step)
+            if below is None:
+                break
+            node = below
+        return node
+
+    def has(self, step: str | int) -> bool:
+        """Return whether there is a value under a key or at an index."""
+        return self._below(step) is not None
+
+    def mapping(self, key: str) -> dict[str, Node]:
+        """Return the mapping under a key; an empty one where there is none."""
+        below = self._below(key)
+        return below.value if below is not None and isinstance(below.value, dict) else {}
+
+    def key_place(self, path: Path) -> Place:
+        """Return where the key at the end of a path stands; for an item of a list, the item."""
+        *above, last = path
+        parent = self.find(tuple(above))
+        return parent.key_places[last] if last in parent.key_places else self.find(path).place
+
+    def named_in(self, message: str) -> tuple[Path, str]:
+        """Split a message that starts with a path below this node, as in `tool_calls[0].name: must be text`."""
+        path: Path = ()
+        node, rest = self, message
+        while not rest.startswith(": "):
+            step, rest = node._first_step(rest)
+            if step is None:
+                return (), message
+            path, node = (*path, step), node.find((step,))
+        return path, rest.removeprefix(": ")
+
+    def expanded(self) -> Iterator[Node]:
+        """Yield every scalar in which `${env:NAME}` was replaced."""
+        if isinstance(self.value, list):
+            for item in self.value:
+                yield from item.expanded()
+        elif isinstance(self.value, dict):
+            for item in self.value.values():
+                yield from item.expanded()
+        elif self.written is not None:
+            yield self
+
+    def _first_step(self, text: str) -> tuple[str | int | None, str]:
+        if isinstance(self.value, dict):
+            for key in sorted(self.value, key=len, reverse=True):
+                for written in (key, f".{key}", f"[{key!r}]"):
+                    if text.startswith(written) and text[len(written) : len(written) + 1] in (".", "[", ":"):
+                        return key, text.removeprefix(written)
+        elif isinstance(self.value, list) and (index := _INDEX.match(text)) and int(index[1]) < len(self.value):
+            return int(index[1]), text[index.end() :]
+        return None, text
+
+    def _below(self, step: str | int) -> Node | None:
+        if isinstance(self.value, dict) and isinstance(step, str):
+            return self.value.get(step)
+        if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
+            return self.value[step]
+        return None
+
+
+def dotted(path: Path) -> str:
+    """Return a path as people write it: `evaluators.golden.match['service.name']`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif len(step) > _LONGEST_KEY or not _BARE_KEY.fullmatch(step):
+            text += f"[{step[:_LONGEST_KEY]!r}]"
+        else:
+            text += f".{step}" if text else step
+    return text

@@ -1,0 +1,87 @@
+"""Builds the configured emitters of scores and of our own metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias
+
+from spanscore.config import Config
+from spanscore.contracts import Emitter, Host, PassingOn, Roots, SendsMetrics, Sink
+from spanscore.contracts.plugins import find
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.errors import ConfigError, OutputError
+from spanscore.metrics.exposition import Exposition
+
+_log = logging.getLogger(__name__)
+
+Instead: TypeAlias = Callable[[str, OutputError], Emitter]
+"""Returns a replacement for the exporter of that name, which cannot be started, or raises the error."""
+
+
+def no_other(_name: str, error: OutputError) -> NoReturn:
+    """Have nothing take the place of an exporter: without it, nothing starts."""
+    raise error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """The emitters of scores and of our own metrics."""
+
+    emitters: Mapping[str, Emitter] = field(default_factory=dict)
+    """By name."""
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """The meters of our own metrics."""
+        return tuple(each.sink for each in self.emitters.values() if isinstance(each, SendsMetrics))
+
+    @property
+    def exposition(self) -> Exposition | None:
+        """The metrics page, where there is one."""
+        return next((sink for sink in self.sinks if isinstance(sink, Exposition)), None)
+
+    @property
+    def onward(self) -> Forward | None:
+        """The emitter that sends received requests on; None if none is configured."""
+        return next((each for each in self.emitters.values() if isinstance(each, Forward)), None)
+
+
+def outputs(config: Config, host: Host, instead: Instead = no_other) -> Outputs:
+    """Return the outputs of a complete configuration.
+
+    Args:
+        config: a configuration that `Config.for_serve` or one of its siblings completed.
+        host: the program in which they are built.
+        instead: returns a replacement for one that cannot be started.
+
+    Raises:
+        OutputError: one of them cannot be started, and has no replacement.
+        ConfigError: nothing can be sent where the configuration says.
+    """
+    emitters: dict[str, Emitter] = {}
+    for name, settings in config.exporters.items():
+        try:
+            plugin: Any = find("emitters", name)
+            built = plugin.configured(settings, host)
+        except ConfigError:
+            raise
+        except OutputError as error:
+            emitters[name] = instead(name, OutputError(f"exporters.{name}.{error}"))
+        except Exception as error:  # noqa: BLE001 - a plug-in's own code runs
+            emitters[name] = instead(name, OutputError(f"exporters.{name}: {type(error).__name__}: {error}"))
+        else:
+            emitters |= built if isinstance(built, Mapping) else {name: built}
+    return Outputs(emitters=emitters)
+
+
+def serving(config: Config) -> Host:
+    """Return the properties of the standalone receiver for emitters."""
+    child_spans = config.annotate == "child_span" and config.sends_spans
+    if config.annotate == "child_span" and not child_spans:
+        _log.warning("annotate: 'child_span' has no effect: no spans are sent on, which takes exporters.otlp")
+    held: Roots = "none"
+    if config.annotate == "root_event":
+        held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
+    return Host(passes_on=PassingOn(held_roots=held, child_spans=child_spans, delay_s=config.traces.longest_delay_s))

@@ -1,0 +1,84 @@
+"""From a checked configuration to the parts of the core that it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from spanscore.config import Config
+from spanscore.contracts import Emitter, looks_at_results
+from spanscore.model import Span, Unit
+from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
+
+
+def pipeline(
+    config: Config,
+    passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+    *,
+    model_calls: bool = False,
+    emitters: Iterable[Emitter] | None = None,
+) -> Pipeline:
+    """Return the pipeline that reads and scores as configured, and lets these exceptions pass.
+
+    With `model_calls` they are read whether or not an evaluator needs them. If these `emitters` are all that look at
+    trajectories, results are looked for only if one of them or an evaluator needs results, or content is shown.
+    """
+    looking = (*(entry.needs_results for entry in config.evaluators), *map(looks_at_results, emitters or ()))
+    results = emitters is None or config.tool_content or any(looking)
+    return Pipeline(
+        [_limited(entry) for entry in config.evaluators],
+        DialectReader(config.dialects, passed_on, results=results),
+        Unit(config.traces.unit),
+        tool_content=config.tool_content,
+        unmeasured=frozenset(config.metrics.disabled),
+        passed_on=passed_on,
+        model_calls=model_calls,
+    )
+
+
+def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
+    if entry.time_limit_s is None:
+        return entry
+    from spanscore.scoring.isolation.time_limit import time_limited  # noqa: PLC0415 - most configurations have no evaluator of a plug-in
+
+    return replace(entry, elsewhere=time_limited(entry.time_limit_s))
+
+
+def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
+    """Return the parts of received data that are read.
+
+    If `reader` is the only reader of spans, texts that it does not need are unused, unless content is shown; without
+    `reader`, all texts are used.
+    """
+    keys = [key for entry in config.evaluators for key in entry.reads]
+    model_calls = any(entry.needs_model_calls for entry in config.evaluators)
+    unused = None
+    if reader is not None and not config.tool_content:
+        unused = UnusedTexts(reader, model_calls=model_calls, kept=keys)
+    attributes = wanted_attributes(config.dialects, keys, model_calls=model_calls, unused=unused)
+    return Wanted(attributes, log_names(config.dialects))
+
+
+def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:
+    """Return which spans complete their trace when they have ended."""
+    match config.traces.root:
+        case "parentless":
+            return _is_parentless
+        case "remote_parent":
+            return lambda span: not span.parent_span_id or span.parent_is_remote
+        case "agent":
+            return lambda span: _is_parentless(span) or _is_agent(span, reader)
+        case _:
+            assert_never(config.traces.root)
+
+
+def _is_parentless(span: Span) -> bool:
+    return not span.parent_span_id
+
+
+def _is_agent(span: Span, reader: DialectReader) -> bool:
+    reading = reader.read(span)
+    return reading is not None and bool(reading.is_agent or reading.is_workflow)

@@ -1,0 +1,193 @@
+"""The metrics about spanscore itself: received data, its outcome, and queues."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts.instruments.instrument import (
+    CLOSE_REASON,
+    COUNTS,
+    DECODER,
+    DIALECT,
+    EMITTER,
+    ERROR_TYPE,
+    EVALUATION,
+    OUTCOME_FROM,
+    OUTCOME_TO,
+    QUEUE,
+    REASON,
+    SECONDS,
+    Instrument,
+    counter,
+    gauge,
+    histogram,
+)
+
+_DELAYED_SECONDS: Final = tuple(sorted((*SECONDS, 2.0, 2.05, 2.1, 2.25, 3.0)))
+"""Fine buckets after the two seconds that traces wait by default: they show the delay on top of that wait."""
+_MICROSECONDS: Final = (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
+
+REQUESTS_ACCEPTED: Final = counter(
+    "spanscore.requests.accepted", "{request}", "Requests that a receiver took, whole or without some of their spans."
+)
+REQUESTS_EMPTY: Final = counter(
+    "spanscore.requests.empty",
+    "{request}",
+    "Requests among the accepted ones that held neither a span nor a log record: many are a sign of a wrong sender.",
+)
+REQUESTS_DECODED: Final = counter(
+    "spanscore.requests.decoded",
+    "{request}",
+    "Requests among the accepted ones that came as traces in protobuf, by the decoder that has read them.",
+    (DECODER,),
+)
+REQUESTS_REFUSED: Final = counter(
+    "spanscore.requests.refused",
+    "{request}",
+    "Requests answered with an error, by why; what gRPC refuses by itself is not among them.",
+    (REASON,),
+)
+SPANS_RECEIVED: Final = counter(
+    "spanscore.spans.received",
+    "{span}",
+    "Spans that arrived: always those in closed traces + live + late + refused + dropped.",
+)
+SPANS_CLOSED: Final = counter("spanscore.spans.closed", "{span}", "Spans in closed traces, except late ones.")
+SPANS_LIVE: Final = gauge("spanscore.spans.live", "{span}", "Spans in open traces, not counted elsewhere yet.")
+SPANS_LATE: Final = counter(
+    "spanscore.spans.late", "{span}", "Spans that came after their trace was closed, by what became of them.", (REASON,)
+)
+SPANS_REFUSED: Final = counter(
+    "spanscore.spans.refused",
+    "{span}",
+    "Spans that were refused, alone or with their request, by what was wrong with them.",
+    (REASON,),
+)
+SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accepted and not kept, by why.", (REASON,))
+LOGS_UNREAD: Final = counter(
+    "spanscore.logs.unread",
+    "{log_record}",
+    "Log records that were taken and passed on unread, by why. Those that are read count as spans.",
+    (REASON,),
+)
+TRACES_OPEN: Final = gauge("spanscore.traces.open", "{trace}", "Traces that wait for their root or for late spans.")
+TRACES_CLOSED: Final = counter(
+    "spanscore.traces.closed", "{trace}", "Traces closed for the first time, by why.", (CLOSE_REASON,)
+)
+TRACES_REVISED: Final = counter(
+    "spanscore.traces.revised", "{trace}", "Traces closed and scored again because of late spans."
+)
+RUNS_REVISED: Final = counter(
+    "spanscore.runs.revised",
+    "{run}",
+    "Runs whose verdict changed when late spans had them scored again, by the verdict before and the one after.",
+    (OUTCOME_FROM, OUTCOME_TO),
+)
+TRACES_UNRECOGNISED: Final = counter(
+    "spanscore.traces.unrecognised",
+    "{trace}",
+    "Traces without a span of a known instrumentation: other services' traces, which are left alone.",
+)
+DIALECT_ERRORS: Final = counter(
+    "spanscore.dialect.errors",
+    "{error}",
+    "Spans on which a dialect went wrong; the evaluations of their traces are skipped.",
+    (DIALECT, ERROR_TYPE),
+)
+MEMORY_HELD: Final = gauge(
+    "spanscore.memory.held",
+    "By",
+    "Size of all spans in memory, of open traces and of closed ones that late spans may reopen.",
+)
+TRACE_SPAN_COUNT: Final = histogram(
+    "spanscore.trace.span_count", "{span}", "Spans of a closed trace.", boundaries=COUNTS
+)
+EVALUATION_DURATION: Final = histogram(
+    "spanscore.evaluation.duration", "s", "Time to read and evaluate one closed trace.", boundaries=_MICROSECONDS
+)
+EVALUATION_ERRORS: Final = counter(
+    "spanscore.evaluation.errors",
+    "{error}",
+    "Evaluations that failed because the evaluator went wrong.",
+    (EVALUATION, ERROR_TYPE),
+)
+SCORE_LATENCY: Final = histogram(
+    "spanscore.score.latency",
+    "s",
+    "From the root span's arrival to its scores going out, the configured delay included.",
+    boundaries=_DELAYED_SECONDS,
+)
+QUEUE_SIZE: Final = gauge("spanscore.queue.size", "{item}", "Items waiting in a queue or being sent.", (QUEUE,))
+QUEUE_CAPACITY: Final = gauge("spanscore.queue.capacity", "{item}", "Items a queue can hold.", (QUEUE,))
+EXPORT_FAILURES: Final = counter(
+    "spanscore.export.failures",
+    "{failure}",
+    "Reports and requests that an emitter could not send, by why.",
+    (EMITTER, REASON),
+)
+STORAGE_SIZE: Final = gauge(
+    "spanscore.storage.size",
+    "By",
+    "Size of what is kept on disk: spans until they are scored, and which traces are closed.",
+)
+STORAGE_CAPACITY: Final = gauge(
+    "spanscore.storage.capacity", "By", "Size at which spans are refused, with a request to retry."
+)
+STORAGE_LOST: Final = counter(
+    "spanscore.storage.lost",
+    "{record}",
+    "Stored requests that were damaged when they were read after a restart, or whose file was removed.",
+)
+STORAGE_REFUSED: Final = counter(
+    "spanscore.storage.refused",
+    "{request}",
+    "Requests that could not be stored, by why; but for `too_large`, their senders were told to retry.",
+    (REASON,),
+)
+STORAGE_SYNC_FAILURES: Final = counter(
+    "spanscore.storage.sync_failures",
+    "{failure}",
+    "Times that the disk could not be made to keep what was written; it then goes to a new file.",
+)
+KAFKA_RECORDS: Final = counter(
+    "spanscore.kafka.records",
+    "{record}",
+    "Records read from Kafka, those included that were read before by another member of the group.",
+)
+KAFKA_POISON: Final = counter(
+    "spanscore.kafka.poison_records",
+    "{record}",
+    "Records that could not be used, by why; they are in the dead-letter topic where there is one.",
+    (REASON,),
+)
+KAFKA_MISROUTED: Final = counter(
+    "spanscore.kafka.misrouted_records",
+    "{record}",
+    "Records that were used, but whose key is not their trace id: their traces may be split over members.",
+    (REASON,),
+)
+KAFKA_PARTITIONS: Final = gauge(
+    "spanscore.kafka.partitions", "{partition}", "Partitions of the topic that this member of the group reads."
+)
+KAFKA_LAG: Final = gauge("spanscore.kafka.lag", "{record}", "Records in these partitions that were not read yet.")
+KAFKA_UNCOMMITTED: Final = gauge(
+    "spanscore.kafka.uncommitted_records",
+    "{record}",
+    "Records in these partitions that were read, and are held for traces that are still open.",
+)
+KAFKA_COMMIT_FAILURES: Final = counter(
+    "spanscore.kafka.commit_failures",
+    "{failure}",
+    "Offsets that could not be committed, by the broker's error; the next commit repeats them.",
+    (REASON,),
+)
+PAGE_RUNS_SKIPPED: Final = counter(
+    "spanscore.page.skipped_runs", "{run}", "Runs that came faster than the page of runs shows them; they are scored."
+)
+PAGE_CLIENTS_DROPPED: Final = counter(
+    "spanscore.page.dropped_clients",
+    "{client}",
+    "Readers of pages cut off as they did not read, or turned away as others did.",
+)
+
+OWN_INSTRUMENTS: Final = tuple(each for each in globals().values() if isinstance(each, Instrument))

@@ -1,1 +1,0 @@
-"""The sample agent of `spanscore demo` and what it is scored by."""

@@ -1,0 +1,224 @@
+"""The tool calls in a model's messages, whichever of the many shapes they have; shared by all dialects.
+
+Every provider and framework has its own shape for "the model asks for this call", "this is what the call returned"
+and "these are the tools". The shapes do not overlap, so they are recognised by their keys in any place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from spanscore.contracts import CallRequest, ModelReading
+from spanscore.dialects import _content as content
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded
+
+MAX_NODES: Final = 20_000
+"""Bounds the walk over one message list."""
+
+_REQUEST_TYPES: Final = frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"})
+_LISTS: Final = frozenset({"tool_calls", "toolCalls", "toolRequests", "function_calls", "content", "parts"})
+_DISTINCT: Final = frozenset({"toolName", "tool_name"})
+_WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
+_WRAPPERS: Final = frozenset(_WRAPPED)
+_NAME: Final = ("name", "toolName", "tool_name")
+_NAMES: Final = frozenset(_NAME)
+_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput", "tool_arguments")
+_NAMES_OF_ARGUMENTS: Final = frozenset(_ARGUMENTS)
+_ENTERED: Final = frozenset({dict, list})
+_ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_id", "ref", "id")
+_SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
+_ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
+_ANSWER: Final = ("content", "result", "response", "output", "parts")
+_ANSWER_WRAPPERS: Final = ("toolResult", "toolResponse", "tool_call_result")
+_FAILED: Final = ("is_error", "isError", "error")
+_ANSWERED: Final = frozenset({"result", "output", "response"})
+WORDS_OF_ANSWERS: Final = ("tool", "function_call_output")
+"""Of which every text has one in which `answers` finds something: no encoder escapes letters."""
+_ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
+
+
+def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
+    """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
+    return ModelReading(
+        requests=requests(content.decoded(said)),
+        answers=Later(lambda: answers(content.decoded(sent))),
+        failures=Later(lambda: failures(content.decoded(sent))),
+        tool_definitions=Later(lambda: definitions(content.decoded(tools))),
+    )
+
+
+def requests(messages: Recorded) -> tuple[CallRequest, ...]:
+    """Return the calls that messages of a model ask for, each id once, in their order."""
+    found: list[CallRequest] = []
+    seen: set[str] = set()
+    for node, inner, key in _walk(messages):
+        if inner is None and _NAMES.isdisjoint(node):
+            continue
+        request = _request(node, inner, key)
+        if request is None or request.call_id in seen:
+            continue
+        if request.call_id is not None:
+            seen.add(request.call_id)
+        found.append(request)
+    return tuple(found)
+
+
+def may_ask(text: str) -> bool:
+    """Return quickly whether a text may ask for calls, as `requests` or `finish_reasons.asked_in` would find.
+
+    A call has a name, and a reason has "tool" or "function": most messages of models have none of these words.
+    """
+    lower = text.lower()
+    return "name" in lower or "tool" in lower or "function" in lower
+
+
+def answers(messages: Recorded) -> dict[str, JSON]:
+    """Return the results in messages to a model, by call id."""
+    return {call_id: result for call_id, result, _ in _answered(messages)}
+
+
+def failures(messages: Recorded) -> dict[str, JSON]:
+    """Return a short text for each result in messages to a model that is marked as that of a failed call, by call id.
+
+    Anthropic and MCP write `is_error`, Bedrock and LangChain `status: "error"`, Haystack `error: true`.
+    """
+    return {
+        call_id: content.short(result if isinstance(result, str) else "") or "error"
+        for call_id, result, body in _answered(messages)
+        if body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
+    }
+
+
+def _answered(messages: Recorded) -> Iterator[tuple[str, JSON, Mapping[str, Any]]]:
+    """Yield the id of each call with a result in messages, the result, and the object that has it."""
+    for node, _, _ in _walk(messages):
+        body = next((node[key] for key in _ANSWER_WRAPPERS if key in node), node)
+        if not isinstance(body, Mapping) or not (
+            body is not node or node.get("role") == "tool" or _type(node) in _ANSWER_TYPES
+        ):
+            continue
+        origin = body.get("origin")
+        call_id = content.first_text({**origin, **body} if isinstance(origin, dict) else body, _ANSWER_ID)
+        key = next((key for key in _ANSWER if key in body), None)
+        if call_id is not None and key is not None:
+            yield call_id, content.reparsed(unwrapped(body[key])), body
+
+
+def definitions(tools: Recorded) -> dict[str, JSON]:
+    """Return the JSON Schema of each tool's arguments, by tool name."""
+    found: dict[str, JSON] = {}
+    for node, _, _ in _walk(tools):
+        name = node.get("name")
+        schema = next((node[key] for key in _SCHEMA if isinstance(node.get(key), dict)), None)
+        if isinstance(name, str) and schema:
+            found[name] = schema
+    return found
+
+
+def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[dict[str, AttributeValue]]:
+    """Return the fields of flat attributes, as `prefix.0.tool_calls.1.name`, in the order of their numbers.
+
+    Args:
+        attributes: of a span.
+        prefix: the prefix of the keys.
+        key: a whole key; its last group is the name of the field, those before are numbers.
+    """
+    found: dict[tuple[int, ...], dict[str, AttributeValue]] = {}
+    for name, value in attributes.items():
+        if name.startswith(prefix) and (match := key.fullmatch(name)):
+            *numbers, of_field = match.groups()
+            found.setdefault(tuple(map(int, numbers)), {})[of_field] = value
+    return [fields for _, fields in sorted(found.items())]
+
+
+def numbered_requests(
+    attributes: Attributes, prefix: str, key: re.Pattern[str], *, within: str = "", left_out: str | None = None
+) -> tuple[CallRequest, ...]:
+    """Return the calls of which `numbered` finds the name, the arguments and the id.
+
+    The first two may stand `within` another field; `left_out` are the arguments of a call that has no such field.
+    """
+    return tuple(
+        CallRequest(
+            name=name,
+            arguments=content.arguments(fields.get(f"{within}arguments", left_out)),
+            call_id=content.text(fields.get("id")),
+        )
+        for fields in numbered(attributes, prefix, key)
+        if (name := content.text(fields.get(f"{within}name")))
+    )
+
+
+def told(value: Recorded) -> Recorded:
+    """Return the content of a result that may be wrapped as one block, which is JSON where its text spells that."""
+    block = unwrapped(value)
+    return content.reparsed(block) if isinstance(block, str) else block
+
+
+def unwrapped(value: Recorded) -> Recorded:
+    """Return the content of a result that is wrapped as one block: `[{"text": ...}]`, `[{"json": {"$value": ...}}]`."""
+    match value:
+        case [{"text": str(said), **others}] | [{"type": "text", "content": str(said), **others}] if others.keys() <= {
+            "type"
+        }:
+            return said
+        case [{"json": inner, **others}] if not others:
+            return unwrapped(inner)
+        case {"$value": inner, **others} if not others:
+            return inner
+    return value
+
+
+def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above: str | None) -> CallRequest | None:
+    body = node if inner is None else inner
+    name = content.first_text(body, _NAME)
+    if name is None:
+        return None
+    key = next((key for key in _ARGUMENTS if key in body), None)
+    call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
+    is_typed = inner is not None or _type(node) in _REQUEST_TYPES
+    # Without a type it may as well be an object of the model's structured answer.
+    is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
+    if not is_typed and not (is_listed and key is not None and call_id is not None):
+        return None
+    if inner is not None and key is None:
+        return None
+    if not _ANSWERED.isdisjoint(body):
+        return None
+    return CallRequest(
+        name=name,
+        arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
+        call_id=call_id,
+    )
+
+
+def _type(node: Mapping[str, Any]) -> str | None:
+    """Return the type of a message or a part of one; in a schema, that may be a list."""
+    kind = node.get("type")
+    return kind if isinstance(kind, str) else None
+
+
+def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:
+    """Yield every object in document order, with the request it wraps, if any, and the key it or its list stands at.
+
+    Requests are not entered.
+    """
+    pending: list[tuple[Any, str | None]] = [(value, None)] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_NODES):
+        if not pending:
+            return
+        node, key = pending.pop()
+        if type(node) is list:
+            pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
+            continue
+        inner = None
+        if not _WRAPPERS.isdisjoint(node):
+            inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
+        yield node, inner, key
+        if inner is None and _type(node) not in _REQUEST_TYPES:
+            if not _ENTERED.isdisjoint(map(type, node.values())):
+                pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
+        elif inner is not None and _NAMES_OF_ARGUMENTS.isdisjoint(inner):
+            pending.append((inner, key))

@@ -1,0 +1,45 @@
+"""Laminar's SDK."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.contracts import Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.model import Span
+
+_TYPE: Final = "lmnr.span.type"
+_INPUT: Final = "lmnr.span.input"
+_OUTPUT: Final = "lmnr.span.output"
+_SESSION: Final = "lmnr.association.properties.session_id"
+
+
+class Laminar:
+    """Laminar: `@observe(span_type="TOOL")` marks a tool, and its instrumentors of models write the GenAI attributes.
+
+    No span says that it is an agent's. Laminar's spans of models have no operation name.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({_TYPE}))
+    reads = gen_ai.READS | {_INPUT, _OUTPUT, _SESSION}
+    reads_for_model_calls = gen_ai.READS_FOR_MODEL_CALLS
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        kind = attributes.get(_TYPE)
+        is_tool = kind == "TOOL"
+        return Reading(
+            call=content.call(span, span.name, attributes.get(_INPUT), attributes.get(_OUTPUT)) if is_tool else None,
+            is_model=kind == "LLM",
+            conversation_id=content.text(attributes.get(_SESSION)),
+        )
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        if span.attributes.get(_TYPE) != "LLM":
+            return None
+        return gen_ai.GenAi().read_model(span)
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        return gen_ai.model_call(span) if span.attributes.get(_TYPE) == "LLM" else None

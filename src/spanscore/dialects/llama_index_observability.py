@@ -1,0 +1,89 @@
+"""LlamaIndex's own tracing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects._literals import printed
+from spanscore.model import JSON, Later, Recorded, Span
+
+_INPUT: Final = "llamaindex.step.input_summary"
+_BEGINS: Final = "LLMChatStartEvent"
+_ENDS: Final = "LLMChatEndEvent"
+_STEP: Final = ".call_tool"
+_RUNS: Final = ("Agent.run", "AgentWorkflow.run")
+_TOOL: Final = re.compile(r"\w*Tool\.a?call")
+_NAMED: Final = re.compile(r"ToolCall\(tool_name='([^']+)'")
+
+
+class LlamaIndexObservability:
+    """LlamaIndex's own tracing: each call is a step `call_tool` of an agent's workflow.
+
+    It is the distribution `llama-index-observability-otel`.
+    What a step was given and what it returned are printed, and cut off after 200 characters. Below it, the tool's own
+    span says whether it failed, or waits for a person's event. What a model was sent and said are events of its span.
+    The name of an agent shows in printed steps that are not around its calls.
+    """
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(scopes=frozenset({"llamaindex.opentelemetry.tracer"}))
+    reads = content.READS | {_INPUT}
+
+    def read(self, span: Span) -> Reading | None:
+        if span.name.endswith(_STEP):
+            return Reading(call=_call(span))
+        if _TOOL.fullmatch(span.name):
+            failed = CallReading(error=content.error(span), error_type=content.error_type(span))
+            return Reading(call=failed, part_of_call=True)
+        if any(event.name == _BEGINS for event in span.events):
+            return Reading(is_model=True)
+        return Reading(is_agent=True) if span.name.endswith(_RUNS) else None
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        said = content.decoded(content.in_event(span, _ENDS, "response.message.blocks"))
+        return ModelReading(
+            requests=tuple(_requests(said)),
+            answers=Later(lambda: _answers(content.decoded(content.in_event(span, _BEGINS, "messages")))),
+        )
+
+
+def _call(span: Span) -> CallReading:
+    told = content.text(span.attributes.get(_INPUT)) or ""
+    given = printed(told)
+    named = _NAMED.match(told)
+    return CallReading(
+        name=named[1] if named else None,
+        arguments=content.field(given, "tool_kwargs"),
+        call_id=content.text(content.field(given, "tool_id")),
+        error=content.error(span),
+        error_type=content.error_type(span),
+    )
+
+
+def _requests(blocks: Recorded) -> Iterator[CallRequest]:
+    for block in _objects(blocks):
+        match block:
+            case {
+                "block_type": "tool_call",
+                "tool_name": str(name),
+                "tool_call_id": str(call_id),
+                "tool_kwargs": given,
+            }:
+                yield CallRequest(name=name, arguments=content.arguments(given), call_id=call_id)
+
+
+def _answers(sent: Recorded) -> dict[str, JSON]:
+    found: dict[str, JSON] = {}
+    for message in _objects(sent):
+        match message:
+            case {"role": "tool", "additional_kwargs": {"tool_call_id": str(call_id)}, "blocks": [{"text": str(text)}]}:
+                found[call_id] = content.reparsed(text)
+    return found
+
+
+def _objects(listed: Recorded) -> list[dict[str, Any]]:
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

@@ -1,0 +1,64 @@
+"""The certificates of a client: the authorities that it trusts, and its own."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from spanscore.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustFiles:
+    """Files in PEM, for connections over TLS."""
+
+    ca_file: Path | None = None
+    """The certificates to trust, in place of those of the system."""
+    cert_file: Path | None = None
+    """The client's certificate, and the intermediate ones up to its authority."""
+    key_file: Path | None = None
+    """The key of the client's certificate."""
+
+
+def tls_context(files: TrustFiles) -> ssl.SSLContext:
+    """Return the TLS context that verifies a receiver.
+
+    Raises:
+        ConfigError: a file cannot be read, or has the wrong content.
+    """
+    if (files.cert_file is None) != (files.key_file is None):
+        message = "a client certificate needs its certificate and its key: one of both files is missing"
+        raise ConfigError(message)
+    context = ssl.create_default_context() if files.ca_file is None else _trusting(files.ca_file)
+    if files.cert_file is not None and files.key_file is not None:
+        content_of(files.cert_file)
+        content_of(files.key_file)
+        try:
+            context.load_cert_chain(files.cert_file, files.key_file, password="")
+        except (ssl.SSLError, ValueError) as error:
+            pair = f"{files.cert_file} and {files.key_file}"
+            message = f"{pair} are no certificate in PEM and its key, without a password"
+            raise ConfigError(message) from error
+    return context
+
+
+def content_of(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"{path}: cannot be read: {error.strerror}"
+        raise ConfigError(message) from error
+
+
+def _trusting(path: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=content_of(path).decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError) as error:
+        message = f"{path}: holds no certificate in PEM"
+        raise ConfigError(message) from error

@@ -1,0 +1,133 @@
+"""OTLP over gRPC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, cast
+from urllib.parse import SplitResult
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]  # it lacks the marker py.typed
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # as above
+from grpc import StatusCode
+
+from spanscore.emitters.sending.client._answer import (
+    MAX_RESPONSE_SIZE,
+    Answer,
+    Refused,
+    Signal,
+    TryAgain,
+    accepted,
+    shown,
+)
+from spanscore.emitters.sending.client._client_tls import TrustFiles, content_of
+from spanscore.sdk.identity import scope_version
+
+_SERVICES: Final[Mapping[Signal, str]] = {"traces": "trace", "metrics": "metrics", "logs": "logs"}
+_PORTS: Final = {"http": 80, "https": 443}
+_DETAILS: Final = "grpc-status-details-bin"
+
+_LAST_ERROR: Final = "last error: "
+# gRPC reports a refused certificate only in its text; with other words, the request is simply retried.
+_UNTRUSTED: Final = re.compile(r"(?P<by>CERTIFICATE_VERIFY_FAILED)(?:: (?P<why>[^:]+))?|Hostname Verification Check")
+
+_RETRYABLE: Final = frozenset(
+    {
+        StatusCode.CANCELLED,
+        StatusCode.DEADLINE_EXCEEDED,
+        StatusCode.ABORTED,
+        StatusCode.OUT_OF_RANGE,
+        StatusCode.UNAVAILABLE,
+        StatusCode.DATA_LOSS,
+    }
+)
+
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_RESPONSE_SIZE),
+    ("grpc.enable_retries", 0),
+    # A channel that could not connect waits by itself as well, by default up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+)
+
+
+class GrpcClient:
+    """Sends over gRPC."""
+
+    def __init__(
+        self, url: SplitResult, headers: Mapping[str, str], timeout_s: float, files: TrustFiles | None = None
+    ) -> None:
+        target = url.netloc if url.port else f"{url.netloc}:{_PORTS[url.scheme]}"
+        options = (*_OPTIONS, ("grpc.primary_user_agent", f"spanscore/{scope_version()}"))
+        self._channel: Final = (
+            grpc.secure_channel(target, _credentials(files or TrustFiles()), options)
+            if url.scheme == "https"
+            else grpc.insecure_channel(target, options)
+        )
+        self._metadata: Final = tuple(headers.items())
+        self._timeout_s: Final = timeout_s
+        self._exports: Final[Mapping[Signal, grpc.UnaryUnaryMultiCallable[bytes, bytes]]] = {
+            signal: self._channel.unary_unary(f"/opentelemetry.proto.collector.{name}.v1.{name.title()}Service/Export")
+            for signal, name in _SERVICES.items()
+        }
+
+    def send(self, signal: Signal, body: bytes) -> Answer:
+        """Send a request and wait for the answer."""
+        try:
+            response = self._exports[signal](body, timeout=self._timeout_s, metadata=self._metadata)
+        except grpc.RpcError as error:
+            return _answer(cast("grpc.Call", error))
+        except ValueError:  # the channel is closed
+            return TryAgain(reason="aborted")
+        return accepted(response)
+
+    def close(self) -> None:
+        """Close the connection, which ends the request that is being sent, and all later ones."""
+        self._channel.close()
+
+    abort = close
+
+
+def _answer(error: grpc.Call) -> Answer:
+    code = error.code()
+    reason = f"grpc_{code.name.lower()}"
+    asked_s = _asked_s(error)
+    if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and asked_s is not None):
+        details = error.details() or ""
+        untrusted = _UNTRUSTED.search(details)
+        return TryAgain(
+            reason=reason,
+            after_s=asked_s or None,
+            problem=_refusal(untrusted) if untrusted else shown(details.rpartition(_LAST_ERROR)[2]),
+            untrusted=untrusted is not None,
+        )
+    message = shown(error.details() or "")
+    return Refused(reason=reason, message=message, about_content=code is StatusCode.INVALID_ARGUMENT)
+
+
+def _refusal(found: re.Match[str]) -> str:
+    if found["by"] is None:
+        return "certificate is not valid for this host"
+    return found["why"] or "certificate verify failed"
+
+
+def _credentials(files: TrustFiles) -> grpc.ChannelCredentials:
+    roots, key, chain = (
+        None if path is None else content_of(path) for path in (files.ca_file, files.key_file, files.cert_file)
+    )
+    return grpc.ssl_channel_credentials(roots, key, chain)
+
+
+def _asked_s(error: grpc.Call) -> float | None:
+    """Return the receiver's retry delay in seconds, which may be 0; None if it does not ask for a retry."""
+    status = next((value for key, value in error.trailing_metadata() or () if key == _DETAILS), b"")
+    with suppress(DecodeError):
+        for detail in Status.FromString(status).details:
+            retry_info = RetryInfo()
+            if detail.Unpack(retry_info):  # else it is something else
+                delay_s: float = retry_info.retry_delay.seconds + retry_info.retry_delay.nanos / 1e9
+                return max(0.0, delay_s)
+    return None

@@ -1,1 +1,0 @@
-"""Kafka as spanscore uses it: the client, and its records."""

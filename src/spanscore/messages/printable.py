@@ -1,0 +1,31 @@
+"""Text from outside, made safe to print: names, errors and explanations may hold anything."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+NAME_WIDTH: Final = 60
+MAX_LABEL_CHARS: Final = 128
+
+
+def printable(text: str, width: int = NAME_WIDTH) -> str:
+    """Return text as one line without anything that moves the cursor, cut to a width."""
+    shown = text[: width + 1]  # a name may be a megabyte long
+    if not shown.isprintable():
+        shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in shown)
+    return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def encodable(text: str) -> str:
+    """Return text that UTF-8 can encode: one half of a surrogate pair would fail the export of a whole batch."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def label(name: str) -> str:
+    """Return a name as the value of a metric label: no control characters, NFC, at most `MAX_LABEL_CHARS`."""
+    if len(name) <= MAX_LABEL_CHARS and name.isascii() and name.isprintable():
+        return name
+    # Only the beginning is looked at: a name may be a megabyte long.
+    shown = "".join(filter(str.isprintable, name[: 2 * MAX_LABEL_CHARS]))
+    return unicodedata.normalize("NFC", shown)[:MAX_LABEL_CHARS]

@@ -1,0 +1,203 @@
+"""OTLP/JSON written as protobuf, to be kept or sent on: log records, metrics, and spans that were accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from spanscore.model import Span
+from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE_SPANS, SPANS
+from spanscore.otlp.findings import Findings, MalformedRequest, RefusedSpans, SpanRefused
+from spanscore.otlp.forwardable import AcceptedSpans
+from spanscore.otlp.from_json import losing
+from spanscore.otlp.json_in_steps import JsonMessages, ids_of
+from spanscore.otlp.json_names import renaming
+from spanscore.otlp.json_scalars import text
+from spanscore.otlp.json_shape import LOGS, METRICS, ResourcePart, ScopePart, checking_way, taking_apart
+from spanscore.otlp.json_shape import SPANS as TRACES
+from spanscore.otlp.slices import Steps, at_once
+from spanscore.otlp.strict_json import check_number_of_values, opened, opening
+from spanscore.otlp.wire import length_delimited
+
+_MOST_OBJECTS: Final = 500_000
+"""Objects and lists of a request with logs or metrics: honest requests of 15 MB have as many."""
+
+
+class EncodedLogs(NamedTuple):
+    """A request with logs."""
+
+    body: bytes
+    """An ExportLogsServiceRequest in protobuf; empty if no record is left."""
+    refused: tuple[RefusedSpans, ...]
+    """The records that are not in it."""
+    lost: tuple[Span, ...]
+    """Stand-ins for the refused records whose trace id can be read."""
+
+
+def logs_to_protobuf(document: Any) -> EncodedLogs:
+    """Write a parsed request with logs (see `parse_request`) in protobuf, without empty resources and scopes.
+
+    Raises:
+        MalformedRequest: it is no such request, or has fields but none that leads to records.
+    """
+    return at_once(_writing_logs(document))
+
+
+def writing_logs(body: bytes) -> Steps[EncodedLogs]:
+    """Write a request with logs that is not parsed like `logs_to_protobuf`, in steps of one record.
+
+    Raises:
+        MalformedRequest: it is not JSON, has too many values, or as `logs_to_protobuf`.
+    """
+    if not body:
+        return EncodedLogs(b"", (), ())
+    check_number_of_values(body, _MOST_OBJECTS)
+    return (yield from _writing_logs((yield from _opening(body))))
+
+
+def _writing_logs(request: Any) -> Steps[EncodedLogs]:
+    writing = _Writing(LogRecord)
+    written = yield from writing.request((yield from taking_apart(request, LOGS)))
+    if not written and not writing.findings.refused:
+        yield from checking_way(request, LOGS)
+    return EncodedLogs(written, tuple(writing.findings.refused.values()), tuple(writing.findings.lost))
+
+
+def writing_metrics(body: bytes) -> Steps[bytes]:
+    """Return a request with metrics in OTLP/JSON as protobuf, in steps that each write a few values.
+
+    Raises:
+        MalformedRequest: it is none, has too many values, or has fields but none that leads to metrics.
+    """
+    check_number_of_values(body, _MOST_OBJECTS)
+    request = yield from _opening(body)
+    writing = _Writing(Metric)
+    written = yield from writing.request((yield from taking_apart(request, METRICS)))
+    for refused in writing.findings.refused.values():
+        message = f"not an ExportMetricsServiceRequest in JSON: {refused.example}"
+        raise MalformedRequest(message)
+    if not written:
+        yield from checking_way(request, METRICS)
+    return written
+
+
+def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
+    """Return a JSON request (text or parsed) that was decoded to these spans, in protobuf without its refused spans.
+
+    Also drops spans that protobuf cannot represent: with attribute values nested some 30 deep, or with wrong types in
+    fields that decoding does not read.
+    """
+    body = request.encode(errors="replace") if isinstance(request, str) else request
+    return at_once(accepting_only_from_json(body, spans) if isinstance(body, bytes) else _accepting(body, spans))
+
+
+def accepting_only_from_json(body: bytes, spans: Sequence[Span]) -> Steps[bytes]:
+    """Convert a request that is not parsed like `accepted_only_from_json`, in steps of one span."""
+    return (yield from _accepting((yield from _opening(body)), spans))
+
+
+def _accepting(request: Any, spans: Sequence[Span]) -> Steps[bytes]:
+    parts = yield from taking_apart(request, TRACES)
+    is_whole = len(spans) == sum(part.items for part in parts)
+    return (yield from _WritingAccepted(None if is_whole else AcceptedSpans(spans)).request(parts))
+
+
+def _opening(body: bytes) -> Steps[Any]:
+    return (yield from opening((yield from renaming(body))))
+
+
+class _Writing:
+    """Writes a request with items of one type, and reports refused items. Leaves out parts without items."""
+
+    def __init__(self, item_type: Any) -> None:
+        self.findings: Final = Findings(is_bounded=False)
+        self._item_type: Final = item_type
+        self._messages: Final = JsonMessages()
+
+    def request(self, parts: Sequence[ResourcePart]) -> Steps[bytes]:
+        """Write the parts of a request."""
+        written = bytearray()
+        for part in parts:
+            around = yield from self._around(part, "resource", Resource, part.scopes)
+            inside = bytearray()
+            for scope in () if around is None else part.scopes:
+                inside += yield from self._scope(scope)
+            if inside and around is not None:
+                written += length_delimited(RESOURCE_SPANS, around + inside)
+        return bytes(written)
+
+    def _scope(self, scope: ScopePart) -> Steps[bytes]:
+        around = yield from self._around(scope, "scope", InstrumentationScope, [scope])
+        if around is None:
+            return b""
+        items = bytearray()
+        for index, raw in enumerate(scope.items):
+            content = yield from self._item(raw, f"{scope.where}.{scope.name}[{index}]")
+            if content is not None:
+                items += length_delimited(SPANS, content)
+        return length_delimited(SCOPE_SPANS, around + items) if items else b""
+
+    def _around(
+        self, part: ResourcePart | ScopePart, key: str, message_type: Any, scopes: Sequence[ScopePart]
+    ) -> Steps[bytes | None]:
+        """Write the resource or scope around the items of these scopes, and its schema URL; None if it is refused."""
+        try:
+            return (yield from self._written_around(part, key, message_type))
+        except SpanRefused as refused:
+            items = [item for scope in scopes for item in scope.items]
+            self.findings.refuse(refused.reason, f"{part.where}.{refused}", len(items))
+            yield from losing(items, self._item_type, self.findings)
+            return None
+
+    def _written_around(self, part: ResourcePart | ScopePart, key: str, message_type: Any) -> Steps[bytes]:
+        url = opened(part.fields.get("schemaUrl"))
+        schema_url = b"" if url is None else text(url, "schemaUrl").encode()
+        message = yield from self._messages.around(part.fields, key, message_type)
+        written = b"" if message is None else length_delimited(RESOURCE, message.SerializeToString())
+        return written + length_delimited(SCHEMA_URL, schema_url) if schema_url else written
+
+    def _item(self, raw: Any, where: str) -> Steps[bytes | None]:
+        """Write an item; None if it is refused."""
+        try:
+            content: bytes = (yield from self._messages.making(raw, self._item_type)).SerializeToString()
+        except SpanRefused as refused:
+            self.findings.refuse(refused.reason, f"{where}: {refused}")
+            self.findings.lose(*ids_of(raw, self._item_type))
+            return None
+        return content
+
+
+class _WritingAccepted(_Writing):
+    """Writes the accepted spans of a request, or all if none was refused. Leaves out spans that cannot be written."""
+
+    def __init__(self, accepted: AcceptedSpans | None) -> None:
+        super().__init__(SpanMessage)
+        self._accepted: Final = accepted
+        self._judged: Final = JsonMessages(self.findings)
+
+    def _around(
+        self, part: ResourcePart | ScopePart, key: str, message_type: Any, _scopes: Sequence[ScopePart]
+    ) -> Steps[bytes | None]:
+        try:
+            return (yield from self._written_around(part, key, message_type))
+        except (SpanRefused, MalformedRequest):  # what is wrong in it is not judged, or all of its spans are refused
+            return b""
+
+    def _item(self, raw: Any, where: str) -> Steps[bytes | None]:
+        if self._accepted is not None:
+            try:
+                judged = yield from self._judged.making(raw, SpanMessage)
+            except SpanRefused:
+                return None
+            if not self._accepted.is_next(judged):
+                return None
+        try:
+            return (yield from super()._item(raw, where))
+        except MalformedRequest:
+            return None

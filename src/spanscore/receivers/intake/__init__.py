@@ -1,0 +1,1 @@
+"""The part between a transport and the engine: admits requests, decodes them, and hands their spans on."""

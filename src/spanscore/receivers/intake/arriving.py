@@ -1,0 +1,178 @@
+"""Memory for the bodies of requests, and the one rule by which an arriving body is cancelled when it is short."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final
+
+from spanscore.errors import TryAgainError
+
+_PATIENCE_S: Final = 1.0
+"""Each body counts as if it had been arriving for so long at least: among new ones the largest is the heaviest."""
+
+_LEAST_PATIENCE_S: Final = 0.01
+_MAX_WAITING: Final = 1_000
+
+
+class BodyMemory:
+    """Memory that bodies share. Belongs to one event loop.
+
+    If it is short, the heaviest of the arriving bodies are cancelled, by bytes times seconds. If the heaviest is the
+    one that asks for more, it alone is refused; so it is if all heavier ones together have too little.
+
+    Args:
+        max_bytes: the whole memory, in bytes.
+        wait_s: the longest wait of a body for the memory that it sets aside, in seconds.
+        refusal: returns the error for a body that gets no memory or is cancelled; takes `has_begun`.
+    """
+
+    def __init__(self, max_bytes: int, wait_s: float, refusal: Callable[..., TryAgainError]) -> None:
+        self.free_bytes = max_bytes
+        self.arriving: Final[list[ArrivingBody]] = []
+        self.refusal: Final = refusal
+        self._wait_s: Final = wait_s
+        self._left: Final = asyncio.Event()
+        self._first_in_line: Final = asyncio.Lock()
+        self._patiences_s: Final[deque[float]] = deque()
+        """For each waiting body: the seconds that the bodies before it may take, so that it has its turn in time."""
+
+    async def reserve(self, body: ArrivingBody, size: int) -> None:
+        """Give a body more memory, if need be that of others when they have given it back.
+
+        Raises:
+            TryAgainError: there is none.
+        """
+        while size > self.free_bytes:
+            if not self._cancel_heavier(body, size, _PATIENCE_S):
+                raise self.refusal(has_begun=bool(body.size))
+            self._left.clear()
+            await self._left.wait()
+        self.free_bytes -= size
+        body.size += size
+
+    def give_back(self, body: ArrivingBody) -> None:
+        """Take the memory of a body back."""
+        self.free_bytes += body.size
+        body.size = 0
+
+    async def set_aside(self, body: ArrivingBody, size: int) -> None:
+        """Give a body memory as soon as there is some, or nothing else arrives: one may be of any size.
+
+        Raises:
+            TryAgainError: it waited too long, or too many wait.
+        """
+        if self._patiences_s or self._is_short(size):
+            await self._wait_in_line(body, size)
+        self.free_bytes -= size
+        body.size = size
+
+    def left(self, body: ArrivingBody) -> None:
+        """Learn that a body arrives no more."""
+        self.arriving.remove(body)
+        self._left.set()
+
+    def _is_short(self, size: int) -> bool:
+        return size > self.free_bytes and bool(self.arriving)
+
+    async def _wait_in_line(self, body: ArrivingBody, size: int) -> None:
+        if len(self._patiences_s) == _MAX_WAITING:
+            raise self.refusal()
+        # So that all waiting bodies have their turn in half of their longest wait.
+        own_s = self._wait_s / 2 * len(self.arriving) / (len(self._patiences_s) + 1)
+        self._patiences_s.append(own_s)
+        try:
+            async with asyncio.timeout(self._wait_s), self._first_in_line:
+                while self._is_short(size):
+                    patience_s = max(_LEAST_PATIENCE_S, min(_PATIENCE_S, *self._patiences_s))
+                    self._cancel_heavier(body, size, patience_s)
+                    self._left.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(patience_s):
+                            await self._left.wait()
+        except TimeoutError:
+            raise self.refusal() from None
+        finally:
+            self._patiences_s.remove(own_s)
+
+    def _cancel_heavier(self, asker: ArrivingBody, size: int, patience_s: float) -> bool:
+        """Cancel enough bodies to free the memory that another one needs. If they have less, cancel none, return False.
+
+        Only bodies that are heavier than the asking one will be are cancelled, the heaviest first.
+        """
+        now = asyncio.get_running_loop().time()
+        short = size - self.free_bytes - sum(body.size for body in self.arriving if body.is_cancelled)
+        least = asker.weight(now, patience_s, size)
+        heavier = [(body.weight(now, patience_s), body) for body in self.arriving if not body.is_cancelled]
+        heavier = sorted((each for each in heavier if each[0] > least), key=lambda each: each[0], reverse=True)
+        chosen: list[ArrivingBody] = []
+        for _, body in heavier:
+            if short <= 0:
+                break
+            chosen.append(body)
+            short -= body.size
+        if short > 0:
+            return False
+        for body in chosen:
+            body.cancel(now)
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class ArrivingBody:
+    """The body of a request, and its memory. While it is the context, the body arrives, and may be cancelled.
+
+    Raises:
+        TryAgainError: it gets no memory, or is cancelled.
+        TimeoutError: it took too long.
+    """
+
+    memory: BodyMemory
+    timeout_s: float | None = None
+    """The longest time to arrive, in seconds; None if the server enforces it."""
+    sets_aside: int = 0
+    """Bytes of memory that it has while it arrives, if its size is not known before."""
+    size: int = 0
+    """Bytes of memory."""
+    since: float = math.inf
+    """The start of its arrival, by the clock of the event loop."""
+    is_cancelled: bool = False
+    _limit: asyncio.Timeout | None = None
+
+    def weight(self, now: float, patience_s: float, more: int = 0) -> float:
+        """Return how many bytes it would have with some more, times the seconds since it began."""
+        return (self.size + more) * max(now - self.since, patience_s)
+
+    def cancel(self, now: float) -> None:
+        """End the reading of it."""
+        if self._limit is not None and not self._limit.expired():
+            self.is_cancelled = True
+            self._limit.reschedule(now)
+
+    async def __aenter__(self) -> None:
+        if self.sets_aside:
+            await self.memory.set_aside(self, self.sets_aside)
+        self.since = asyncio.get_running_loop().time()
+        self.memory.arriving.append(self)
+        self._limit = asyncio.timeout(self.timeout_s)
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._limit is not None  # noqa: S101 - it was entered
+        try:
+            await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError:
+            if self.is_cancelled:
+                raise self.memory.refusal(has_begun=True) from None
+            raise
+        finally:
+            if self.sets_aside:
+                self.memory.give_back(self)
+            self.memory.left(self)

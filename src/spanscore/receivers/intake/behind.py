@@ -1,0 +1,58 @@
+"""The consumers behind an intake: they take spans, store requests, and send received requests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from spanscore.model import Span
+from spanscore.otlp.encoding import Encoding
+
+OtherSignal: TypeAlias = Literal["metrics", "logs"]
+
+Take: TypeAlias = Callable[[Sequence[Span], Sequence[int]], None]
+"""Takes the spans of one request, with stand-ins for refused ones, and the bytes of memory of each. Takes all, or
+raises."""
+
+
+class Onward(Protocol):
+    """Sends received requests on unchanged. Takes a request as a whole or raises; does not wait."""
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a request of that many bytes could be taken now."""
+        ...
+
+    def take(self, request: bytes) -> None:
+        """Take an ExportTraceServiceRequest in protobuf: the spans that were accepted of one request."""
+        ...
+
+    def take_other(self, signal: OtherSignal, request: bytes) -> None:
+        """Take a request with metrics or logs, in protobuf."""
+        ...
+
+
+class Keep(Protocol):
+    """Stores requests until their spans are scored, so that they survive a restart."""
+
+    def put(self, body: bytes, encoding: Encoding) -> Take:
+        """Store a request unchanged, and return the function that takes its spans.
+
+        Raises Unavailable if it cannot be written now, TooLarge if it never can.
+        """
+        ...
+
+    async def stored(self) -> None:
+        """Return when all that was put before is safe enough to be acknowledged; raises Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """The consumers behind an intake."""
+
+    take: Take
+    has_room: Callable[[int], bool] | None = None
+    """Returns whether a request with so many spans can be taken now; without it, every request can."""
+    keep: Keep | None = None
+    """Stores requests with spans; without it a restart loses them."""

@@ -1,0 +1,104 @@
+"""The entry for requests of a receiver: their outcome is counted and logged, the same for each protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.receivers.intake.admission import Admission, Reservation, Unavailable
+from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.inflate import TooLarge
+from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
+from spanscore.receivers.intake.requests import Busy, Sender, Wrong
+
+_UNKNOWN: Final = Sender()
+
+TAKE_S: Final = 20.0
+"""A request that takes longer is refused with a delay, before its connection is cut off without an answer."""
+
+_log = logging.getLogger(__name__)
+
+
+class Door:
+    """Hands requests of one receiver to the intake; `name` is the receiver's name in the log."""
+
+    def __init__(self, name: str, intake: Intake, admission: Admission, take_s: float = TAKE_S) -> None:
+        self.admission: Final = admission
+        self._name: Final = name
+        self._intake: Final = intake
+        self._take_s: Final = take_s
+
+    async def take(self, request: bytes, *, is_json: bool = False) -> None:
+        """Take a request that a receiver of a plug-in has brought.
+
+        Raises:
+            RefusedError: it cannot be used.
+            TryAgainError: it cannot be taken now.
+        """
+        try:
+            async with self.admission.request() as held:
+                await held.add(len(request))
+                await self.hand_in(held, None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
+        except (MalformedRequest, TooLarge, Unavailable) as error:
+            self.refused(error.why if isinstance(error, Unavailable) else what_is_wrong(error))
+            raise
+
+    async def hand_in(
+        self, held: Reservation, signal: OtherSignal | None, body: bytes, encoding: Encoding
+    ) -> ExportResponse:
+        """Wait for the request's turn, and take it; it may be acknowledged. Traces have None for a signal.
+
+        Raises:
+            MalformedRequest: it cannot be decoded, or every span in it was refused.
+            TooLarge: it can never be kept.
+            Unavailable: it is not taken now.
+        """
+        await held.turn()
+        try:
+            async with asyncio.timeout(self._take_s):
+                answer, decoder = await self._taken(signal, body, encoding)
+        except TimeoutError as error:
+            raise self.admission.refusal(Busy.REQUESTS) from error
+        except NoRoom as error:
+            raise self.admission.refusal(error.why) from error
+        except (MalformedRequest, TooLarge, Unavailable, MemoryError):  # of the last one its admission makes a refusal
+            raise
+        except Exception as error:
+            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
+            _log.exception("a request could not be taken")
+            raise self.admission.refusal(Busy.FAULT) from error
+        if self._intake.keep is not None:
+            await self._intake.keep.stored()
+        counts = self.admission.requests
+        counts.accepted += 1
+        counts.empty += answer.is_empty
+        if decoder is not None:
+            counts.decoded[decoder] += 1
+        return answer
+
+    async def _taken(
+        self, signal: OtherSignal | None, body: bytes, encoding: Encoding
+    ) -> tuple[ExportResponse, str | None]:
+        """Take a request, and return its outcome and the decoder that read it."""
+        if signal == "metrics":
+            await self._intake.metrics(body, encoding)
+            return ExportResponse(), None
+        decode = self._intake.decode if signal is None else self._intake.decode_logs
+        decoded = await decode(body, encoding)
+        return self._intake.accept(decoded), decoded.decoder
+
+    def refused(self, why: Wrong | Busy, sender: Sender = _UNKNOWN) -> None:
+        """Log a request that is not taken, and count it; one that is not taken now is counted already."""
+        if isinstance(why, Wrong):
+            self.admission.requests.refused[why.value] += 1
+        self.admission.refusal_log.refused(self._name, why, sender)
+
+
+def what_is_wrong(error: MalformedRequest | TooLarge) -> Wrong:
+    """Return the reason under which a request is counted that can never be taken."""
+    if isinstance(error, TooLarge):
+        return Wrong.TOO_LARGE
+    return Wrong.NO_VALID_SPAN if isinstance(error, NoValidSpan) else Wrong.MALFORMED

@@ -1,0 +1,50 @@
+"""Flaws of requests that are accepted all the same: counted, logged if they are new, and worded for the sender."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Final
+
+from spanscore.otlp.findings import Caveat, Decoded, Refusal, told_of_no_run
+
+_MESSAGE_CHARS: Final = 2_000
+_EXAMPLE_CHARS: Final = 300
+
+_log = logging.getLogger(__name__)
+
+
+class Flaws:
+    """Counts the spans and log records that were refused, by reason, in a counter that it is given."""
+
+    def __init__(self, refused: Counter[str]) -> None:
+        self._refused: Final = refused
+        self._logged: Final[set[Refusal | Caveat]] = set()
+
+    def note(self, decoded: Decoded, items: str) -> str:
+        """Count the problems of a request and return a message; log it, as a warning if a kind of problem is new."""
+        for refused in decoded.refused:
+            self._refused[refused.reason.value] += refused.spans
+        message = _told(decoded, items)
+        kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
+        _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
+        self._logged.update(kinds)
+        return message
+
+
+def _told(decoded: Decoded, items: str) -> str:
+    if not decoded.refused:
+        odd = [f"{caveat} ({count})" for caveat, count in decoded.caveats.items() if caveat is not Caveat.NO_RUN]
+        told = [f"all {items} accepted, but not as they were sent: {', '.join(odd)}"] if odd else []
+        lost = decoded.caveats.get(Caveat.NO_RUN)
+        return "; ".join([*told, f"{Caveat.NO_RUN}: {told_of_no_run(lost)}"] if lost else told)
+    reasons = "; ".join(
+        f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
+        for refused in decoded.refused
+    )
+    total = decoded.refused_spans + len(decoded.spans) + sum(decoded.unread_records.values())
+    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS)
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."

@@ -1,0 +1,274 @@
+"""The handling of an OTLP request of any protocol: it is decoded, handed on, and only then answered."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+from spanscore.model import REFUSED, Span
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, RefusedSpans
+from spanscore.otlp.forwardable import accepting_only
+from spanscore.otlp.from_json import decoding_json
+from spanscore.otlp.from_logs import decoding_logs, with_refused
+from spanscore.otlp.from_protobuf import decoding_protobuf
+from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, writing_metrics
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.slices import Steps, in_slices
+from spanscore.receivers.intake.admission import SmallestFirst
+from spanscore.receivers.intake.behind import Behind, Onward, OtherSignal
+from spanscore.receivers.intake.flaws import Flaws
+from spanscore.receivers.intake.requests import Busy
+from spanscore.trajectories.wanted import Wanted
+
+EVERYTHING: Final = Wanted()
+"""All attributes, but no logs."""
+
+_AT_ONCE: Final = ((2**14, 4), (2**17, 2), (2**20, 1), (math.inf, 1))
+"""Up to so many bytes: so many requests are decoded at a time. A large one takes many times its size meanwhile."""
+_USUAL_SPAN: Final = 256
+"""Bytes. What a span takes about, as senders write it."""
+
+
+class NoValidSpan(MalformedRequest):
+    """Every span of a request was refused."""
+
+
+class ExportResponse(NamedTuple):
+    """The response to an accepted request; the message is empty if there is nothing to report."""
+
+    rejected_spans: int = 0
+    message: str = ""
+    is_empty: bool = False
+    """The request had neither a span nor a log record."""
+    of_logs: bool = False
+    """The request had log records; `rejected_spans` are such, then."""
+
+
+class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
+    """A request cannot be taken now: the sender should send it again later."""
+
+    def __init__(self, why: Busy = Busy.DOWNSTREAM) -> None:
+        super().__init__(why.told)
+        self.why = why
+
+
+class DecodedRequest(NamedTuple):
+    """A decoded request with spans or logs, of which nothing is taken yet."""
+
+    body: bytes
+    encoding: Encoding
+    decoded: Decoded
+    onward: bytes
+    """The bytes to send on; empty if there is nothing."""
+
+    @property
+    def decoder(self) -> str | None:
+        """The decoder that read it; None for encodings with a single decoder."""
+        return self.decoded.decoder if self.encoding is Encoding.PROTOBUF else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeCounts:
+    """The counts of an intake, by reason."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    """Spans."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Log records that were taken and passed over."""
+
+
+class Intake:
+    """Decodes requests and hands their spans on. A request is taken as a whole, or not at all.
+
+    Belongs to one event loop. Decoding yields to other tasks in it, so that small requests can overtake large ones.
+
+    Args:
+        behind: takes the spans.
+        counted: the counts of spans and records that are not taken, or not read.
+        wanted: the attributes to keep.
+        spans_onward: sends the received spans on.
+        others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
+    """
+
+    def __init__(
+        self,
+        behind: Behind,
+        counted: IntakeCounts | None = None,
+        *,
+        wanted: Wanted = EVERYTHING,
+        spans_onward: Onward | None = None,
+        others_onward: Onward | None = None,
+    ) -> None:
+        self._wanted = wanted
+        self.keep: Final = behind.keep
+        """Keeps requests with spans, where something does."""
+        self._has_room: Final = behind.has_room
+        self._take: Final = behind.take
+        counted = counted or IntakeCounts()
+        self._flaws: Final = Flaws(counted.refused)
+        self._unread: Final = counted.unread
+        self._spans_onward = spans_onward
+        self._others_onward = others_onward
+        # A small request never waits for a large one.
+        self._turns: Final = [(largest, SmallestFirst(at_once)) for largest, at_once in _AT_ONCE]
+
+    @property
+    def others(self) -> Sequence[OtherSignal]:
+        """The signals that are taken besides spans."""
+        return ("logs",) if self._others_onward is None else ("metrics", "logs")
+
+    def reload(self, wanted: Wanted) -> None:
+        """Keep other attributes from now on; decoded spans stay unchanged."""
+        self._wanted = wanted
+
+    async def decode(self, body: bytes, encoding: Encoding) -> DecodedRequest:
+        """Decode a trace request, and take nothing of it yet.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+            NoRoom: it cannot be taken, or sent on, now.
+        """
+        if self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
+            raise NoRoom(Busy.REQUESTS)  # before what may take long, and for nothing
+        async with self._turn(body):
+            decoded = await in_slices(self._decoding(body, encoding))
+            onward = b""
+            if decoded.spans and self._spans_onward is not None:
+                if not self._spans_onward.has_room(len(body)):  # as above
+                    raise NoRoom
+                onward = await in_slices(_forwarding(body, encoding, decoded))
+        return DecodedRequest(body, encoding, decoded, onward)
+
+    async def decode_logs(self, body: bytes, encoding: Encoding) -> DecodedRequest:
+        """Decode a request with logs without taking it yet.
+
+        Records of an agent's work are read like spans; all records are sent on.
+
+        Raises:
+            As `decode`.
+        """
+        onward = self._others_onward
+        if onward is not None and not onward.has_room(len(body)):
+            raise NoRoom
+        async with self._turn(body):
+            refused: Sequence[RefusedSpans] = ()
+            lost: Sequence[Span] = ()
+            if encoding is Encoding.JSON:
+                body, refused, lost = await in_slices(writing_logs(body))
+            else:
+                await in_slices(checking(body, ExportLogsServiceRequest))
+            decoded = (await in_slices(self._decoding(body, Encoding.LOGS))).refusing(refused, lost)
+        names = self._wanted.log_names
+        kept = with_refused(body, lost, names[0]) if lost and names else body
+        return DecodedRequest(kept, Encoding.LOGS, decoded, b"" if onward is None else body)
+
+    def accept(self, request: DecodedRequest) -> ExportResponse:
+        """Take a decoded request, in one step; it may be acknowledged when it is stored.
+
+        Raises:
+            MalformedRequest: every span in it was refused.
+            NoRoom: it cannot be taken, or sent on, now.
+            Unavailable: it cannot be kept now.
+            TooLarge: it can never be kept.
+        """
+        body, encoding, decoded, onward = request
+        are_logs = encoding is Encoding.LOGS
+        to = self._others_onward if are_logs else self._spans_onward
+        spans, sizes = decoded.taken
+        if spans and self._has_room is not None and not self._has_room(len(spans)):
+            raise NoRoom(Busy.REQUESTS)
+        if onward and to is not None and not to.has_room(max(len(body), len(onward))):
+            raise NoRoom
+        take = self.keep.put(body, encoding) if spans and self.keep is not None else self._take
+        if onward and to is not None:
+            if are_logs:
+                to.take_other("logs", onward)
+            else:
+                to.take(onward)
+        if spans:
+            take(spans, sizes)
+        for reason, count in decoded.unread_records.items():
+            self._unread[reason.value] += count
+        is_empty = not decoded.spans and not decoded.unread_records
+        if not decoded.refused and not decoded.caveats:
+            return ExportResponse(is_empty=is_empty)
+        message = self._flaws.note(decoded, "log records" if are_logs else "spans")
+        if decoded.refused and is_empty:
+            raise NoValidSpan(message)
+        return ExportResponse(decoded.refused_spans, message, is_empty, are_logs)
+
+    async def take_again(
+        self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]
+    ) -> tuple[list[Span], list[int], int]:
+        """Return the spans, wanted by their trace ids, of a request taken before a restart, and send them on again.
+
+        Logs are not sent on again, because records that no dialect reads are not stored.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+
+        Returns:
+            These spans with stand-ins for refused ones, the bytes of memory of each, and the bytes of all spans of the
+            request.
+        """
+        decoded = await in_slices(self._decoding(body, encoding))
+        taken, sizes = decoded.taken
+        wanted = [each for each in zip(taken, sizes, strict=True) if is_wanted(each[0].trace_id)]
+        spans = [span for span, _ in wanted]
+        accepted = [span for span in spans if span.kind != REFUSED]
+        if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
+            accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
+            self._spans_onward.take(await in_slices(accepting(body, accepted)))
+        return spans, [size for _, size in wanted], sum(sizes)
+
+    async def metrics(self, body: bytes, encoding: Encoding) -> None:
+        """Send a request with metrics on; call it only if metrics are taken.
+
+        Raises:
+            MalformedRequest: it cannot be decoded.
+            NoRoom: it cannot be sent on now.
+        """
+        onward = self._others_onward
+        if not body or onward is None:
+            return
+        if not onward.has_room(len(body)):  # before what may take long, and for nothing
+            raise NoRoom
+        async with self._turn(body):
+            written = body
+            if encoding is Encoding.JSON:
+                written = await in_slices(writing_metrics(body))
+            else:
+                await in_slices(checking(body, ExportMetricsServiceRequest))
+        if not written:
+            return
+        if not onward.has_room(len(written)):
+            raise NoRoom
+        onward.take_other("metrics", written)
+
+    def _turn(self, body: bytes) -> AbstractAsyncContextManager[None]:
+        return next(turns for largest, turns in self._turns if len(body) <= largest).turn(len(body))
+
+    def _decoding(self, body: bytes, encoding: Encoding) -> Steps[Decoded]:
+        wanted, names = self._wanted
+        if encoding is Encoding.LOGS:
+            return (yield from decoding_logs(body, names))
+        decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
+        decoded = yield from decoding(body, wanted=wanted)
+        if wanted is not None and wanted.unused is not None:
+            yield from wanted.unused.taking_out(decoded.spans, decoded.sizes)
+        return decoded
+
+
+def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[bytes]:
+    if encoding is Encoding.JSON:
+        return (yield from accepting_only_from_json(body, decoded.spans))
+    is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
+    return (yield from accepting_only(body, decoded.spans)) if is_broken else body

@@ -1,0 +1,259 @@
+"""A member of a consumer group, and a producer: the only module that imports the Kafka library."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from spanscore.errors import ConfigError
+from spanscore.receivers.kafka.kafka_records import Changes, Commit, KafkaRecord, PoisonRecord, Progress
+from spanscore.receivers.kafka.settings import KafkaReceiver
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, TopicPartition
+
+PIP: Final = 'pip install ".[kafka]" in a checkout'
+_SETTINGS: Final = "receivers.kafka.settings"
+
+_MISSING: Final = f"Kafka needs a package that is not installed: {PIP}"
+_NAME: Final = "spanscore"
+_PARTITIONER: Final = "fnv1a_random"
+"""The Collector's: partitions by the hash FNV-1a of the key."""
+_BUFFER_KIB: Final = 32 * 1024
+_LARGEST_RECORD: Final = 64 * 2**20
+_LOOK_S: Final = 2.0
+_ASK_S: Final = 10.0
+_CRITICAL: Final = 2  # syslog severity; the library logs each failed attempt to connect, and reports it to us, too
+_TEXT_TOO_LARGE: Final = "OFFSET_METADATA_TOO_LARGE"
+_ABOUT_CONNECTIONS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
+
+_Made = TypeVar("_Made")
+
+_log = logging.getLogger(__name__)
+
+
+class GroupMember:
+    """Reads a topic together with the other members of its group. Belongs to one thread.
+
+    Raises:
+        ConfigError: the library is missing, or refuses the settings.
+    """
+
+    def __init__(self, settings: KafkaReceiver, changes: Changes) -> None:
+        self.commit_failures: Final[Counter[str]] = Counter()
+        """By the name of the error."""
+        self._settings: Final = settings
+        self._library: Final = _library()
+        self.is_alarmed = False
+        """Whether the library has reported an error since the last call of `trouble`."""
+        self._refused = ""
+        self._told: Final[set[str]] = set()
+        self._paused = False
+        self._text_fits = True
+        self._consumer = _made(
+            self._library.Consumer,
+            {"queued.max.messages.kbytes": str(_BUFFER_KIB), **settings.client},
+            {
+                "bootstrap.servers": ",".join(settings.brokers),
+                "group.id": settings.group_id,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "error_cb": self._hear,
+                "on_commit": self._committed,
+            },
+        )
+        self._aside = producer(settings.brokers, settings.client) if settings.dead_letter_topic is not None else None
+        self._consumer.subscribe(
+            [settings.topic],
+            on_assign=lambda _, found: changes.assigned(_numbers(found)),
+            on_revoke=lambda _, found: changes.revoked(_numbers(found)),
+            on_lost=lambda _, found: changes.lost(_numbers(found)),
+        )
+
+    def read(self, most: int, timeout_s: float) -> list[KafkaRecord]:
+        """Return records, as many as there are within that time."""
+        records: list[KafkaRecord] = []
+        try:
+            messages = self._consumer.consume(most, timeout_s)
+        except self._library.KafkaException as error:
+            self._hear(error.args[0])
+            return records
+        for message in messages:
+            wrong = message.error()
+            if wrong is None:
+                records.append(_record(message))
+            else:
+                self._hear(wrong)
+        return records
+
+    def pause(self) -> None:
+        """Have `read` return nothing, so that it can be called all the same."""
+        self._consumer.pause(self._consumer.assignment())
+        self._paused = True
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._paused:
+            self._consumer.resume(self._consumer.assignment())
+            self._paused = False
+
+    def texts(self, partitions: Sequence[int]) -> dict[int, str]:
+        """Return the metadata committed with the offsets of partitions; empty if none, or if no broker answers."""
+        texts = dict.fromkeys(partitions, "")
+        with suppress(self._library.KafkaException):
+            for found in self._consumer.committed([self._place(each) for each in partitions], timeout=_ASK_S):
+                if found.error is None and found.metadata:
+                    texts[found.partition] = found.metadata
+        return texts
+
+    def commit(self, commits: Mapping[int, Commit], *, wait: bool = False) -> None:
+        """Commit, and count failures: after one, other members read from an earlier offset."""
+        places = [self._place(number, *commit) for number, commit in commits.items()]
+        if not places:
+            return
+        try:
+            found = self._consumer.commit(offsets=places, asynchronous=not wait)
+        except self._library.KafkaException as error:
+            self._not_committed(error.args[0])
+        else:
+            self._committed(None, found or [])
+
+    def progress(self) -> dict[int, Progress]:
+        """Return the position and the end of each partition; an unknown offset is less than 0."""
+        with suppress(self._library.KafkaException):
+            return {
+                place.partition: Progress(place.offset, self._consumer.get_watermark_offsets(place, cached=True)[1])
+                for place in self._consumer.position(self._consumer.assignment())
+            }
+        return {}
+
+    def trouble(self) -> str:
+        """Ask a broker for the topic, and return the problem; empty if there is none."""
+        self.is_alarmed = False
+        topic = self._settings.topic
+        try:
+            found = self._consumer.list_topics(topic, timeout=_LOOK_S).topics[topic].error
+        except self._library.KafkaException as error:
+            return f"no broker can be reached ({self._refused or error.args[0].str()})"
+        refused, self._refused = self._refused, ""
+        if found is not None:
+            return f"topic {topic!r}: {found.str()}"
+        if not refused:
+            self._told.clear()
+        return refused
+
+    def put_aside(self, poison: Iterable[PoisonRecord]) -> int:
+        """Write records to the dead-letter topic, and return how many could not be."""
+        failed = 0
+        topic = self._settings.dead_letter_topic
+        if self._aside is None or topic is None:
+            return 0
+
+        def delivered(error: KafkaError | None, _message: Any) -> None:
+            nonlocal failed
+            failed += error is not None
+
+        for record, reason in poison:
+            origin = {
+                "spanscore.reason": reason,
+                "spanscore.topic": self._settings.topic,
+                "spanscore.partition": str(record.partition),
+                "spanscore.offset": str(record.offset),
+            }
+            headers = [(name, value.encode()) for name, value in origin.items()]
+            try:
+                self._aside.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered)
+            except (BufferError, self._library.KafkaException):
+                failed += 1
+        waiting: int = self._aside.flush(_ASK_S)
+        return failed + waiting
+
+    def close(self) -> None:
+        """Leave the group."""
+        with suppress(self._library.KafkaException, RuntimeError):
+            self._consumer.close()
+
+    def _place(self, partition: int, offset: int | None = None, text: str = "") -> TopicPartition:
+        place: Callable[..., TopicPartition] = self._library.TopicPartition
+        topic = self._settings.topic
+        if offset is None:
+            return place(topic, partition)
+        return place(topic, partition, offset, text) if text and self._text_fits else place(topic, partition, offset)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        if error is not None:
+            self._not_committed(error)
+        for each in partitions:
+            if each.error is not None:
+                self._not_committed(each.error)
+
+    def _not_committed(self, error: KafkaError) -> None:
+        """Count an error. A group that changes causes some that mean nothing: the next commit does it."""
+        self.commit_failures[error.name()] += 1
+        if error.name() == _TEXT_TOO_LARGE:
+            self._text_fits = False
+
+    def _hear(self, error: KafkaError) -> None:
+        """Log an error, the first of its kind since all was well. Whether connections are lost is for `trouble`."""
+        name = error.name()
+        self.is_alarmed = True
+        if name not in _ABOUT_CONNECTIONS:
+            self._refused = error.str()
+        if name not in self._told:
+            self._told.add(name)
+            _log.warning("kafka: %s", error.str())
+
+
+def producer(brokers: Sequence[str], client: Mapping[str, str]) -> Any:
+    """Return a producer that partitions as the Collector does.
+
+    Args:
+        brokers: where to write, each host:port.
+        client: settings of the library.
+
+    Raises:
+        ConfigError: the library is missing, or refuses the settings.
+    """
+    settings = {
+        "bootstrap.servers": ",".join(brokers),
+        "partitioner": _PARTITIONER,
+        "message.max.bytes": _LARGEST_RECORD,
+        "enable.idempotence": True,
+    }
+    return _made(_library().Producer, client, settings)
+
+
+def _library() -> Any:
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an extra; other users need not load it
+    except ImportError as error:
+        raise ConfigError(_MISSING) from error
+    return confluent_kafka
+
+
+def _made(kind: Callable[..., _Made], client: Mapping[str, str], settings: Mapping[str, Any]) -> _Made:
+    try:
+        return kind({"log_level": _CRITICAL, "client.id": _NAME, **client, **settings}, logger=_log)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is about the settings
+        cause = error.args[0] if error.args else error
+        why = cause.str() if hasattr(cause, "str") else str(cause)
+        for secret in client.values():  # the library quotes the value that it does not like
+            why = why.replace(f'"{secret}"', "***") if secret else why
+        message = f"{_SETTINGS}: {why}"
+        raise ConfigError(message) from None
+
+
+def _record(message: Message[bytes, bytes]) -> KafkaRecord:
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None  # noqa: S101 - records that were read have one
+    assert offset is not None  # noqa: S101 - as above
+    return KafkaRecord(partition, offset, message.key(), message.value())
+
+
+def _numbers(places: Iterable[TopicPartition]) -> tuple[int, ...]:
+    return tuple(place.partition for place in places)

@@ -1,0 +1,173 @@
+"""Reports as the data of a page: small enough for ten thousand runs to be looked at in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, assert_never
+
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
+from spanscore.reports.evaluation_event import MAX_EXPLANATION_CHARS, failure_text
+from spanscore.reports.page import render
+from spanscore.reports.page.embedded_json import embedded, size_of
+from spanscore.reports.page.story import cut, story
+from spanscore.reports.page.strings import Strings
+
+SCRIPTS: Final = ("elements.js", "summary.js", "trajectory.js", "runs.js")
+LIVE_SCRIPTS: Final = (*SCRIPTS, "live.js")
+
+_MIB: Final = 2**20
+_VERDICTS: Final = {"pass": 0, "fail": 1, "not_evaluated": 2}
+_PASSED, _NOT_PASSED, _SKIPPED, _ERROR, _MEASURED, _UNMEASURED = range(6)
+
+
+class PageBudget(NamedTuple):
+    """The bytes of a page for runs, besides a line for each, which is always there."""
+
+    failed: int
+    """For the calls of runs that failed, with arguments and results."""
+    others: int
+    """For the calls of the other runs."""
+    bare: int
+    """For calls without arguments and results, if there is no room for these."""
+    told: int
+    """For complete explanations; half as much again for explanations that are cut after that."""
+
+
+IN_A_FILE: Final = PageBudget(failed=6 * _MIB, others=3 * _MIB, bare=_MIB, told=4 * _MIB)
+_BRIEF_CHARS: Final = 100
+_NOT_TOLD: Final = "left out, to keep the page small"
+
+
+class RunBatch:
+    """Runs with the texts that they share. Its size grows with their number by a line for each; see `PageBudget`."""
+
+    def __init__(self, room: PageBudget = IN_A_FILE) -> None:
+        self.without_content = 0
+        """Runs whose arguments and results are left out for want of room."""
+        self.without_calls = 0
+        """Runs of which even the calls are left out."""
+        self._left: Final = {"fail": room.failed, "others": room.others, "bare": room.bare}
+        self._told_left: Final = [(MAX_EXPLANATION_CHARS, room.told), (_BRIEF_CHARS, room.told // 2)]
+        self._strings: Final = Strings()
+        self._rows: Final[list[str]] = []
+
+    def add(self, report: Report) -> None:
+        """Take a run; the order counts."""
+        trajectory = report.trajectory
+        number = self._strings.number
+        duration_ms = None
+        if trajectory.start_ns is not None and trajectory.end_ns is not None:
+            duration_ms = round(max(0, trajectory.end_ns - trajectory.start_ns) / 1e6, 3)
+        row = embedded(
+            [
+                trajectory.trace_id.hex(),
+                trajectory.root_span_id.hex(),
+                _VERDICTS[report.label],
+                number(cut(trajectory.agent or "")),
+                number(cut(trajectory.service or "")),
+                None if trajectory.start_ns is None else trajectory.start_ns // 1_000_000,
+                duration_ms,
+                len(trajectory.calls),
+                sum(call.error is not None for call in trajectory.calls),
+                [self._outcome(report, evaluation) for evaluation in report.evaluations],
+                number(cut(trajectory.conversation_id or "")),
+                number(_incomplete(report)),
+                report.revision,
+            ]
+        )
+        self._rows.append(f"{row[:-1]},{self._story(report)}")
+
+    def embedded(self, names: Sequence[str]) -> str:
+        """Return all runs as JSON for a page.
+
+        Args:
+            names: the names of the runs, in their order.
+        """
+        named = [f"{row},{self._strings.number(cut(name))}]" for row, name in zip(self._rows, names, strict=True)]
+        return f'{{"strings":{self._strings.embedded()},"runs":[{",".join(named)}]}}'
+
+    def _outcome(self, report: Report, evaluation: Evaluation) -> list[Any]:
+        """Return `[evaluator, type, status, value, explanation]`."""
+        status, value, told = _said(report, evaluation)
+        names = (evaluation.name, evaluation.type)
+        return [
+            *(self._strings.number(cut(name)) for name in names),
+            status,
+            value,
+            self._told(told),
+        ]
+
+    def _told(self, explanation: str) -> int:
+        """Return the number of an explanation: whole, then cut, and then none, as the room for them fills up."""
+        if not self._told_left:
+            return self._strings.number(_NOT_TOLD)
+        chars, room = self._told_left[0]
+        before = self._strings.size
+        number = self._strings.number(cut(explanation, chars))
+        left = room - (self._strings.size - before)
+        self._told_left[:1] = [(chars, left)] if left > 0 else []
+        return number
+
+    def _story(self, report: Report) -> str:
+        """Return the fullest form of a run for which there is room."""
+        kind = "fail" if report.label == "fail" else "others"
+        if (full := self._fitting(report, kind, is_full=True)) is not None:
+            return full
+        if (bare := self._fitting(report, "bare", is_full=False)) is not None:
+            self.without_content += report.tool_content
+            return bare
+        self.without_calls += 1
+        return "null"
+
+    def _fitting(self, report: Report, kind: str, *, is_full: bool) -> str | None:
+        if self._left[kind] <= 0:
+            return None
+        known, size = len(self._strings), self._strings.size
+        text = embedded(story(report, self._strings.number, is_full=is_full))
+        needed = size_of(text) + self._strings.size - size
+        if needed > self._left[kind]:
+            self._strings.forget_from(known)
+            return None
+        self._left[kind] -= needed
+        return text
+
+
+def runs_page(batches: Iterable[str], data: Mapping[str, Any], **values: Any) -> str:
+    """Return a page of runs.
+
+    Args:
+        batches: each as `RunBatch.embedded` returns it.
+        data: more for the scripts: `evaluators`, `[[name, type], ...]`, all that there are; and `live`, for a page that
+            asks for itself again: `last`, its version, `ids`, one for each batch, which has one run, and `sentence`.
+        values: of the template: `title`, `verdict`, `headline`, `sentence`, `reasons` and `notes`.
+    """
+    more = "".join(f",{embedded(key)}:{embedded(value)}" for key, value in data.items())
+    text, live = f'{{"batches":[{",".join(batches)}]{more}}}', "live" in data
+    scripts = LIVE_SCRIPTS if live else SCRIPTS
+    return render("runs.html", text, scripts=scripts, live=live, **values)
+
+
+def _said(report: Report, evaluation: Evaluation) -> tuple[int, float | None, str]:
+    outcome = evaluation.outcome
+    match outcome:
+        case Score():
+            decided = _PASSED if outcome.passed else _NOT_PASSED
+            return _MEASURED if evaluation.informational else decided, outcome.value, report.told(outcome)
+        case Skipped():
+            return _SKIPPED, None, outcome.reason
+        case Failed():
+            return _UNMEASURED if evaluation.informational else _ERROR, None, failure_text(report, outcome)
+        case _:
+            assert_never(outcome)
+
+
+def _incomplete(report: Report) -> str:
+    """Return why a run may have more spans than received; empty if it is complete."""
+    if report.complete:
+        return ""
+    seen = report.trajectory.completeness
+    if seen.spans_refused:
+        return f"{seen.spans_refused} spans refused"
+    if seen.parents_missing:
+        return f"{seen.parents_missing} spans without their parents"
+    return f"{seen.spans_missing} spans not received" if seen.spans_missing else str(report.incomplete)

@@ -1,0 +1,1 @@
+"""Recorded runs: scored, made golden, learned from, and compared."""

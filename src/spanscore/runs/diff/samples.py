@@ -1,0 +1,106 @@
+"""The scores of two versions side by side: by case if both ran the same cases, else all runs together."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from spanscore.model import Report, Score
+from spanscore.reports.cases import CASE_KEYS, CONVERSATION, Cases, case_of
+
+_ENOUGH_PAIRED: Final = 0.5
+"""Versions are compared by case where at least this share of the cases of each is one of the other's, and of its runs
+is of such a case."""
+
+
+class Sample(NamedTuple):
+    """One run as an evaluator scored it."""
+
+    value: float
+    passed: bool
+
+
+class Stratum(NamedTuple):
+    """The runs of one case in both versions; all runs if there are no cases."""
+
+    base: Sequence[Sample]
+    new: Sequence[Sample]
+
+
+class Pairing(NamedTuple):
+    """The pairing of the runs of both versions."""
+
+    key: str | None
+    """The attribute that names the cases; None if all runs are compared together."""
+    common: Sequence[str]
+    """The cases of both versions, even if they are too few to compare by case."""
+    only_base: Sequence[str]
+    only_new: Sequence[str]
+    several_turns: int = 0
+    """The number of conversations with several turns in one version; such a conversation names no case."""
+    base_left_out: int = 0
+    """The number of runs of no case, or of a case that the other version has not run."""
+    new_left_out: int = 0
+
+
+def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = None) -> Pairing:
+    """Return the cases that both versions have run, by the attribute `key`, else by the first that both have.
+
+    Without `key`, conversations are no cases if one has several turns.
+    """
+    base, new = list(base), list(new)
+    found: Pairing | None = None
+    together = Pairing(None, [], [], [])
+    for each in CASE_KEYS if key is None else (key,):
+        if key is None and each == CONVERSATION and (several := _several_turns(base) | _several_turns(new)):
+            return (found or together)._replace(several_turns=len(several))
+        cases, others = (Counter(case_of(report.trajectory, each) for report in side) for side in (base, new))
+        common = [case for case in cases if case is not None and case in others]
+        paired = Pairing(
+            each,
+            common,
+            [case for case in cases if case is not None and case not in others],
+            [case for case in others if case is not None and case not in cases],
+            base_left_out=len(base) - sum(cases[case] for case in common),
+            new_left_out=len(new) - sum(others[case] for case in common),
+        )
+        if common and _are_enough(paired, len(base), len(new)):
+            return paired
+        if common:
+            found = found or paired._replace(key=None)
+    return found or together
+
+
+def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired: Pairing) -> list[Stratum]:
+    """Return the scores of an evaluator, case by case, without skipped runs."""
+    sides = [_by_case(reports, evaluator, paired) for reports in (base, new)]
+    return [
+        Stratum(before, after)
+        for case in (paired.common if paired.key else [""])
+        if (before := sides[0].get(case, [])) and (after := sides[1].get(case, []))
+    ]
+
+
+def _several_turns(reports: Iterable[Report]) -> set[str]:
+    """Return the conversations of a version that have several turns."""
+    cases = Cases()
+    for report in reports:
+        cases.add(report.trajectory)
+    return cases.several
+
+
+def _are_enough(paired: Pairing, base: int, new: int) -> bool:
+    cases = len(paired.common) + max(len(paired.only_base), len(paired.only_new))
+    shares = (len(paired.common) / cases, 1 - paired.base_left_out / base, 1 - paired.new_left_out / new)
+    return min(shares) >= _ENOUGH_PAIRED
+
+
+def _by_case(reports: Iterable[Report], evaluator: str, paired: Pairing) -> Mapping[str, list[Sample]]:
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for report in reports:
+        case = case_of(report.trajectory, paired.key) if paired.key else ""
+        for each in report.evaluations:
+            if each.name == evaluator and isinstance(each.outcome, Score) and case is not None:
+                found[case].append(Sample(each.outcome.value, each.outcome.passed))
+    return found

@@ -1,0 +1,66 @@
+"""Rows of a dataset from correct runs: the expected calls of each case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from spanscore.compare.matching import json_key
+from spanscore.model import JSON, NOT_RECORDED, ToolCall, Trajectory
+
+Row: TypeAlias = dict[str, JSON]
+"""`{KEY: case, "steps": [...], "tool_calls": [...]}`: the steps of `expected_trajectory`, and, where all runs of the
+case made the same calls, these for the other evaluators."""
+
+
+def golden_rows(key: str, runs: Iterable[tuple[str, Trajectory]]) -> list[Row]:
+    """Return a row for each case, in the order in which they come; runs that differ are alternatives.
+
+    Args:
+        key: the attribute that names the case.
+        runs: each with its case.
+    """
+    ways: dict[str, dict[Any, Sequence[ToolCall]]] = {}
+    for case, trajectory in runs:
+        made = tuple((call.name, _arguments_key(call)) for call in trajectory.calls)
+        ways.setdefault(case, {}).setdefault(made, trajectory.calls)
+    return [_row(key, case, list(different.values())) for case, different in ways.items()]
+
+
+def updated(known: Iterable[Mapping[str, JSON]], key: str, rows: Iterable[Row]) -> list[Row]:
+    """Return the known rows, with the rows of the same cases replaced in place, and new rows at the end."""
+    new = {str(row[key]): row for row in rows}
+    kept = [new.pop(str(row.get(key)), dict(row)) for row in known]
+    return [*kept, *new.values()]
+
+
+def _row(key: str, case: str, ways: Sequence[Sequence[ToolCall]]) -> Row:
+    steps: list[JSON] = [[_step(call) for call in calls] for calls in ways]
+    if len(ways) > 1:
+        return {key: case, "steps": [{"one_of": steps}]}
+    return {key: case, "steps": steps[0], "tool_calls": [_call(call) for call in ways[0]]}
+
+
+def _step(call: ToolCall) -> JSON:
+    if call.arguments is NOT_RECORDED:
+        return call.name
+    return {"call": call.name, "args": _literal(call.arguments), "match": "exact"}
+
+
+def _call(call: ToolCall) -> JSON:
+    return {"name": call.name, "arguments": None if call.arguments is NOT_RECORDED else _literal(call.arguments)}
+
+
+def _arguments_key(call: ToolCall) -> Any:
+    return None if call.arguments is NOT_RECORDED else json_key(call.arguments)
+
+
+def _literal(value: JSON) -> JSON:
+    """Return an expectation of exactly this value: a key that begins with `$` would be a matcher."""
+    return {"$literal": value} if _has_matcher(value) else value
+
+
+def _has_matcher(value: JSON) -> bool:
+    if isinstance(value, Mapping):
+        return any(key.startswith("$") for key in value) or any(map(_has_matcher, value.values()))
+    return isinstance(value, list) and any(map(_has_matcher, value))

@@ -1,0 +1,127 @@
+"""Recorded runs compared with an expectation, or with an earlier correct run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from spanscore.config import build_evaluator
+from spanscore.model import JSON, Score, Skipped, Trajectory
+from spanscore.recordings.replaced_files import write_text
+from spanscore.reports.aligned import AlignedLine, aligned_lines
+from spanscore.runs.golden_rows import golden_rows, updated
+from spanscore.runs.recorded_runs import Runs
+
+_KEY: Final = "test"
+
+
+class GoldenRuns(Runs):
+    """The runs of an agent in a test: the fixture `spanscore_run`.
+
+    Args:
+        runs: the recorded runs.
+        path: the file with the expected calls, beside the test's file: JSON Lines, a row for each test.
+        name: the name of the test.
+        update: whether to store the calls of this run as expected.
+    """
+
+    def __init__(self, runs: Runs, path: Path, name: str, *, update: bool) -> None:
+        self._spans, self._logs = runs._spans, runs._logs  # noqa: SLF001 - it is the same recording
+        self.path: Final = path
+        self.name: Final = name
+        self.update: Final = update
+
+
+def assert_trajectory(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any] | None = None) -> None:
+    """Fail where a run does not do what is expected of it, with both side by side.
+
+        assert_trajectory(spanscore_run, ["lookup_order", {"optional": ["check_stock"]}, "issue_refund"])
+
+    Args:
+        run: one run of an agent: the fixture `spanscore_run`, what `spanscore.recording` gave, or a trajectory.
+        expected: the steps of `expected_trajectory`, or a mapping of its parameters, or of those of the evaluator that
+            its `type` names. Without it, what the test did when `pytest --spanscore-update` ran: the calls with
+            their arguments, and no others.
+
+    Raises:
+        AssertionError: it does something else, nothing can be said of it, or nothing is expected yet.
+        ConfigError: the expectation is wrong.
+    """
+    __tracebackhide__ = True  # pytest shows the test's own line
+    trajectory = run if isinstance(run, Trajectory) else _only(run)
+    if expected is None:
+        if not isinstance(run, GoldenRuns):
+            message = "what is expected? Only the fixture spanscore_run knows what it did when that was right"
+            raise TypeError(message)
+        expected = _golden(run, trajectory)
+    params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
+    outcome = build_evaluator(str(params.pop("type", "expected_trajectory")), params).evaluate(trajectory)
+    if isinstance(outcome, Score) and outcome.passed:
+        return
+    raise AssertionError("\n".join(_told(outcome, trajectory)))
+
+
+def _only(run: Runs) -> Trajectory:
+    found = [each for each in run.trajectories if each.recognised]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        message = "no run of an agent was recorded: is it instrumented, and does its span end before the assertion?"
+    else:
+        roots = ", ".join(str(each.attributes.get("span.name")) for each in found)
+        message = f"{len(found)} runs were recorded ({roots}): pass one of run.trajectories"
+    raise AssertionError(message)
+
+
+def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
+    """Return the stored expectation of the test; with `update`, store the calls of this run first."""
+    if run.update:
+        with _locked(run.path):  # pytest-xdist runs tests in several processes
+            rows = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, trajectory)]))
+            write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    row = next((row for row in _rows(run.path) if row.get(_KEY) == run.name), None)
+    if row is None:
+        message = f"{run.path.name} has no row for {run.name!r}: pytest --spanscore-update writes what it does now"
+        raise AssertionError(message)
+    return {"steps": row["steps"], "other_calls": "forbid"}
+
+
+def _rows(path: Path) -> list[dict[str, JSON]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _told(outcome: object, trajectory: Trajectory) -> Iterator[str]:
+    if isinstance(outcome, Skipped):
+        yield f"nothing can be said of the run: {outcome.reason}"
+    elif isinstance(outcome, Score):
+        yield outcome.explanation
+        if entries := outcome.details.get("alignment"):
+            yield from _aligned(entries, outcome.details.get("deviations", ()))
+        else:
+            yield f"called: {', '.join(call.name for call in trajectory.calls) or 'nothing'}"
+    else:
+        yield str(outcome)
+
+
+def _aligned(entries: Sequence[Any], deviations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    lines = [AlignedLine("expected", "actual", ""), *aligned_lines(entries, deviations)]
+    expected, actual = max(len(line.expected) for line in lines), max(len(line.actual) for line in lines)
+    for line in lines:
+        yield f"  {line.expected:{expected}}  {line.actual:{actual}}  {line.mark}".rstrip()

@@ -1,0 +1,10 @@
+"""Expectations out of runs that were right."""
+
+from spanscore.runs.learn.false_alarms import FalseAlarms as FalseAlarms
+from spanscore.runs.learn.false_alarms import false_alarms as false_alarms
+from spanscore.runs.learn.learned import Build as Build
+from spanscore.runs.learn.learned import Learned as Learned
+from spanscore.runs.learn.learned import learned as learned
+from spanscore.runs.learn.noted import Noted as Noted
+from spanscore.runs.learn.noted import has_notes as has_notes
+from spanscore.runs.learn.noted import plain as plain

@@ -1,0 +1,176 @@
+"""JSON Schemas that are learned from recorded arguments."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from spanscore.compare.matching import json_key
+from spanscore.messages.plural import plural
+from spanscore.model import JSON
+from spanscore.runs.learn.evidence import MANY, above, below, is_complete, is_enumeration, rounded_down, rounded_up
+from spanscore.runs.learn.formats import shape_of
+from spanscore.runs.learn.noted import Noted
+
+_FEW: Final = 5
+"""In fewer runs nothing is seen but the types."""
+_ROOM: Final = 0.25
+"""The least distance of a limit from the number that it bounds, as a share of that number."""
+_EXTREME: Final = 1e300
+"""Numbers above it, or below its reciprocal, are marks such as the largest double: they get no limits."""
+_DEEPEST: Final = 6
+"""Values nested deeper are described by their types alone."""
+_WORD: Final = 40
+"""A value of an enumeration is no longer."""
+
+
+class SeenValue(NamedTuple):
+    """A value that was seen, and in which run."""
+
+    run: int
+    value: JSON
+
+
+def schema_of(values: Sequence[SeenValue], depth: int = 0) -> dict[str, Any]:
+    """Return the JSON Schema that values have in common, with notes.
+
+    Args:
+        values: at least one.
+        depth: how many levels above are described; below the deepest only types are.
+    """
+    by_type: dict[str, list[SeenValue]] = defaultdict(list)
+    for each in values:
+        by_type[_type_of(each.value)].append(each)
+    types = _types(by_type)
+    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
+    runs = len({each.run for each in values})
+    if runs < _FEW or depth >= _DEEPEST:
+        return schema
+    if fixed := _fixed(values, runs):
+        return schema | fixed
+    if numbers := [each for kind in ("integer", "number") for each in by_type.get(kind, ())]:
+        schema |= _range(numbers)
+    if texts := by_type.get("string"):
+        schema |= _text([str(each.value) for each in texts], len({each.run for each in texts}))
+    if arrays := by_type.get("array"):
+        schema |= _array(arrays, depth)
+    if objects := by_type.get("object"):
+        schema |= _object(objects, depth)
+    return schema
+
+
+def _types(by_type: Mapping[str, Sequence[SeenValue]]) -> list[str]:
+    """Return the types; a few whole numbers may be numbers that happened to be whole."""
+    types = sorted(by_type)
+    if "number" in types and "integer" in types:
+        types.remove("integer")
+    elif "integer" in types and len({each.run for each in by_type["integer"]}) < MANY:
+        types[types.index("integer")] = "number"
+    return types
+
+
+def _fixed(values: Sequence[SeenValue], runs: int) -> dict[str, Any]:
+    """Return the one value, or the few, that there are; nothing where there are others."""
+    seen = _runs_of(values)
+    distinct = {key: each.value for each in values for key in [json_key(each.value)]}
+    if len(distinct) == 1 and runs >= MANY and not isinstance(values[0].value, (list, Mapping)):
+        return {"const": values[0].value}
+    if len(distinct) == 1 or not all(_is_word(value) for value in distinct.values()):
+        return {}
+    if not any(isinstance(value, str) for value in distinct.values()) or not is_enumeration(seen, runs):
+        return {}
+    return {"enum": sorted(distinct.values(), key=lambda value: (value is None, str(value)))}
+
+
+def _is_word(value: JSON) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _WORD
+    return value is None or isinstance(value, (bool, int, float))
+
+
+def _range(numbers: Sequence[SeenValue]) -> dict[str, Any]:
+    drawn = [each.value for each in numbers if isinstance(each.value, (int, float))]
+    if not all(map(_is_moderate, drawn)):
+        return {}
+    values = sorted(set(drawn))
+    if len(values) > 1 and is_enumeration(_runs_of(numbers), len({each.run for each in numbers})):
+        step = min(later - earlier for earlier, later in pairwise(values))  # there may be one more on each side
+        low, high = values[0] - step, values[-1] + step
+    else:
+        low = rounded_down(min(below(drawn), values[0] - _ROOM * abs(values[0])))
+        high = rounded_up(max(above(drawn), values[-1] + _ROOM * abs(values[-1])))
+    if all(float(value).is_integer() for value in values):
+        low, high = math.floor(low), math.ceil(high)
+    if values[0] >= 0 > low:  # what never was negative is an amount or a count
+        low = 0
+    return {"minimum": low, "maximum": high}
+
+
+def _is_moderate(number: float) -> bool:
+    return not number or 1 / _EXTREME <= abs(number) <= _EXTREME
+
+
+def _text(texts: Sequence[str], runs: int) -> dict[str, Any]:
+    shape = shape_of(texts) if runs >= MANY and len(set(texts)) > 1 else {}
+    return dict(shape) or ({"minLength": 1} if all(texts) else {})
+
+
+def _array(arrays: Sequence[SeenValue], depth: int) -> dict[str, Any]:
+    lengths = [len(each.value) for each in arrays if isinstance(each.value, list)]
+    items = [SeenValue(each.run, item) for each in arrays if isinstance(each.value, list) for item in each.value]
+    schema: dict[str, Any] = {"items": schema_of(items, depth + 1)} if items else {}
+    if min(lengths):
+        schema["minItems"] = 1
+    return schema | {"maxItems": max(1, int(above(lengths)) + 1)}
+
+
+def _object(objects: Sequence[SeenValue], depth: int) -> dict[str, Any]:
+    by_name: dict[str, list[SeenValue]] = defaultdict(list)
+    for each in objects:
+        if isinstance(each.value, Mapping):
+            for name, value in each.value.items():
+                by_name[name].append(SeenValue(each.run, value))
+    runs = len({each.run for each in objects})
+    seen = {name: len({each.run for each in values}) for name, values in by_name.items()}
+    if not is_complete(seen) and len(seen) > runs // 2:  # its names are data themselves
+        return {}
+    properties = {
+        name: Noted(schema_of(values, depth + 1), _note(values, len(objects))) for name, values in by_name.items()
+    }
+    schema: dict[str, Any] = {"properties": properties} if properties else {}
+    if required := [name for name, values in by_name.items() if len(values) == len(objects)]:
+        schema["required"] = required
+    if runs >= MANY and is_complete(seen):
+        schema["additionalProperties"] = False
+    return schema
+
+
+def _note(values: Sequence[SeenValue], calls: int) -> str:
+    distinct = len(_runs_of(values))
+    seen = "always the same" if distinct == 1 else f"{distinct} values"
+    numbers = [each.value for each in values if isinstance(each.value, (int, float))]
+    are_numbers = len(numbers) == len(values) and not any(isinstance(each, bool) for each in numbers)
+    if are_numbers and distinct > 1 and all(map(_is_moderate, numbers)):
+        seen = f"{min(numbers):g} to {max(numbers):g}"
+    return f"in {len(values)} of {plural(calls, 'call')}, {seen}"
+
+
+def _runs_of(values: Iterable[SeenValue]) -> Mapping[Hashable, int]:
+    """Return in how many runs each value was seen: in one run, a value is handed on from call to call."""
+    pairs = {(json_key(each.value), each.run) for each in values}
+    return Counter(key for key, _ in pairs)
+
+
+def _type_of(value: JSON) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"

@@ -1,0 +1,136 @@
+"""Scores recorded spans: the same table and pipeline as live, with the end of the recording in place of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import chain, count
+from typing import Final, NamedTuple, Protocol
+
+from spanscore.collect.table import TraceTable
+from spanscore.config import Config
+from spanscore.config import parts as wiring
+from spanscore.model import Report, Span, Trace, Trajectory
+from spanscore.recordings.files import SpanBatch
+from spanscore.trajectories.reader import DialectReader
+
+MOST_WAITING: Final = 10_000
+"""Reports that wait for a trace that began before theirs."""
+
+_UNBOUNDED: Final = 2**62
+_NOW: Final = 0.0  # nothing waits: the recording itself says when a trace is complete
+
+
+class Recorded(Protocol):
+    """A source of recorded spans."""
+
+    def read(self) -> Iterator[SpanBatch]:
+        """Yield the spans, document by document, and with them which traces are finished."""
+        ...
+
+
+class Scores(Protocol):
+    """The pipeline that scores traces."""
+
+    @property
+    def reader(self) -> DialectReader:
+        """The reader of tool calls."""
+        ...
+
+    def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
+        """Return a report for each trajectory of the trace that is wanted."""
+        ...
+
+
+def score(
+    recording: Recorded,
+    config: Config,
+    pipeline: Scores,
+    wanted: Callable[[Trajectory], bool] | None = None,
+    *,
+    most_waiting: int = MOST_WAITING,
+) -> Iterator[Report]:
+    """Yield a report for every trajectory of a recording that is wanted.
+
+    The order is that of the recording: a trace has the place of the first document with a span of it. Traces that
+    begin in one document are in the order of their start times. Each is scored as soon as its last span was read, and
+    its report waits for the traces before it, unless more than `most_waiting` wait.
+
+    Memory holds the traces that are open at one place of the recording, the reports that wait, and nothing else.
+    """
+    # What protects a live process from its senders would here cut what the user asked to have scored.
+    settings = replace(
+        config.traces,
+        decision_delay_s=float(_UNBOUNDED),
+        num_traces=_UNBOUNDED,
+        max_bytes=_UNBOUNDED,
+        late_spans="ignore",
+        remember_traces=1,
+        keep_closed_spans=0,
+    )
+    table = TraceTable(settings, wiring.root_condition(config, pipeline.reader))
+    order = _RecordedOrder(most_waiting)
+    for batch in recording.read():
+        order.begin(batch.spans)
+        for trace in chain(
+            table.add([*batch.spans, *batch.lost], _NOW), filter(None, map(table.close, batch.finished))
+        ):
+            if trace.spans:
+                order.end(trace, pipeline.run(trace, wanted))
+        order.forget(batch.finished)
+        yield from order.ready()
+    for trace in filter(lambda trace: trace.spans, table.drain()):
+        order.end(trace, pipeline.run(trace, wanted))
+    yield from order.ready(at_end=True)
+
+
+class _Ended(NamedTuple):
+    document: int
+    start_ns: int
+    number: int
+    """Of the trace, in the order of first spans."""
+    reports: tuple[Report, ...]
+
+
+class _RecordedOrder:
+    """Delays reports until the reports of traces that began earlier are out."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self._most_waiting: Final = most_waiting
+        self._document = 0
+        self._numbers = count()
+        self._begun: dict[bytes, tuple[int, int]] = {}
+        """Of each open trace the document in which it began, and its number; in this order."""
+        self._waiting: list[_Ended] = []
+        """A heap."""
+        self._reports = 0
+
+    def begin(self, spans: Iterable[Span]) -> None:
+        """Note the traces that begin in a document."""
+        self._document += 1
+        for span in spans:
+            if span.trace_id not in self._begun:
+                self._begun[span.trace_id] = self._document, next(self._numbers)
+
+    def end(self, trace: Trace, reports: tuple[Report, ...]) -> None:
+        """Take the reports of a trace; one that a limit closed may end again in the document in which it did."""
+        document, number = self._begun.pop(trace.trace_id, (self._document, next(self._numbers)))
+        start_ns = min(span.start_ns for span in trace.spans)
+        heappush(self._waiting, _Ended(document, start_ns, number, reports))
+        self._reports += len(reports)
+
+    def forget(self, finished: Iterable[bytes]) -> None:
+        """Wait no more for traces of which nothing is left to come; a limit may have closed them before their end."""
+        for trace_id in finished:
+            self._begun.pop(trace_id, None)
+
+    def ready(self, *, at_end: bool = False) -> Iterator[Report]:
+        """Yield the reports before which none can come any more; all at the end, or where too many wait."""
+        first_open, _ = next(iter(self._begun.values()), (_UNBOUNDED, 0))
+        while self._waiting and (
+            at_end or self._waiting[0].document < first_open or self._reports > self._most_waiting
+        ):
+            ended = heappop(self._waiting)
+            self._reports -= len(ended.reports)
+            yield from ended.reports

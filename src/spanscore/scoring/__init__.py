@@ -1,0 +1,1 @@
+"""A closed trace into a report that is handed to the emitters."""

@@ -1,0 +1,201 @@
+"""An engine in an event loop: it is handed spans, and looks at the clock by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from spanscore.model import Span, Trace
+from spanscore.otlp.slices import Steps, at_once, in_slices
+from spanscore.scoring.engine import Engine, Listener
+from spanscore.scoring.ledger import Ledger
+
+_AFTER_A_FAULT_S: Final = 1.0
+_SLICE_S: Final = 0.02
+"""The time of scoring before other tasks in the loop run: they never wait for all traces that are due."""
+_MUCH: Final = 65_536
+"""Spans, of closed traces and of requests, that wait: as many as one request may have. With so many, large requests are
+not let in."""
+_MOST: Final = 3 * _MUCH
+"""The most waiting spans. A request may take a share of the room up to here, so that small ones still fit."""
+_SHARE: Final = 16
+_PART: Final = 512
+"""So many spans are taken in one step, which lasts a few milliseconds where each is of another trace."""
+
+_log = logging.getLogger(__name__)
+
+
+class TakenCallback(Protocol):
+    """A callback for taken spans of a request."""
+
+    def __call__(self, spans: Sequence[Span], sizes: Sequence[int], *, is_last: bool) -> None:
+        """Called with the spans, their sizes in bytes, and whether they were the last of their request."""
+        ...
+
+
+class LiveEngine:
+    """Owns an engine, in the running event loop.
+
+    Due traces are scored in slices. Spans that arrive between two slices join traces that are due but still open.
+
+    Args:
+        make_engine: makes the engine, with this object as its listener and `clock` as its clock.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine: Final = make_engine(self)
+        self.ledger: Final = Ledger(self.engine.emitters.values(), self.engine.is_open)
+        """The traces that are still needed."""
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = float("inf")
+        self._going_on: asyncio.Handle | None = None
+        self._rests = False
+        self._stopped = False
+        self._arriving: Final[deque[Steps[None]]] = deque()
+        self._arriving_spans = 0
+
+    def answered(self) -> None:
+        """Score on: an evaluation elsewhere was answered. Called on any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._work)
+
+    def scored(self, trace: Trace) -> None:
+        """Note it in the ledger: the stored data of the trace may no longer be needed."""
+        self.ledger.scored(trace.trace_id)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether many spans wait to be taken or scored."""
+        return not self.has_room(_MUCH)
+
+    def has_room(self, spans: int) -> bool:
+        """Return whether a request with so many spans may come in now."""
+        waiting = self.engine.backlog + self._arriving_spans
+        return waiting < _MUCH or spans * _SHARE <= _MOST - waiting
+
+    def take(self, spans: Sequence[Span], sizes: Sequence[int], taken: TakenCallback | None = None) -> None:
+        """Take the spans of one request; `sizes` are their bytes of memory.
+
+        A large request is taken in slices, and later requests wait for it: between two slices no due trace is closed,
+        and none is scored.
+        """
+        if self._arriving or len(spans) > _PART:
+            self._arriving.append(self._taking(spans, sizes, self._clock(), taken))
+            self._arriving_spans += len(spans)
+        else:
+            try:
+                self.engine.take(spans, sizes)
+            finally:
+                if taken is not None:
+                    taken(spans, sizes, is_last=True)
+        self._work()
+
+    def take_whole(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
+        """Take in the spans of one request before this returns."""
+        self.engine.take(spans, sizes)
+        self._work()
+
+    async def restore(
+        self, spans: Sequence[Span], sizes: Sequence[int], received_at: float, taken: TakenCallback
+    ) -> None:
+        """Take in spans that came before a restart, at that time on the clock of now; then call `catch_up`."""
+        self._arriving_spans += len(spans)
+        await in_slices(self._taking(spans, sizes, received_at, taken))
+
+    def evict(self, trace_id: bytes) -> None:
+        """Close a trace, if it is open, because there is no room for it elsewhere."""
+        self.engine.evict(trace_id)
+        self._work()
+
+    async def catch_up(self, now: float) -> None:
+        """Score the traces that were due at `now`, on the clock, in slices; other tasks in the loop run between."""
+        try:
+            is_done = False
+            while not is_done:
+                is_done = self.engine.work(self._clock() + _SLICE_S, now)
+                await asyncio.sleep(0)
+        except Exception:  # noqa: BLE001 - a fault in one trace must not keep the others from being taken in
+            _log.exception("traces that were due could not be scored")
+
+    def rest(self) -> None:
+        """Do nothing by itself until `wake`."""
+        self._rests = True
+
+    def wake(self) -> None:
+        """Look at the clock, if there is a reason to."""
+        self._rests = False
+        self._work()
+
+    def stop(self) -> None:
+        """Take the spans that have arrived, and stop the timer."""
+        self._stopped = True
+        while self._arriving:
+            at_once(self._arriving.popleft())
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _taking(
+        self, spans: Sequence[Span], sizes: Sequence[int], received_at: float, taken: TakenCallback | None
+    ) -> Steps[None]:
+        for begin in range(0, len(spans), _PART):
+            end = begin + _PART
+            part, part_sizes = spans[begin:end], sizes[begin:end]
+            try:
+                try:
+                    self.engine.take(part, part_sizes, received_at)
+                finally:
+                    if taken is not None:
+                        taken(part, part_sizes, is_last=end >= len(spans))
+            except Exception:  # noqa: BLE001 - one part must not cost the others
+                _log.exception("spans of a large request could not be taken")
+            self._arriving_spans -= len(part)
+            yield
+
+    def _take_arriving(self, until: float) -> bool:
+        """Take spans that have arrived until the time `until`, and return whether all of them are taken."""
+        while self._arriving:
+            if next(self._arriving[0], self) is self:
+                self._arriving.popleft()
+            if self._clock() >= until:
+                break
+        return not self._arriving
+
+    def _go_on(self) -> None:
+        self._going_on = None
+        self._work()
+
+    def _work(self) -> None:
+        """Score due traces, in slices, unless a slice is scheduled already."""
+        if self._going_on is not None or self._stopped or self._rests:  # once stopped, another thread has the engine
+            return
+        try:
+            until = self._clock() + _SLICE_S
+            is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
+        except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
+            _log.exception("traces that were due could not be scored")
+            self._wait_until(self._clock() + _AFTER_A_FAULT_S)
+        else:
+            if not is_done:
+                self._going_on = self._loop.call_soon(self._go_on)
+                return
+            due = self.engine.table.next_due()
+            if due is not None and due < self._due:
+                self._wait_until(due)
+
+    def _wait_until(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
+
+    def _expire(self) -> None:
+        self._due = float("inf")
+        self._work()

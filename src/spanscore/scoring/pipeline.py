@@ -1,0 +1,270 @@
+"""Runs the configured evaluators on a closed trace: trace in, reports out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, TypeAlias
+
+from spanscore.contracts import Evaluator
+from spanscore.model import (
+    Attributes,
+    Evaluation,
+    Failed,
+    Outcome,
+    Report,
+    Score,
+    Skipped,
+    Trace,
+    Trajectory,
+    Unit,
+    pause,
+)
+from spanscore.model.outcomes import MendedBy, checked, failure
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.trajectory import DialectFailedError, trajectories
+
+REFUSED: Final = "a span of this run was refused"
+"""Why an evaluation of a run is skipped that lacks a span or a log record."""
+DROPPED: Final = "a span of this run was dropped: the queue of the agent's process was full"
+"""Why an evaluation of a run is skipped that was too much for the process that it was made in."""
+MISSING: Final = (
+    "a span of this run was not received, though another names it as its parent or holds the result of its call"
+)
+"""Why an evaluation of a run is skipped of which a span was lost before it came here."""
+
+RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
+"""Why a failure that earlier calls could mend is skipped."""
+
+_OUTCOMES: Final = (Score, Skipped, Failed)
+_SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
+
+
+class PendingOutcome(Protocol):
+    """The future outcome of an evaluator that runs elsewhere; a `concurrent.futures.Future` is one."""
+
+    def done(self) -> bool:
+        """Return whether the outcome is available."""
+
+    def result(self, timeout: float | None = None, /) -> Outcome:
+        """Wait for the outcome. Raises TimeoutError after the timeout."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Have something called when the answer is here, on any thread."""
+
+
+Elsewhere: TypeAlias = Callable[[Evaluator, Trajectory], PendingOutcome]
+"""Has an evaluator run in another process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorEntry:
+    """One configured evaluator: its name, its type, and the trajectories that it applies to."""
+
+    name: str
+    type: str
+    resolve: Callable[[Trajectory], Evaluator | Skipped | Failed]
+    """Returns the evaluator for a trajectory: always the same one, or one for the expectation of this trajectory."""
+    version: str | None = None
+    """Of the distribution that the evaluator comes from."""
+    matches: Callable[[Attributes], bool] | None = None
+    sample_ratio: float = 1.0
+    informational: bool = False
+    """Whether its scores are only measured, and never fail a run."""
+    ignores: Callable[[str], bool] | None = None
+    """Returns whether calls of a tool are left out before evaluating."""
+    reads: frozenset[str] = frozenset()
+    """The keys of the attributes that `resolve` and `matches` look at."""
+    needs_model_calls: bool = False
+    """Whether the evaluator reads requests to models, or the texts that were sent to them."""
+    needs_results: bool = True
+    """Whether the evaluator reads the results of tools."""
+    match: Mapping[str, str] = field(default_factory=dict)
+    """The configured condition of `matches`: globs by attribute."""
+    time_limit_s: float | None = None
+    """The time limit of one evaluation, in seconds; None for no limit."""
+    elsewhere: Elsewhere | None = None
+    """Runs the evaluator with the time limit elsewhere; None if it runs here."""
+
+    def applies_to(self, trajectory: Trajectory) -> bool:
+        """Return whether to evaluate the trajectory. Sampling is by trace id: all or none of a trace."""
+        if self.matches is not None and not self.matches(trajectory.attributes):
+            return False
+        if self.sample_ratio >= 1.0:
+            return True
+        randomness = int.from_bytes(trajectory.trace_id[-_SAMPLED_BITS // 8 :], "big")
+        return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
+
+
+_Evaluating: TypeAlias = tuple[EvaluatorEntry, Outcome | PendingOutcome]
+
+
+class Scoring:
+    """A trace whose evaluations may not all be answered yet."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        found: Sequence[tuple[Trajectory, Sequence[_Evaluating]]],
+        *,
+        tool_content: bool = False,
+        unmeasured: frozenset[str] = frozenset(),
+    ) -> None:
+        self.trace: Final = trace
+        self._tool_content: Final = tool_content
+        self._unmeasured: Final = unmeasured
+        self._found: Final = found
+        self._awaited: Final = [
+            outcome for _, evaluating in found for _, outcome in evaluating if not isinstance(outcome, _OUTCOMES)
+        ]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every evaluation has an outcome."""
+        return not self._awaited or all(answer.done() for answer in self._awaited)
+
+    def when_answered(self, callback: Callable[[], None]) -> None:
+        """Have something called, on any thread, for each answer that is still to come."""
+        for answer in self._awaited:
+            answer.add_done_callback(lambda _: callback())
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait for the next answer that is missing; False when it does not come in time."""
+        missing = next((answer for answer in self._awaited if not answer.done()), None)
+        try:
+            if missing is not None:
+                missing.result(timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    def reports(self) -> tuple[Report, ...]:
+        """Return a report for each trajectory of the trace; evaluations without an outcome yet are failures."""
+        return tuple(
+            Report(
+                trajectory=trajectory,
+                evaluations=tuple(
+                    Evaluation(
+                        name=entry.name,
+                        type=entry.type,
+                        version=entry.version,
+                        informational=entry.informational,
+                        outcome=_known(outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome), trajectory),
+                    )
+                    for entry, outcome in evaluating
+                ),
+                close_reason=self.trace.close_reason,
+                revision=self.trace.revision,
+                tool_content=self._tool_content,
+                unmeasured=self._unmeasured,
+            )
+            for trajectory, evaluating in self._found
+        )
+
+
+class Pipeline:
+    """Reads the trajectories out of a trace and has every evaluator that applies score them.
+
+    An evaluator that raises, or returns an invalid outcome, is reported as `Failed`; the others are not affected.
+
+    Args:
+        entries: the evaluators.
+        reader: reads spans.
+        unit: the extent of one trajectory.
+        tool_content: whether tool arguments and results may be shown.
+        unmeasured: the names of the metrics that are not recorded.
+        passed_on: exceptions that are not contained, such as KeyboardInterrupt; empty on threads of no user.
+        model_calls: whether model calls, texts and turns are read even if no evaluator needs them.
+    """
+
+    def __init__(  # noqa: PLR0913 - the settings of scoring
+        self,
+        entries: Sequence[EvaluatorEntry],
+        reader: DialectReader,
+        unit: Unit = Unit.TRACE,
+        *,
+        tool_content: bool = False,
+        unmeasured: frozenset[str] = frozenset(),
+        passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+        model_calls: bool = False,
+    ) -> None:
+        self.entries: Final = tuple(entries)
+        self.reader: Final = reader
+        self.unit: Final = unit
+        self.tool_content: Final = tool_content
+        self.unmeasured: Final = unmeasured
+        self._passed_on: Final = passed_on
+        self._needs_model_calls: Final = model_calls or any(entry.needs_model_calls for entry in self.entries)
+
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
+        """Run the evaluators that run here, and start the others; on all trajectories, or only the wanted ones."""
+        return Scoring(
+            trace,
+            [
+                (
+                    trajectory,
+                    [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
+                )
+                for trajectory in self._trajectories(trace)
+                if wanted is None or wanted(trajectory)
+            ],
+            tool_content=self.tool_content,
+            unmeasured=self.unmeasured,
+        )
+
+    def _trajectories(self, trace: Trace) -> tuple[Trajectory, ...]:
+        if not trace.spans:
+            return ()
+        return trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
+
+    def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
+        """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
+        scoring = self.begin(trace, wanted)
+        while not scoring.is_done:
+            scoring.wait(None)
+        return scoring.reports()
+
+    def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Outcome | PendingOutcome:
+        if trajectory.unread is not None:
+            return Skipped(trajectory.unread)
+        try:
+            evaluator = entry.resolve(trajectory)
+            if isinstance(evaluator, (Skipped, Failed)):
+                return evaluator
+            if entry.ignores is not None:
+                kept = tuple(call for call in trajectory.calls if not entry.ignores(call.name))
+                trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
+            if entry.elsewhere is not None:
+                return entry.elsewhere(evaluator, trajectory)
+            return checked(evaluator.evaluate(trajectory))
+        except self._passed_on:
+            raise
+        except DialectFailedError as error:
+            return Skipped(str(error))
+        except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
+            return failure(error)
+
+
+def _known(outcome: Outcome, trajectory: Trajectory) -> Outcome:
+    """Return an outcome as far as the run is known.
+
+    Errors stay. Of a run without some of its spans, so do failures that no further call could mend; of one that pauses,
+    failures that no later call could mend; of one that continues after a pause all but failures that earlier calls
+    could mend.
+    """
+    seen = trajectory.completeness
+    refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
+    lacks = refused or (MISSING if seen.spans_missing else None)
+    if not isinstance(outcome, Score):
+        return outcome
+    if lacks is not None and (outcome.passed or outcome.mended_by):
+        return Skipped(lacks)
+    if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
+        return Skipped(f"the run {pause(seen.paused)}")
+    if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
+        return Skipped(RESUMED)
+    return outcome
+
+
+def _answered(answer: PendingOutcome) -> Outcome:
+    return answer.result() if answer.done() else Failed("Abandoned", "there was no time left to wait for the answer")

@@ -1,0 +1,57 @@
+"""Our own metrics of requests, storage, Kafka's records and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from spanscore.contracts.instruments import own
+from spanscore.metrics.telemetry import Numbers, OwnTelemetry
+from spanscore.receivers.intake.requests import RequestCounts
+from spanscore.receivers.kafka import KafkaCounts
+from spanscore.service.page_readers import PageReaders
+from spanscore.service.recent_runs import RecentRuns
+from spanscore.storage.storage import Storage
+
+
+def show_requests(telemetry: OwnTelemetry, requests: RequestCounts) -> None:
+    """Show how many requests were accepted and refused."""
+    telemetry.observe(own.REQUESTS_ACCEPTED, lambda: {(): requests.accepted})
+    telemetry.observe(own.REQUESTS_EMPTY, lambda: {(): requests.empty})
+    telemetry.observe(own.REQUESTS_DECODED, lambda: _each(requests.decoded))
+    telemetry.observe(own.REQUESTS_REFUSED, lambda: _each(requests.refused))
+
+
+def show_storage(telemetry: OwnTelemetry, storage: Callable[[], Storage | None]) -> None:
+    """Register the metrics of the storage; they have no values before there is one."""
+
+    def show(read: Callable[[Storage], Numbers]) -> Callable[[], Numbers]:
+        return lambda: {} if (found := storage()) is None else read(found)
+
+    telemetry.observe(own.STORAGE_SIZE, show(lambda found: {(): found.size}))
+    telemetry.observe(own.STORAGE_CAPACITY, show(lambda found: {(): found.capacity}))
+    telemetry.observe(own.STORAGE_LOST, show(lambda found: {(): found.lost}))
+    telemetry.observe(own.STORAGE_SYNC_FAILURES, show(lambda found: {(): found.sync_failures}))
+    telemetry.observe(own.STORAGE_REFUSED, show(lambda found: _each(found.refused)))
+
+
+def show_kafka(telemetry: OwnTelemetry, counts: KafkaCounts, wrong_keys: Mapping[str, int]) -> None:
+    """Register the metrics of Kafka's records and partitions."""
+    telemetry.observe(own.KAFKA_RECORDS, lambda: {(): counts.records})
+    telemetry.observe(own.KAFKA_POISON, lambda: _each(counts.poison))
+    telemetry.observe(own.KAFKA_MISROUTED, lambda: _each(wrong_keys))
+    telemetry.observe(own.KAFKA_PARTITIONS, lambda: {(): counts.partitions})
+    telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})
+    telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
+    telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
+
+
+def show_pages(telemetry: OwnTelemetry, readers: PageReaders, recent: RecentRuns | None) -> None:
+    """Register the metrics of page readers that were cut off, and of runs that the page skipped."""
+    telemetry.observe(own.PAGE_CLIENTS_DROPPED, lambda: {(): readers.dropped})
+    if recent is not None:
+        telemetry.observe(own.PAGE_RUNS_SKIPPED, lambda: {(): recent.skipped})
+
+
+def _each(counts: Mapping[str, int]) -> Numbers:
+    # Copied first, at once: the owner may add a reason meanwhile.
+    return {(reason,): number for reason, number in dict(counts).items()}

@@ -1,0 +1,225 @@
+"""Stores received requests until they are scored, as `storage.durability` asks, and replays them after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from spanscore.model import Span
+from spanscore.otlp.encoding import Encoding
+from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.intake.behind import Take
+from spanscore.receivers.intake.inflate import TooLarge
+from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.intake.requests import Busy
+from spanscore.scoring.live_engine import LiveEngine
+from spanscore.storage.directory import Directory
+from spanscore.storage.replay import KINDS, Replay
+from spanscore.storage.request_log import RequestLocation, Segment
+from spanscore.storage.settings import StorageSettings
+from spanscore.storage.storage import NeverKept, NotKept, Storage
+from spanscore.storage.syncer import Synced
+from spanscore.storage.upkeep import Upkeep
+
+_END_S: Final = 5.0
+_NOT_SYNCED: Final = "what was sent could not be stored"
+_REPLAYING: Final = "replaying what an earlier process kept"
+
+_log = logging.getLogger(__name__)
+
+
+class Durability:
+    """The storage between the receivers and the engine: a request is stored before its spans are taken.
+
+    Made in the event loop that serves, if the durability is not `none`. A request is acknowledged after it is written,
+    or, with `power`, after it is synced to the disk. The data of a trace is deleted after its reports are sent.
+    """
+
+    def __init__(
+        self,
+        settings: StorageSettings,
+        live: LiveEngine,
+        admission: Admission,
+        open_directory: Callable[[Path], Directory] = Directory,
+    ) -> None:
+        self._open_directory: Final = open_directory
+        self._path: Final = settings.directory or default_directory(os.environ)
+        interval_s = 0.0 if settings.durability == "power" else settings.sync_interval_s
+        self._settings: Final = replace(settings, directory=self._path, sync_interval_s=interval_s)
+        self._live: Final = live
+        self._admission: Final = admission
+        self._loop: Final = asyncio.get_running_loop()
+        # Guards the storage: at the end, traces are scored on another thread than before.
+        self._lock: Final = threading.Lock()
+        self._directory: Directory | None = None
+        self.storage: Storage | None = None
+        """The storage on disk; None before the start."""
+        self._segment: Segment | None = None
+        self._written = self._durable = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._upkeep: Upkeep | None = None
+        self.is_replaying = True
+        """Whether stored requests of an earlier process are still being replayed."""
+        live.ledger.tell(self)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be kept, if there is a reason."""
+        return _REPLAYING if self.is_replaying else self._opened.trouble
+
+    def open(self) -> None:
+        """Open the directory, so that no other process can. Nothing may be received before `replay` has returned.
+
+        Raises:
+            StorageError: the directory cannot be used.
+        """
+        self._directory = self._open_directory(self._path)
+        self.storage = Storage(self._directory, self._settings, self._tell)
+        self._upkeep = Upkeep(self.storage, self._lock, self._live)
+        self._live.rest()
+
+    async def replay(self, intake: Intake) -> None:
+        """Replay the unfinished requests of an earlier process, in slices, so that other tasks run between them.
+
+        If it is cancelled, the remaining requests stay stored for the next start.
+        """
+        await Replay(self._opened.earlier, self._live, intake, lambda *request: partial(self._hold, *request)).run()
+        self.is_replaying = False
+        self._live.wake()
+        self._care.start()
+
+    def put(self, body: bytes, encoding: Encoding) -> Take:
+        """Store a request unchanged, and return the function that takes its spans.
+
+        Raises:
+            Unavailable: it cannot be written now.
+            TooLarge: it can never be written.
+        """
+        with self._lock:
+            try:
+                place = self._opened.append(KINDS[encoding], body)
+            except NeverKept as error:
+                raise TooLarge(str(error)) from error
+            except NotKept as error:
+                self._care.compact()
+                raise self._admission.refusal(Busy.STORAGE, str(error)) from error
+        self._written = place.write
+        if place.segment is not self._segment or self._opened.is_short:
+            self._segment = place.segment
+            self._care.compact()
+        return lambda spans, sizes: self._live.take(spans, sizes, partial(self._hold, place, sum(sizes)))
+
+    async def stored(self) -> None:
+        """Return when all that was written before is safe enough to be acknowledged.
+
+        Raises:
+            Unavailable: the disk did not take it.
+        """
+        if self._settings.sync_interval_s or self._written <= self._durable:
+            return
+        synced: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((self._written, synced))
+        await synced
+
+    def scored(self, trace_id: bytes) -> None:
+        """Note that a trace is scored; it is kept."""
+        with self._lock:
+            if self._directory is not None:  # else it took too long: the trace is scored again after the next start
+                self._opened.score_trace(trace_id)
+
+    def done(self, trace_id: bytes) -> None:
+        """Keep nothing of a trace any more."""
+        with self._lock:
+            if self._directory is not None:
+                self._opened.close_trace(trace_id)
+
+    def only_in_memory(self) -> frozenset[bytes]:
+        """Return the open traces that the next start could not restore completely, as stored files were removed."""
+        with self._lock:
+            found = frozenset() if self.storage is None else self.storage.only_in_memory()
+        if found:
+            _log.warning("storage: files were removed, so traces are scored as they are: %d", len(found))
+        return found
+
+    def rest(self) -> None:
+        """Close no more traces until `stop`."""
+        if self._upkeep is not None:
+            self._upkeep.rest()
+
+    async def stop(self) -> None:
+        """Write no more, and let another process have the directory. What is not scored or not sent is kept for it."""
+        if self._upkeep is not None:
+            await self._upkeep.stop()
+            self._live.ledger.settle()
+        with self._lock:
+            storage, directory, self._directory = self.storage, self._directory, None
+        if storage is not None:
+            in_time = await asyncio.to_thread(storage.end, _END_S)
+            if not in_time:
+                _log.warning("storage: the disk took longer than %g s", _END_S)
+        if directory is not None:
+            directory.unlock()
+
+    @property
+    def _opened(self) -> Storage:
+        assert self.storage is not None  # noqa: S101 - nothing is received before the start
+        return self.storage
+
+    @property
+    def _care(self) -> Upkeep:
+        assert self._upkeep is not None  # noqa: S101 - as above
+        return self._upkeep
+
+    def _hold(
+        self,
+        place: RequestLocation,
+        all_sizes: int,
+        spans: Sequence[Span],
+        sizes: Sequence[int],
+        *,
+        is_last: bool,
+    ) -> None:
+        """Keep a request for the traces of spans of it that were just taken."""
+        found: Counter[bytes] = Counter()
+        for span, size in zip(spans, sizes, strict=True):
+            found[span.trace_id] += size
+        needed = {trace_id: size for trace_id, size in found.items() if self._live.ledger.is_needed(trace_id)}
+        with self._lock:
+            for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
+                self._opened.close_trace(trace_id, place.sequence)
+            self._opened.requests.hold(place, needed, all_sizes, is_last=is_last)
+
+    def _tell(self, result: Synced) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._synced, result)
+
+    def _synced(self, result: Synced) -> None:
+        with self._lock:
+            self._opened.synced(result)
+        self._durable = result.writes
+        waiting, self._waiting = self._waiting, []
+        for write, synced in waiting:
+            if write > result.writes:
+                self._waiting.append((write, synced))
+            elif synced.done():
+                continue
+            elif result.failed or result.names_failed:
+                synced.set_exception(self._admission.refusal(Busy.STORAGE, _NOT_SYNCED))
+            else:
+                synced.set_result(None)
+
+
+def default_directory(environment: Mapping[str, str]) -> Path:
+    """Return the default directory of the storage, by the XDG specification for state data."""
+    home = environment.get("XDG_STATE_HOME", "")
+    states = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
+    return states / "spanscore"

@@ -1,0 +1,108 @@
+"""Replays the requests that an earlier process stored and did not finish."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+from spanscore.contracts import KnowsWhatItWrote
+from spanscore.messages.faults import contained
+from spanscore.model import Span, reported_trace_id
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.slices import in_thread
+from spanscore.receivers.intake.intake import Intake
+from spanscore.scoring.live_engine import LiveEngine, TakenCallback
+from spanscore.storage.earlier import Earlier, StoredRequest
+from spanscore.storage.records import Kind
+from spanscore.storage.request_log import RequestLocation
+
+KINDS: Final[Mapping[Encoding, Kind]] = {
+    Encoding.PROTOBUF: Kind.PROTOBUF,
+    Encoding.JSON: Kind.JSON,
+    Encoding.LOGS: Kind.LOGS,
+}
+ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
+
+Hold: TypeAlias = Callable[[RequestLocation, int], TakenCallback]
+"""Returns the callback for the spans of the request at that place; takes the size of all of its spans."""
+
+_log = logging.getLogger(__name__)
+
+
+class Replay:
+    """One replay, in slices, so that other tasks in the loop run between them.
+
+    Args:
+        earlier: the stored data. Nothing is written to the storage meanwhile.
+        live: takes the spans.
+        intake: decodes requests, and sends spans on.
+        hold: returns the callback that keeps a request for its spans that are taken.
+    """
+
+    def __init__(self, earlier: Earlier, live: LiveEngine, intake: Intake, hold: Hold) -> None:
+        self._earlier: Final = earlier
+        self._live: Final = live
+        self._intake: Final = intake
+        self._hold: Final = hold
+        self._knowing: Final = [each for each in live.engine.emitters.values() if isinstance(each, KnowsWhatItWrote)]
+        self._closed: Mapping[bytes, int] = {}
+        """The traces that are closed, and the number of the last request that this concerns."""
+
+    async def run(self) -> None:
+        """Replay everything. If it is cancelled, the remaining requests stay stored for the next start."""
+        self._closed = await in_thread(self._closed_before)
+        now = time.monotonic()
+        restored = 0
+        table = self._live.engine.table
+        requests = self._earlier.requests()
+        run: int | None = None
+        while (request := await in_thread(lambda: next(requests, None))) is not None:
+            received_at = now - request.age_s
+            if request.run != run:
+                run = request.run
+                table.resumed(received_at)
+            restored += await self._restore(request, received_at)
+            # As before the restart: traces that were complete by then are scored before the next request is taken.
+            await self._live.catch_up(received_at)
+        table.resumed(time.monotonic())  # senders could send nothing meanwhile
+        if restored:
+            _log.info("took %d spans of an earlier process in again", restored)
+
+    def _closed_before(self) -> dict[bytes, int]:
+        closed: dict[bytes, int] = {}
+        counted: set[bytes] = set()
+        engine, first_request = self._live.engine, self._earlier.first_request
+        for trace_id, sequence, is_sent in self._earlier.closed_traces():
+            if not is_sent:
+                counted.add(trace_id)
+                continue
+            counted.discard(trace_id)
+            if sequence >= first_request:
+                closed[trace_id] = sequence
+            engine.table.remember(trace_id)
+        engine.note_counted(counted)
+        return closed
+
+    async def _restore(self, request: StoredRequest, received_at: float) -> int:
+        def is_wanted(trace_id: bytes) -> bool:
+            return self._closed.get(trace_id, 0) < request.sequence
+
+        spans: Sequence[Span] = ()
+        try:
+            encoding = ENCODINGS[Kind(request.kind)]
+            spans, sizes, all_sizes = await self._intake.take_again(request.body, encoding, is_wanted)
+            if spans:
+                for emitter in self._knowing:
+                    contained(
+                        emitter, partial(emitter.expect_repeats, {reported_trace_id(span.trace_id) for span in spans})
+                    )
+                await self._live.restore(spans, sizes, received_at, self._hold(request.place, all_sizes))
+        except MalformedRequest:
+            _log.error("storage: a request cannot be read any more")
+        except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again
+            _log.exception("a request that was stored could not be taken in again")
+        return len(spans)

@@ -1,0 +1,43 @@
+"""The plug-in for pytest: records what an agent does in a test, and compares it with what is expected.
+
+pytest loads this file in every run, so that nothing of spanscore is imported before a test asks for the fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from spanscore.runs.golden_runs import GoldenRuns
+
+_UPDATE = "--spanscore-update"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    group = parser.getgroup("spanscore", "trajectories of agents")
+    group.addoption(
+        _UPDATE,
+        action="store_true",
+        help="write what was called as what is expected, where assert_trajectory is given no expectation",
+    )
+
+
+@pytest.fixture
+def spanscore_run(request: pytest.FixtureRequest) -> Iterator[GoldenRuns]:
+    """The run of the test's agent: every span and log record of this process until the test ends.
+
+    The application's own providers are recorded, or the global ones, which are created if there are none.
+    """
+    from spanscore.runs.golden_runs import GoldenRuns  # noqa: PLC0415 - as the module's docstring says
+    from spanscore.runs.recorded_runs import recording  # noqa: PLC0415 - as above
+
+    path: Path = request.path
+    _, _, name = request.node.nodeid.partition("::")
+    update: Any = request.config.getoption(_UPDATE)
+    with recording() as runs:
+        yield GoldenRuns(runs, path.with_name(f"{path.stem}.golden.jsonl"), name, update=bool(update))

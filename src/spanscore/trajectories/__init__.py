@@ -1,0 +1,1 @@
+"""A closed trace into the tool calls of an agent."""

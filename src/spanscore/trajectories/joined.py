@@ -1,0 +1,191 @@
+"""Joins executed calls to the requests of models, which fill gaps of the calls' spans."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from spanscore.compare.matching import json_equal, json_key
+from spanscore.contracts import CallReading, CallRequest
+from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.trajectories.requested import Requested
+
+
+def joined(requested: Requested, calls: Sequence[CallReading]) -> list[tuple[int | None, CallReading]]:
+    """Find the request of each executed call, and fill gaps of the call's spans from it.
+
+    Joined by call id; else by order, if as many calls of a name were executed as requested and each fits; else by name
+    and arguments, or by arguments alone if the name is lost, and by order again. Calls without name and arguments join
+    the remaining requests, if there are as many. A call with an id that the framework has made up joins a request
+    without one by name and arguments.
+
+    Args:
+        requested: the requests.
+        calls: in the order of their start.
+
+    Returns:
+        For each call the rank of its request (None if there is none) and the completed call.
+    """
+    requests = [request for _, request in requested.requests]
+    asked_for = frozenset(request.name for request in requests)
+    every = {index: _as_asked(call, asked_for) for index, call in enumerate(calls)}
+    without_id = {index: call for index, call in every.items() if call.call_id is None}
+    nameless = {index: call for index, call in without_id.items() if call.name is None}
+    join = _Join(requests)
+    join.by_key(every, lambda call: call.call_id, lambda request: request.call_id)
+    join.by_made_up_ids(every, {request.call_id for request in requests})
+    join.by_order(without_id, lambda each: each.name)
+    join.by_key(without_id, _content_key, _content_key)
+    join.by_key(every, _sole_key, lambda request: (request.name, _sole_value(request.arguments)))
+    join.by_key(nameless, _arguments_key, _arguments_key)
+    join.by_order(without_id, lambda each: each.name)
+    join.by_order(nameless, lambda _: None)
+    ranks = [join.ranks.get(index) for index in every]
+    completed = [
+        _completed(call, None if rank is None else requests[rank], requested)
+        for rank, call in zip(ranks, every.values(), strict=True)
+    ]
+    return [*zip(ranks, _with_results(completed, requested), strict=True)]
+
+
+class _Join:
+    """The rank of each call's request, as far as it is found, and the requests that are left."""
+
+    def __init__(self, requests: Iterable[CallRequest]) -> None:
+        self.ranks: dict[int, int] = {}
+        self._left = dict(enumerate(requests))
+
+    def by_key(
+        self,
+        calls: Mapping[int, CallReading],
+        key_of_call: Callable[[CallReading], object],
+        key_of_request: Callable[[CallRequest], object],
+    ) -> None:
+        """Join the calls and the requests of one key in their order; None is no key of a call."""
+        unjoined = self._unjoined(calls)
+        if not unjoined:
+            return
+        waiting: dict[object, deque[int]] = {}
+        for rank, request in self._left.items():
+            waiting.setdefault(key_of_request(request), deque()).append(rank)
+        for index, call in unjoined.items():
+            if (key := key_of_call(call)) is not None and waiting.get(key):
+                self._join(index, waiting[key].popleft())
+
+    def by_made_up_ids(self, calls: Mapping[int, CallReading], known: set[str | None]) -> None:
+        """Join calls whose id no request has to requests without an id, such as Gemini's."""
+        if None not in known:
+            return
+        with_id = {index: call for index, call in calls.items() if call.call_id not in known}
+        untold = {index: call for index, call in with_id.items() if call.arguments is NOT_RECORDED}
+        self.by_key(with_id, _content_key, lambda request: None if request.call_id else _content_key(request))
+        self.by_key(untold, lambda call: call.name, lambda request: None if request.call_id else request.name)
+
+    def by_order(
+        self, calls: Mapping[int, CallReading], group_of: Callable[[CallReading | CallRequest], object]
+    ) -> None:
+        """Join the calls of a group in their order, if they are as many as its requests and each fits its request."""
+        made: dict[object, list[int]] = {}
+        for index, call in self._unjoined(calls).items():
+            made.setdefault(group_of(call), []).append(index)
+        if not made:
+            return
+        asked: dict[object, list[int]] = {}
+        for rank, request in self._left.items():
+            asked.setdefault(group_of(request), []).append(rank)
+        for group, indexes in made.items():
+            pairs = list(zip(indexes, asked.get(group, ()), strict=False))
+            if len(indexes) == len(asked.get(group, ())) and all(
+                _fits(calls[index], self._left[rank]) for index, rank in pairs
+            ):
+                for pair in pairs:
+                    self._join(*pair)
+
+    def _unjoined(self, calls: Mapping[int, CallReading]) -> dict[int, CallReading]:
+        return {index: call for index, call in calls.items() if index not in self.ranks}
+
+    def _join(self, index: int, rank: int) -> None:
+        self.ranks[index] = rank
+        del self._left[rank]
+
+
+def _completed(call: CallReading, request: CallRequest | None, requested: Requested) -> CallReading:
+    name, arguments, call_id = call.name, call.arguments, call.call_id
+    if name is not None and call_id is not None and arguments is not NOT_RECORDED and call.sole_argument is None:
+        return call
+    if request is not None:
+        name, call_id = name or request.name, call_id or request.call_id
+        if arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):
+            arguments = request.arguments
+    if arguments is NOT_RECORDED and call.sole_argument is not None:
+        arguments = _named(call.sole_argument, requested.definitions.get(call.name or ""))
+    return replace(call, name=name, arguments=arguments, call_id=call_id)
+
+
+def _named(argument: str, definition: JSON) -> Recorded:
+    """Give a lone argument its name back when the tool's definition has exactly one."""
+    properties = definition.get("properties") if isinstance(definition, Mapping) else None
+    if isinstance(properties, Mapping) and len(properties) == 1:
+        return {next(iter(properties)): argument}
+    return NOT_RECORDED
+
+
+def _with_results(calls: Sequence[CallReading], requested: Requested) -> list[CallReading]:
+    """Return the calls; calls without a result get the one that a model was sent.
+
+    If providers count calls from 0 in every answer, several calls share an id, and get no result.
+    """
+    times = Counter(call.call_id for call in calls)
+    lacking = {
+        call.call_id: index
+        for index, call in enumerate(calls)
+        if call.call_id is not None and times[call.call_id] == 1 and _lacks_result(call)
+    }
+    found = list(calls)
+    for call_id, result in requested.handed_back(lacking).items():
+        found[lacking[call_id]] = replace(found[lacking[call_id]], result=result)
+    return found
+
+
+def _as_asked(call: CallReading, asked_for: frozenset[str]) -> CallReading:
+    """Return the call with the name that a model has used, if only a gateway's span with another name records it."""
+    if not call.other_names or call.name in asked_for:
+        return call
+    name = next((name for name in call.other_names if name in asked_for), call.name)
+    return replace(call, name=name)
+
+
+def _lacks_result(call: CallReading) -> bool:
+    return call.result is NOT_RECORDED and call.error is None
+
+
+def _content_key(call: CallReading | CallRequest) -> object:
+    return None if call.arguments is NOT_RECORDED else (call.name, json_key(call.arguments))
+
+
+def _arguments_key(call: CallReading | CallRequest) -> object:
+    return None if call.arguments is NOT_RECORDED else json_key(call.arguments)
+
+
+def _sole_key(call: CallReading) -> object:
+    return None if call.sole_argument is None else (call.name, call.sole_argument)
+
+
+def _fits(call: CallReading, request: CallRequest) -> bool:
+    if request.arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):
+        return True
+    if call.arguments is NOT_RECORDED:
+        return call.sole_argument is None
+    return json_equal(call.arguments, request.arguments)
+
+
+def _is_sole(arguments: Recorded, text: str | None) -> bool:
+    return text is not None and _sole_value(arguments) == text
+
+
+def _sole_value(arguments: Recorded) -> str | None:
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        value = next(iter(arguments.values()))
+        return value if isinstance(value, str) else None
+    return None

@@ -1,0 +1,143 @@
+"""The calls of a trace, in order: executed calls, and requests of models that were answered without execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from spanscore.contracts import CallReading, CallRequest
+from spanscore.model import NOT_RECORDED, Recorded, ToolCall
+from spanscore.trajectories.joined import joined
+from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.withheld import Withheld
+
+UNNAMED: Final = "unknown"
+"""The name of a tool call whose span does not name the tool."""
+
+
+def executed_calls(
+    tree: SpanTree,
+    merged: Mapping[int, CallReading],
+    requested: Requested,
+    withheld: Withheld,
+    asked_by: dict[int, int],
+) -> list[tuple[int, ToolCall]]:
+    """Return the calls that have a span, in order, each with the index of its span.
+
+    If a model's span lists a call, it is added to `asked_by`.
+    """
+    calls = {index: call for index, call in merged.items() if index not in withheld.superseded}
+    ranks: dict[int, int | None] = dict.fromkeys(calls)
+    are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
+    asked: list[tuple[int, ToolCall, int | None]] = []
+    # The model's requests fill gaps of the spans: ids, arguments, the order of simultaneous calls, and calls that a
+    # framework has answered without running anything.
+    if calls and tree.models:
+        executed = joined(requested, [*calls.values()])
+        ranks = {index: rank for index, (rank, _) in zip(calls, executed, strict=True)}
+        calls = {index: reading for index, (_, reading) in zip(calls, executed, strict=True)}
+        asked_by.update(requested.asked_by(ranks))
+        if not any(reading.not_a_call for reading in tree.readings):
+            asked = [
+                (index, _asked(tree, requested, index, request, answer), before)
+                for index, request, answer, before in requested.unexecuted(ranks)
+                if withheld.state_of(request) is None
+            ]
+    in_order = _in_order(tree, ranks) if are_tied else calls
+    made = [(index, _tool_call(tree, index, calls[index])) for index in in_order if index not in withheld.spans]
+    return _with_asked(tree, made, asked) if asked else made
+
+
+def _with_asked(
+    tree: SpanTree, made: list[tuple[int, ToolCall]], asked: list[tuple[int, ToolCall, int | None]]
+) -> list[tuple[int, ToolCall]]:
+    """Return executed calls and calls that were only answered, each at the place where the model requested it."""
+    placed = [(call.start_ns, index, call) for index, call, before in asked if before is None]
+    placed += [(call.start_ns, index, call) for index, call in made]
+    placed += [(tree.spans[before].start_ns, index, call) for index, call, before in asked if before is not None]
+    return [(index, call) for _, index, call in sorted(placed, key=lambda each: each[0])]
+
+
+def _in_order(tree: SpanTree, ranks: Mapping[int, int | None]) -> list[int]:
+    """Return the calls by their start, some of which tie.
+
+    Start times of JavaScript are whole milliseconds and tie: a parent then comes before its children, and siblings as
+    the model asked for them, or as they arrived.
+    """
+    above = tree.nearest(ranks)
+    below: dict[int, list[int]] = {}
+    for index in ranks:
+        outer = above[index]
+        is_tied = outer not in {NONE, index} and tree.spans[outer].start_ns == tree.spans[index].start_ns
+        below.setdefault(outer if is_tied else NONE, []).append(index)
+
+    def order(index: int) -> tuple[int, int, int]:
+        rank = ranks[index]
+        return tree.spans[index].start_ns, len(ranks) if rank is None else rank, index
+
+    waiting = sorted(below.pop(NONE, ()), key=order, reverse=True)
+    found: list[int] = []
+    while waiting:
+        found.append(waiting.pop())
+        waiting.extend(sorted(below.pop(found[-1], ()), key=order, reverse=True))
+    # What is left has parents that form a cycle.
+    return found + sorted((index for tied in below.values() for index in tied), key=order)
+
+
+def requested_calls(tree: SpanTree, requested: Requested, withheld: Withheld) -> list[tuple[int, ToolCall]]:
+    """Return the calls that models requested, for a trace that records no execution of a tool at all.
+
+    In a trace of one step of a run, only requests with a result that a model was sent are calls: the trace does not
+    record executions.
+    """
+    if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
+        return []
+    step = is_step(tree)
+    return [
+        (index, _asked(tree, requested, index, request, answer))
+        for index, request, answer in requested.calls()
+        if (answer is not NOT_RECORDED or not step) and withheld.state_of(request) is None
+    ]
+
+
+def is_step(tree: SpanTree) -> bool:
+    """Return whether a trace is one step of a run whose other steps are separate traces.
+
+    Such a trace has only model spans, and spans of the model's client below them.
+    """
+    models = set(tree.models)
+    return not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(tree.nearest(models)))
+
+
+def _asked(tree: SpanTree, requested: Requested, index: int, request: CallRequest, result: Recorded) -> ToolCall:
+    """Return the call that a model's span requests; its time is the end of that span."""
+    end_ns = tree.spans[index].end_ns
+    return ToolCall(
+        name=request.name,
+        arguments=request.arguments,
+        result=result,
+        error=requested.failure(request.call_id),
+        call_id=request.call_id,
+        start_ns=end_ns,
+        end_ns=end_ns,
+        agent=tree.agents.get(index) or tree.agent_of(index),
+    )
+
+
+def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
+    span = tree.spans[index]
+    return ToolCall(
+        name=reading.name or UNNAMED,
+        arguments=reading.arguments,
+        result=reading.result,
+        error=reading.error,
+        error_type=None if reading.error is None else reading.error_type,
+        call_id=reading.call_id or None,
+        span_id=None if span.is_log else span.span_id,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        agent=reading.agent or tree.agent_of(index),
+        tool_type=reading.tool_type,
+        sequence=reading.sequence,
+    )

@@ -1,0 +1,86 @@
+"""Calls that were executed and whose span was lost on the way: messages to models prove that they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from spanscore.model import Recorded, ToolCall
+from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.tree import SpanTree
+
+RUN_THEIR_TOOLS: Final = frozenset(
+    {
+        "agent_framework",
+        "agentscope",
+        "ai",
+        "gcp.vertex.agent",
+        "genkit-tracer",
+        "openinference.instrumentation.agno",
+        "openinference.instrumentation.google_adk",
+        "openinference.instrumentation.openai_agents",
+        "opentelemetry.instrumentation.agno",
+        "opentelemetry.instrumentation.openai_agents",
+        "pydantic-ai",
+        "strands-agents",
+        "strands.telemetry.tracer",
+    }
+)
+"""Scopes of frameworks that execute all tools of an agent themselves, and write a span for each execution."""
+
+_VALUES: Final = 1_000
+"""So many values of an answer are looked at, and so many characters of each text."""
+_OF_THE_CALL: Final = re.compile(r"tool|function|argument|parameter|input|schema|valid|pars(?:e|ing)", re.IGNORECASE)
+_REFUSES: Final = re.compile(
+    r"error|invalid|fail|unable|unavailable|unknown|unexpected|missing|required|should|must|\bno\b|not\b|n't\b",
+    re.IGNORECASE,
+)
+_RAN: Final = re.compile(r"while running the tool|(?:tool|function) (?:failed|error)|failed to execute", re.IGNORECASE)
+
+
+def lost_calls(
+    tree: SpanTree, requested: Requested, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]
+) -> list[int]:
+    """Return for each call whose span was lost the position of the model's span that requested it.
+
+    Such a call is an answered request without an execution, whose result a model was sent later in the same run. The
+    trace must record executions: another call has a span, or a framework that records each call has written the
+    agent's span. Two kinds of answers without an execution are not taken for results:
+
+    - a framework's answer for an unknown tool, or for refused arguments, recognised by its text;
+    - the result of a provider's own tool, which is in the message of the model itself.
+
+    Args:
+        tree: the spans.
+        requested: the requests of the models.
+        calls: executed calls by the position of their span, and answered requests by the position of the model's span.
+        run_of: the agent's run that each span works in.
+    """
+    asked = [(index, call) for index, call in calls if index not in tree.calls]
+    are_recorded = len(asked) < len(calls) or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)
+    if not asked or not are_recorded:
+        return []
+    return [
+        index
+        for index, call in asked
+        if requested.is_answered_later(index, call.call_id, run_of)
+        and call.call_id not in requested.by_provider
+        and not refuses(call.result)
+    ]
+
+
+def refuses(answer: Recorded) -> bool:
+    """Return whether an answer may report that the tool is unknown, or that its arguments are wrong."""
+    text = "\n".join(said[:_VALUES] for said in _texts(answer))
+    return bool(_OF_THE_CALL.search(text) and _REFUSES.search(text)) and not _RAN.search(text)
+
+
+def _texts(answer: Recorded) -> Iterator[str]:
+    pending: list[Recorded] = [answer]
+    for node in islice(pending, _VALUES):
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, (list, dict)):
+            pending += node.values() if isinstance(node, dict) else node

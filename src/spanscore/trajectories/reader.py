@@ -1,0 +1,246 @@
+"""Offers spans to the dialects, and joins the readings of several dialects for one span."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from typing import Any, Final, TypeVar
+
+from spanscore.contracts import (
+    CallReading,
+    CallState,
+    Dialect,
+    ModelCallReading,
+    ModelReading,
+    Reading,
+    TellsModelCalls,
+)
+from spanscore.dialects import with_control_flow
+from spanscore.model import LOG_RECORD, Later, Span
+from spanscore.trajectories.normalised import may_be_renamed, with_originals
+
+_T = TypeVar("_T")
+
+_NO_MODEL_READING: Final = ModelReading()
+
+_STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
+"""The states of a call that was not made, or may not have been: the first that a reading of it has counts."""
+
+_DEFAULTS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
+    kind: tuple((each.name, each.default) for each in fields(kind) if each.default is not MISSING)
+    for kind in (CallReading, Reading, ModelCallReading)
+}
+"""The fields of each kind of reading, with their defaults."""
+
+_MOST_SHAPES: Final = 4_096
+_MOST_OFFERS: Final = 1_024
+"""Combinations of dialects: there are a few dozen, and a sender can make more up."""
+_LONGEST_SHAPE: Final = 2_048
+"""Characters. Whoever makes names up takes 8 MB of ours at most."""
+
+
+class DialectReader:
+    """Reads spans with every dialect that has a marker on them.
+
+    Several dialects may know one span, as when a second instrumentation adds its own attributes to a framework's
+    spans. Their readings are joined by `spanscore.contracts.Precedence`; ties go by the order given here.
+    """
+
+    def __init__(
+        self,
+        dialects: Iterable[Dialect],
+        passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+        *,
+        results: bool = True,
+    ) -> None:
+        self.results: Final = results
+        """Whether the results of calls are searched everywhere; if False, only in the calls' own spans."""
+        self.dialects: Final = tuple(sorted(dialects, key=lambda dialect: dialect.precedence))
+        """The dialects by precedence; the first ones win."""
+        self._by_attribute: Final = defaultdict[str, int](int)
+        self._by_scope: Final = defaultdict[str, int](int)
+        self._by_span_name: Final[list[tuple[str, int]]] = []
+        self._offers: Final[dict[int, tuple[Dialect, ...]]] = {}
+        self._by_shape: Final[dict[tuple[str, ...], tuple[Dialect, ...]]] = {}
+        self.failures: Final[Counter[tuple[str, str]]] = Counter()
+        """The number of failures of dialects, by name and type of the error. A failed reading counts as none."""
+        self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
+        for index, dialect in enumerate(self.dialects):
+            bit = 1 << index
+            for key in dialect.markers.attributes:
+                self._by_attribute[key] |= bit
+            for scope in dialect.markers.scopes:
+                self._by_scope[scope] |= bit
+            self._by_span_name.extend((prefix, bit) for prefix in dialect.markers.span_names)
+        self._attributes: Final = frozenset(self._by_attribute)
+
+    def read(self, span: Span) -> Reading | None:
+        """Return the joined reading of a span, None if no dialect recognises it."""
+        span, offered = self._offered(span)
+        if not offered:
+            return None
+        if len(offered) == 1:
+            reading = self._answer("read", Reading, offered[0], span)
+        else:
+            readings = self._ask("read", Reading, offered, span)
+            reading = _joined(readings) if len(readings) > 1 else readings[0][1] if readings else None
+        return None if reading is None else with_control_flow(span, reading)
+
+    def knowing(self, span: Span) -> tuple[str, ...]:
+        """Return the names of the dialects that read a span, by precedence."""
+        span, offered = self._offered(span)
+        return tuple(_name(each) for each in offered if self._ask("read", Reading, [each], span))
+
+    def read_model(self, span: Span) -> ModelReading:
+        """Return the model's requests and the results that it was sent, as the dialects read them."""
+        span, offered = self._offered(span)
+        if len(offered) == 1:
+            return _for_tools(self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING)
+        readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
+        if len(readings) == 1:
+            return _for_tools(readings[0])
+        return _for_tools(
+            ModelReading(
+                requests=next(filter(None, (reading.requests for reading in readings)), ()),
+                asks=any(reading.asks for reading in readings),
+                **{name: _first_found(name, readings) for name in ("output_tools", "answers", "tool_definitions")},
+                **{name: _all_found(name, readings) for name in ("refused", "failures", "by_provider")},
+            )
+        )
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        """Return the joined reading of a request to a model, None if no dialect reads it."""
+        telling = [dialect for dialect in self._offers_of(span) if isinstance(dialect, TellsModelCalls)]
+        readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
+        return joined_model_calls(readings) if readings else None
+
+    def offered(self, span: Span) -> tuple[Dialect, ...] | None:
+        """Return the dialects that have a marker on a span, which is no log record.
+
+        None if its attributes may have been renamed on the way: deciding that needs their values. The result depends
+        only on the span's scope, name and keys of attributes, of which programs write few combinations.
+        """
+        shape = (span.scope, span.name, *span.attributes)
+        known = self._by_shape.get(shape)
+        if known is None and not may_be_renamed(span):
+            known = self._offers_of(span)
+            if sum(map(len, shape)) <= _LONGEST_SHAPE:
+                if len(self._by_shape) >= _MOST_SHAPES:
+                    self._by_shape.clear()
+                self._by_shape[shape] = known
+        return known
+
+    def _offered(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
+        """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
+        if span.kind == LOG_RECORD:
+            return span, self._offers_of(span)
+        known = self.offered(span)
+        if known is not None:
+            return span, known
+        span = with_originals(span)
+        return span, self._offers_of(span)
+
+    def _offers_of(self, span: Span) -> tuple[Dialect, ...]:
+        if span.kind == LOG_RECORD:
+            return tuple(each for each in self.dialects if span.name.startswith(each.markers.log_names))
+        offered = self._by_scope.get(span.scope, 0)
+        for key in self._attributes.intersection(span.attributes):
+            offered |= self._by_attribute[key]
+        for prefix, bit in self._by_span_name:
+            if span.name.startswith(prefix):
+                offered |= bit
+        dialects = self._offers.get(offered)
+        if dialects is None:
+            if len(self._offers) >= _MOST_OFFERS:
+                self._offers.clear()
+            dialects = tuple(dialect for index, dialect in enumerate(self.dialects) if offered >> index & 1)
+            self._offers[offered] = dialects
+        return dialects
+
+    def _ask(self, method: str, kind: type[_T], dialects: Iterable[Dialect], span: Span) -> list[tuple[int, _T]]:
+        """Return the readings of the dialects that have one, each with the dialect's precedence."""
+        return [
+            (dialect.precedence, answer)
+            for dialect in dialects
+            if (answer := self._answer(method, kind, dialect, span)) is not None
+        ]
+
+    def _answer(self, method: str, kind: type[_T], dialect: Dialect, span: Span) -> _T | None:
+        try:
+            answer = getattr(dialect, method)(span)
+            if answer is None or isinstance(answer, kind):
+                return answer
+            wrong = TypeError.__name__
+        except self._passed_on:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
+            wrong = type(error).__name__
+        self.failures[_name(dialect), wrong] += 1
+        return None
+
+
+def _name(dialect: Dialect) -> str:
+    """Return the name of a dialect: a configured one has a name, others use their class name."""
+    name = getattr(dialect, "name", None)
+    return name if isinstance(name, str) else type(dialect).__name__
+
+
+def _for_tools(reading: ModelReading) -> ModelReading:
+    """Return the reading without requests by which the model hands in its structured output."""
+    kept = tuple([request for request in reading.requests if request.name not in reading.output_tools])
+    if len(kept) == len(reading.requests):
+        return reading
+    return replace(reading, requests=kept, asks=bool(kept))
+
+
+def _first_found(name: str, readings: Sequence[ModelReading]) -> Later:
+    """Return the first of these mappings that is not empty, found when it is first looked at."""
+    return Later(lambda: next(filter(None, (getattr(reading, name) for reading in readings)), {}))
+
+
+def _all_found(name: str, readings: Sequence[ModelReading]) -> Later:
+    """Return all of these mappings as one, found when it is first looked at."""
+    return Later(lambda: {key: told for reading in readings for key, told in getattr(reading, name).items()})
+
+
+def joined_calls(calls: Sequence[CallReading]) -> CallReading:
+    """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
+    said = _first_said(CallReading, calls)
+    said["other_names"] = tuple(dict.fromkeys(name for call in calls for name in call.other_names))
+    said["error"], said["error_type"] = calls[0].error, calls[0].error_type
+    said["state"] = next((state for state in _STATES if any(call.state == state for call in calls)), "made")
+    return CallReading(**said)
+
+
+def joined_model_calls(readings: Sequence[ModelCallReading]) -> ModelCallReading:
+    """Return one request to a model from several readings of it: for each field the first value."""
+    if len(readings) == 1:
+        return readings[0]
+    is_request = False if any(reading.is_request is False for reading in readings) else None
+    return ModelCallReading(**{**_first_said(ModelCallReading, readings), "is_request": is_request})
+
+
+def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
+    readings = [reading for _, reading in ranked]
+    calls = [(precedence, reading.call) for precedence, reading in ranked if reading.call is not None]
+    said = _first_said(Reading, readings)
+    said["of_span"] = {key: value for reading in reversed(readings) for key, value in reading.of_span.items()}
+    if calls:
+        call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
+        if call.tool_type is None:  # an attribute of the conventions, which most frameworks' own lack
+            call = replace(call, tool_type=next((each.tool_type for _, each in calls if each.tool_type), None))
+        said["call"] = call
+    return Reading(**said)
+
+
+def _first_said(kind: type, readings: Iterable[object]) -> dict[str, Any]:
+    """Return the fields that any of the readings sets, each with the first value."""
+    said: dict[str, Any] = {}
+    for name, default in _DEFAULTS[kind]:
+        for reading in readings:
+            value = getattr(reading, name)
+            if value is not default:
+                said[name] = value
+                break
+    return said

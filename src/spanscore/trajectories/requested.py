@@ -1,0 +1,228 @@
+"""The tool calls that the models of a trace requested, and the answers to them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Final
+
+from spanscore.contracts import CallRequest, CallState, ModelReading
+from spanscore.dialects import mcp_failure, state_of_result
+from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.trajectories.tree import NONE, SpanTree
+
+
+class Requested:
+    """The requests of all model spans of a trace, each once, in the order in which the models asked."""
+
+    def __init__(self, tree: SpanTree) -> None:
+        self._tree: Final = tree
+        self._readings: Final = tree.model_readings
+        kept = _each_once(tree, self._readings)
+        self.requests: Final = [(index, request) for index in tree.models for request in kept[index]]
+        """Each request with the position of its model's span; its place here is its rank."""
+
+    def asking(self, run_of: Sequence[int]) -> set[int]:
+        """Return the runs in which a model asked for tools: by its answer, or because a later request has the result.
+
+        Results in the first request of an agent are of turns before the run. A demand to repeat structured output is no
+        result.
+        """
+        runs: set[int] = set()
+        firsts: dict[tuple[int, str | None], ModelReading] = {}
+        for index, reading in self._readings.items():
+            run = run_of[index]
+            if reading.asks or reading.requests:
+                runs.add(run)
+            elif run not in runs and not reading.output_tools and not self._tree.spans[index].is_log:
+                first = firsts.setdefault((run, self._tree.agent_of(index)), reading)
+                if first is not reading and not reading.answers.keys() <= first.answers.keys():
+                    runs.add(run)
+        return runs
+
+    def unrecorded(self) -> list[int]:
+        """Return the positions of the model spans that asked for calls that are recorded nowhere.
+
+        If one answer has two spans, a framework's and the client's own, one of them may list the calls: they are nested
+        or overlap in time.
+        """
+        silent = [index for index, reading in self._readings.items() if reading.asks and not reading.requests]
+        listing = [index for index, reading in self._readings.items() if reading.requests]
+        if not silent or not listing:
+            return silent
+        above, below = self._tree.nearest(listing), self._tree.nearest(silent)
+        told = {below[index] for index in listing}
+        # The models are in the order of their start: of those that began before a span ends, one overlaps with it that
+        # ends after its start.
+        starts = [self._tree.spans[index].start_ns for index in listing]
+        latest_ends = [0, *accumulate((self._tree.spans[index].end_ns for index in listing), max)]
+        return [
+            index
+            for index in silent
+            if above[index] == NONE
+            and index not in told
+            and latest_ends[bisect_left(starts, self._tree.spans[index].end_ns)] <= self._tree.spans[index].start_ns
+        ]
+
+    @cached_property
+    def _answers(self) -> Mapping[str, JSON]:
+        return dict(chain.from_iterable(reading.answers.items() for reading in self._readings.values()))
+
+    @cached_property
+    def definitions(self) -> Mapping[str, JSON]:
+        """The JSON Schemas of the tools that the models' spans declare, by name."""
+        return dict(chain.from_iterable(reading.tool_definitions.items() for reading in self._readings.values()))
+
+    @cached_property
+    def _refused(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(reading.refused for reading in self._readings.values()))
+
+    @cached_property
+    def _failures(self) -> Mapping[str, JSON]:
+        return dict(chain.from_iterable(reading.failures.items() for reading in self._readings.values()))
+
+    def failure(self, call_id: str | None) -> str | None:
+        """Return a short text if the answer to a call without execution reports a failure; else None."""
+        if call_id is None or call_id not in self._answers:
+            return None
+        told = self._failures.get(call_id)
+        return told if isinstance(told, str) else mcp_failure(self._answers[call_id])
+
+    def state_by_answer(self, call_id: str | None) -> CallState | None:
+        """Return the state of a call without execution by its answer; None if that is a result, or missing."""
+        if call_id is None or call_id not in self._answers:
+            return None
+        return "refused" if call_id in self._refused else state_of_result(self._answers[call_id])
+
+    def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
+        """Yield the requests whose answer shows that they were not made, with the position of their model's span.
+
+        Args:
+            executed: ids of executed calls, which are left out.
+        """
+        for span, request in self.requests:
+            if request.call_id not in executed and (state := self.state_by_answer(request.call_id)) is not None:
+                yield span, request, state
+
+    def is_answered_later(self, index: int, call_id: str | None, run_of: Sequence[int]) -> bool:
+        """Return whether the first model that was sent the result of a call was asked later, in the same run.
+
+        Some providers count calls from 0 in every answer: an earlier result of the same id is that of another call.
+
+        Args:
+            index: the position of the model's span that asked for the call.
+            call_id: the call.
+            run_of: the run that each span works in.
+        """
+        first = self._answered_first.get(call_id or "", index)
+        # Start times of JavaScript are whole milliseconds and tie.
+        is_later = first != index and self._tree.spans[first].start_ns >= self._tree.spans[index].start_ns
+        return is_later and run_of[first] == run_of[index]
+
+    @cached_property
+    def by_provider(self) -> frozenset[str]:
+        """The ids of the calls that the model's provider executed: their results are in the model's own messages."""
+        return frozenset(chain.from_iterable(reading.by_provider for reading in self._readings.values()))
+
+    @cached_property
+    def _answered_first(self) -> Mapping[str, int]:
+        """The first span of a model that was sent the result of each call."""
+        return {call_id: index for index, reading in reversed(self._readings.items()) for call_id in reading.answers}
+
+    def left_open(self, owners: Sequence[int], executed: Collection[int]) -> dict[int, list[CallRequest]]:
+        """Return, by the owner of its model's span, the requests of the last answer that have no result.
+
+        Args:
+            owners: the position of the owner of each span.
+            executed: the positions of the requests that executed calls join.
+        """
+        last = {owners[span]: span for span, _ in self.requests}
+        found: dict[int, list[CallRequest]] = {}
+        for rank, (span, request) in enumerate(self.requests):
+            if last[owners[span]] == span and rank not in executed and request.call_id not in self._answers:
+                found.setdefault(owners[span], []).append(request)
+        return found
+
+    def asking_last(self, owners: Sequence[int]) -> dict[int, int]:
+        """Return, by its owner, the last span of a model where its answer asks for tools without saying for which."""
+        last = {owners[index]: index for index in self._readings}
+        return {
+            owner: index
+            for owner, index in last.items()
+            if self._readings[index].asks and not self._readings[index].requests
+        }
+
+    def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
+        """Yield each request with the position of its model span and the result handed back to a model, if any."""
+        for span, request in self.requests:
+            answer = self._answers.get(request.call_id, NOT_RECORDED) if request.call_id else NOT_RECORDED
+            yield span, request, answer
+
+    def asked_by(self, ranks: Mapping[int, int | None]) -> dict[int, int]:
+        """Return the position of the model's span that requested each executed call, for calls that join a request."""
+        return {index: self.requests[rank][0] for index, rank in ranks.items() if rank is not None}
+
+    def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
+        """Yield, in the form of `calls`, the requests that were answered without an executed call.
+
+        A framework answers for an unknown tool, or for refused arguments. A request without an answer was never made: a
+        client has to run it, a user to approve it, or the run has ended. If an executed call joins no request, any of
+        the requests may be that call, and none is yielded.
+
+        Args:
+            ranks: the rank of the request of each executed call.
+
+        Yields:
+            As the last item the executed call that the model requested right before it in the same answer, if any.
+        """
+        made = {rank: index for index, rank in ranks.items() if rank is not None}
+        if len(made) < len(ranks):
+            return
+        # Some providers count calls from 0 in every answer: an answer to such an id may be to the call that was made.
+        made_ids = {self.requests[rank][1].call_id for rank in made}
+        before: tuple[int, int] | None = None
+        for rank, (span, request) in enumerate(self.requests):
+            if rank in made:
+                before = span, made[rank]
+            elif request.call_id is not None and request.call_id in self._answers and request.call_id not in made_ids:
+                neighbour = before[1] if before is not None and before[0] == span else None
+                yield span, request, self._answers[request.call_id], neighbour
+
+    def handed_back(self, call_ids: Collection[str]) -> Mapping[str, JSON]:
+        """Return the results of these calls that models were sent, by call id, if results are searched.
+
+        The last request to a model repeats most earlier messages: earlier requests are read for the missing results
+        only.
+        """
+        found: dict[str, JSON] = {}
+        missing = set(call_ids) if self._tree.reader.results else set()
+        for reading in reversed(self._readings.values()):
+            if not missing:
+                break
+            found |= {call_id: result for call_id, result in reading.answers.items() if call_id in missing}
+            missing -= found.keys()
+        return found
+
+
+def _each_once(tree: SpanTree, readings: Mapping[int, ModelReading]) -> dict[int, list[CallRequest]]:
+    """Return for each model span the requests that no better span lists.
+
+    A framework's model span often wraps the client's own: only one of them counts. If two instrumentations record one
+    answer, their spans overlap: the one that ends first is nearer to the model. Without overlap, the same id is another
+    call: some providers count calls from 0 in every answer.
+    """
+    asking = {index for index, reading in readings.items() if reading.requests}
+    outer = tree.nearest(asking, barrier=tree.agents.keys() | tree.calls.keys())
+    start_ns = {index: tree.spans[index].start_ns for index in readings}
+    end_ns = {index: max(start_ns[index], tree.spans[index].end_ns) for index in readings}
+    kept: dict[int, list[CallRequest]] = {index: [] for index in readings}
+    asked_ns: dict[str, int] = {}
+    for index in sorted(asking, key=lambda index: (end_ns[index], -start_ns[index], index)):
+        for request in readings[index].requests if outer[index] == NONE else ():
+            if request.call_id is None or asked_ns.get(request.call_id, start_ns[index]) <= start_ns[index]:
+                kept[index].append(request)
+            if request.call_id is not None:
+                asked_ns[request.call_id] = end_ns[index]
+    return kept

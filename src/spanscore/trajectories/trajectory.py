@@ -1,0 +1,277 @@
+"""Turns a closed trace into trajectories: which spans are tool calls, which of them are one call, and in which order.
+
+The joins use only the span tree, independent of instrumentations; dialects read single spans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from spanscore.compare.names import listed
+from spanscore.model import (
+    JSON,
+    NO_SPAN,
+    CloseReason,
+    Completeness,
+    Invocation,
+    Later,
+    Span,
+    ToolCall,
+    Trace,
+    Trajectory,
+    Unit,
+    WithheldCall,
+    reported_trace_id,
+)
+from spanscore.trajectories.listed_calls import executed_calls, is_step, requested_calls
+from spanscore.trajectories.lost_calls import lost_calls
+from spanscore.trajectories.model_calls import ModelCalls
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.same_calls import merged_calls
+from spanscore.trajectories.tree import NO_READING, NONE, SpanTree
+from spanscore.trajectories.withheld import Withheld
+
+_LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
+
+_SILENT: Final = "no span or log of it says what tools did"
+_ASKED: Final = (
+    f"{_SILENT}, though its model asked for some: send the spans or logs of its tools, or record the content of"
+    " messages"
+)
+_STEP: Final = (
+    f"{_SILENT}: it is one step of a run, and other traces tell whether what its model asked for was executed"
+)
+_UNLISTED: Final = (
+    "a model asked for tools, and its spans do not say for which: record the content of messages, or send the logs that"
+    " hold it"
+)
+_TALK: Final = "log records of what models said, outside of all spans, and of no call: no run of an agent"
+
+
+class DialectFailedError(Exception):
+    """Data that an evaluator reads is unreliable: a dialect failed while reading it."""
+
+
+def trajectories(
+    trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE, *, model_calls: bool = False
+) -> tuple[Trajectory, ...]:
+    """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
+
+    A trace without separate runs of agents is one trajectory in either case. With `model_calls` they also have the
+    requests to models, the texts that were sent to them, and the turns of the calls.
+    """
+    failed_before = dict(reader.failures)
+    tree = SpanTree(trace.spans, reader)
+    invoked, invoked_of = tree.runs() if tree.agents else ([], [tree.root] * len(tree.spans))
+    runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
+    calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
+    counts = dict.fromkeys(invoked, 0)
+    asked_by: dict[int, int] = {}
+    requested = Requested(tree)
+    merged = merged_calls(tree)
+    withheld = Withheld(tree, merged, requested)
+    executed = executed_calls(tree, merged, requested, withheld, asked_by)
+    listed_calls = executed or requested_calls(tree, requested, withheld)
+    lost = Counter(run_of[index] for index in lost_calls(tree, requested, listed_calls, invoked_of))
+    unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
+    models = ModelCalls(tree) if model_calls else None
+    for index, call in listed_calls if models is None else models.with_turns(listed_calls, asked_by, run_of):
+        calls.setdefault(run_of[index], []).append(call)
+        if invoked_of[index] in counts:
+            counts[invoked_of[index]] += 1
+    not_made: dict[int, list[WithheldCall]] = {}
+    for index, name, state in withheld.told():
+        not_made.setdefault(run_of[index], []).append(WithheldCall(name, state))
+    resumed: set[int] = set()
+    if (first := _resumed_by(tree, executed)) is not None:
+        resumed = _around(run_of, tree, first)
+    paused: dict[int, dict[str, None]] = {}
+    for index, name in withheld.waiting():
+        for run in _around(run_of, tree, index):
+            paused.setdefault(run, {})[name] = None
+    silent = {} if all(calls.values()) else _silent(tree, requested, withheld, run_of)
+    responses = {
+        run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
+    }
+    seen = _completeness(trace, tree)
+    is_run = tree.recognised and (any(calls.values()) or not _is_talk(tree))
+    failures = reader.failures - Counter(failed_before) if reader.failures != failed_before else None
+    unread = None if is_run else _TALK if tree.recognised else _unknown(tree)
+    if failures:
+        unread = _failed(failures)
+    beyond = (reader.read(trace.beyond) if trace.beyond and not tree.agent else None) or NO_READING
+    return tuple(
+        [
+            Trajectory(
+                calls=found,
+                unit=unit,
+                response_id=responses.get(run),
+                completeness=replace(
+                    seen,
+                    spans_missing=seen.spans_missing + lost[run],
+                    paused=tuple(paused.get(run, ())),
+                    begin_unseen=run in resumed,
+                ).of(found),
+                withheld=tuple(not_made.get(run, ())),
+                invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
+                # A span with a dialect's marker may be an agent's: else a failed reading would not be reported.
+                recognised=is_run or bool(failures),
+                unread=unread or (silent.get(run) if not found else _UNLISTED if run in unlisted else None),
+                **_about(tree, run, beyond.agent),
+                **({} if models is None else _of_models(models, run, run_of)),
+            )
+            for run, found in ((run, tuple(found)) for run, found in calls.items())
+        ]
+    )
+
+
+def _invocations(tree: SpanTree, counts: Mapping[int, int], only: int | None) -> tuple[Invocation, ...]:
+    return tuple(Invocation(tree.agents[run], count) for run, count in counts.items() if only in {None, run})
+
+
+def _resumed_by(tree: SpanTree, executed: Sequence[tuple[int, ToolCall]]) -> int | None:
+    """Return the position of the first execution if no model of this trace can have asked for it; else None.
+
+    A run that was paused for approval executes the call first, and asks a model afterwards. A call without an id, as a
+    workflow may make it before it asks, counts only if that model is sent results of calls. Starts are compared within
+    one process. JavaScript cuts them to milliseconds: in a tie the model has to be sent the result of the call.
+    """
+    if not executed or not tree.models or executed[0][0] in tree.models:  # answered without an execution
+        return None
+    below = tree.nearest(tree.calls)
+    asked = next((index for index in tree.models if below[index] == NONE), None)
+    index, call = executed[0]
+    span = tree.spans[index]
+    if asked is None or span.is_log or span.resource != tree.spans[asked].resource:
+        return None
+    before_ns = tree.spans[asked].start_ns - span.start_ns
+    answered = tree.model_readings[asked].answers if before_ns >= 0 else {}
+    if call.call_id:
+        return index if before_ns > 0 or call.call_id in answered else None
+    return index if before_ns > 0 and answered else None
+
+
+def _around(run_of: Sequence[int], tree: SpanTree, index: int) -> set[int]:
+    """Return the run that a span is of, and the runs that this one is below: they wait, too."""
+    runs: set[int] = set()
+    while index != NONE and run_of[index] not in runs:
+        runs.add(run_of[index])
+        index = tree.parents[run_of[index]]
+    return runs
+
+
+def _is_talk(tree: SpanTree) -> bool:
+    """Return whether a trace has only messages of models, in log records outside of spans.
+
+    Some emitters log them outside of the traces with the calls: without a call it is no run of an agent.
+    """
+    models = set(tree.models)
+    return all(
+        span.is_log and span.parent_span_id == NO_SPAN and index in models for index, span in enumerate(tree.spans)
+    )
+
+
+def _failed(failures: Counter[tuple[str, str]]) -> str:
+    failed = ", ".join(f"dialect {name!r} failed ({error}, {count}x)" for (name, error), count in failures.items())
+    return f"{failed}: calls may be missing or misread"
+
+
+def _unknown(tree: SpanTree) -> str:
+    scopes = dict.fromkeys(span.scope for span in tree.spans if span.scope)
+    return f"no span of a known instrumentation; scopes seen: {listed(scopes) or 'none'}"
+
+
+def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
+    """Return the data of a run besides its calls, by the fields of a trajectory.
+
+    If no span of the trace names an agent, `beyond` is used, the name in a span beyond the limit of spans.
+    """
+    root = tree.spans[tree.root]
+    span = tree.spans[run]
+    told = tree.readings[run]
+    agent = None if told.is_workflow and not told.is_agent else told.agent
+    agent = agent or ((tree.agent or beyond) if run == tree.root else None)
+    conversation_id = tree.readings[run].conversation_id or tree.conversation_id
+    service = root.resource.get("service.name")
+    # The attributes that a configuration can match; values of dialects' own attributes also have the standard names.
+    standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
+    known = {key: value for key, value in standard.items() if value is not None}
+    return {
+        "trace_id": reported_trace_id(span.trace_id),
+        "root_span_id": _span_of(span),
+        "start_ns": None if span.is_log else span.start_ns or None,
+        "end_ns": None if span.is_log else span.end_ns or None,
+        "service": service if isinstance(service, str) else None,
+        "agent": agent,
+        "conversation_id": conversation_id,
+        "attributes": {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
+        "tool_definitions": Later(partial(_tool_definitions, tree)),
+    }
+
+
+def _of_models(models: ModelCalls, run: int, run_of: Sequence[int]) -> dict[str, Any]:
+    user, system = models.texts(lambda index: run_of[index] == run)
+    calls = models.of(lambda index: run_of[index] == run)
+    return {"model_calls": calls, "user_text": user, "system_text": system}
+
+
+def _span_of(span: Span) -> bytes:
+    """Return the id of a span; of a log record, that of the span in which it was written, if any."""
+    if not span.is_log:
+        return span.span_id
+    return b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
+
+
+def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
+    uppermost = [span for span, parent in zip(tree.spans, tree.parents, strict=True) if parent == NONE]
+    orphans = [span for span in uppermost if span.parent_span_id and not span.parent_is_remote and not span.is_log]
+    from_logs = tree.spans[tree.root].is_log
+    # If no other span is at the top, the missing parent may be the root, in a process that does not export here.
+    is_rooted = any(not span.parent_span_id or span.parent_is_remote for span in uppermost if not span.is_log)
+    has_root = from_logs or not all(span.parent_span_id for span in uppermost)
+    return Completeness(
+        root_seen=has_root or trace.close_reason is CloseReason.ROOT_ENDED,
+        from_logs=from_logs and not trace.cut_short,
+        parents_missing=len(orphans),
+        truncated=trace.close_reason in _LIMITS,
+        spans_missing=len({span.parent_span_id for span in orphans}) if is_rooted else 0,
+        spans_refused=trace.refused,
+        spans_dropped=trace.dropped,
+        content_elsewhere=tree.content_elsewhere,
+    )
+
+
+def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Sequence[int]) -> dict[int, str]:
+    """Return the runs whose models asked for tools although no span shows that a tool was not called, with a reason.
+
+    Such a run without a call does not record its tools; it is not a run that needed none.
+    """
+    asking = requested.asking(run_of)
+    shown = {
+        run_of[index]
+        for index, reading in enumerate(tree.readings)
+        if reading.not_a_call or reading.waits or reading.refused or index in withheld.spans
+    }
+    shown.update(run_of[index] for index, request, _ in requested.calls() if withheld.state_of(request) is not None)
+    return dict.fromkeys(asking - shown, _STEP if asking and is_step(tree) else _ASKED)
+
+
+def _tool_definitions(tree: SpanTree) -> dict[str, JSON]:
+    """Return the JSON Schemas of the tools.
+
+    Raises:
+        DialectFailedError: some cannot be read: a check with only the others might pass wrongly.
+    """
+    found: dict[str, JSON] = {}
+    failed_before = tree.reader.failures.copy()
+    for index in tree.order:
+        if tree.readings[index] != NO_READING:
+            found.update(tree.reader.read_model(tree.spans[index]).tool_definitions)
+    if failures := tree.reader.failures - failed_before:
+        raise DialectFailedError(_failed(failures))
+    return found

@@ -1,0 +1,250 @@
+"""The spans of one trace as a tree, with the dialects' readings."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+from typing import Final
+
+from spanscore.contracts import CallReading, ModelReading, Reading
+from spanscore.model import LOG_RECORD, AttributeValue, Span
+from spanscore.trajectories.reader import DialectReader
+
+NONE: Final = -1
+"""Stands for "no span" among positions."""
+
+_UNKNOWN: Final = -2
+_CUT_NS: Final = 1_000_000
+"""Start times of JavaScript are cut to the millisecond, ends are not."""
+NO_READING: Final = Reading()
+"""The reading of a span that no dialect recognises."""
+
+
+class SpanTree:
+    """The spans of a trace with their readings, and their parents."""
+
+    def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
+        self.reader = reader
+        by_id: dict[bytes, int] = {}
+        for index, span in enumerate(spans):
+            known = by_id.get(span.span_id)
+            if known is None or span.end_ns > spans[known].end_ns:
+                by_id[span.span_id] = index
+        # Some exporters send a span while it runs and again when it ended: its last version counts.
+        latest = frozenset(by_id.values())
+        self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
+        """The spans of which a later version came."""
+        logged = {
+            index: reader.read(span) for index, span in enumerate(spans) if span.kind == LOG_RECORD and index in latest
+        }
+        spans = self.spans = _restored(spans, by_id, logged) if logged else spans
+        if logged or len(latest) < len(spans):
+            self.readings = [
+                (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
+                for index, span in enumerate(spans)
+            ]
+        else:
+            self.readings = [reader.read(span) or NO_READING for span in spans]
+        self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
+        starts = [span.start_ns for span in spans]
+        self.order = sorted(range(len(spans)), key=starts.__getitem__)
+        """The spans by start, ties by arrival, as is all below.
+
+        Not by end time: JavaScript adds an exact duration to a start cut to the millisecond, so that of two spans that
+        tie the later may seem to end first.
+        """
+        self.calls: dict[int, CallReading] = {}
+        self.parts: dict[int, CallReading] = {}
+        """The spans that are part of the call above them, or of the one whose id they name."""
+        self.agents: dict[int, str | None] = {}
+        self.models: list[int] = []
+        self.pauses: list[int] = []
+        """The spans that are no calls, and record that calls wait or were refused."""
+        self.recognised = False
+        """Whether a dialect recognises any of the spans."""
+        self._workflow: str | None = None
+        self.content_elsewhere = False
+        """Whether any of the spans refers to content outside the telemetry."""
+        self.conversation_id: str | None = None
+        """The earliest in the trace."""
+        for index in self.order:
+            reading = self.readings[index]
+            if reading is not NO_READING:
+                self._add(index, reading)
+        self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
+        self._call_above: list[int] = []
+        self.agent = self._first_agent() or self._workflow
+        """The earliest agent, a run of an agent before any other span that names one."""
+        self._agent_above = self.nearest(self._named)
+        self._models_beside = self._named_models()
+        self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
+        received = self.order
+        if logged or len(latest) < len(spans):
+            received = [index for index in self.order if index in latest]
+            received = [index for index in received if not spans[index].is_log] or received
+        parentless = (index for index in received if not spans[index].parent_span_id)
+        orphaned = (index for index in received if self.parents[index] == NONE)
+        self.root = next(chain(parentless, orphaned, received))
+        """The earliest span without a parent; if there is none, the earliest whose parent is missing. A log record only
+        if there are no spans."""
+
+    @cached_property
+    def model_readings(self) -> dict[int, ModelReading]:
+        """The requests of each model span, and the results that it was sent, by start."""
+        return {index: self.reader.read_model(self.spans[index]) for index in self.models}
+
+    def _add(self, index: int, reading: Reading) -> None:
+        if reading.call is not None and reading.part_of_call:
+            self.parts[index] = reading.call
+        elif reading.call is not None and not reading.not_a_call:
+            self.calls[index] = reading.call
+        if reading.is_agent:
+            self.agents[index] = reading.agent
+        if reading.is_model:
+            self.models.append(index)
+        if reading.waits or reading.refused or reading.ends_asking:
+            self.pauses.append(index)
+        if reading.is_workflow and not reading.is_agent:
+            self._workflow = self._workflow or reading.agent or None
+        self.content_elsewhere = self.content_elsewhere or reading.content_elsewhere
+        self.conversation_id = self.conversation_id or reading.conversation_id or None
+        # A span with nothing but the id of a session is no agent's: web servers write it as well.
+        self.recognised = (
+            self.recognised
+            or reading.conversation_id is None
+            or reading != Reading(conversation_id=reading.conversation_id)
+        )
+
+    def _first_agent(self) -> str | None:
+        """Return the earliest agent that no call has started: that is a sub-agent, also of an agent without a name."""
+        telling = (index for index in self.order if self.readings[index].agent and not self.readings[index].is_workflow)
+        for index in chain(self._named, telling):
+            if not (index in self.agents and index in self.calls) and not self._is_called(index):
+                return self.readings[index].agent
+        return None
+
+    def _is_called(self, index: int) -> bool:
+        """Return whether a span is below a call of a known caller: a call that is a root has none."""
+        if self.parents[index] == NONE or not self.calls:
+            return False
+        self._call_above = self._call_above or self.nearest(self.calls)
+        above = self._call_above[index]
+        return above != NONE and self.parents[above] != NONE
+
+    def nearest(self, wanted: Collection[int], barrier: Collection[int] = ()) -> list[int]:
+        """Return for each span the nearest of `wanted` above it with none of `barrier` between, else -1.
+
+        Linear in the number of spans, without recursion, and safe against parents that form a cycle.
+        """
+        if not wanted:
+            return [NONE] * len(self.spans)
+        found = [_UNKNOWN] * len(self.spans)
+        for start in range(len(self.spans)):
+            path = []
+            node = start
+            answer = NONE
+            while found[node] == _UNKNOWN:
+                path.append(node)
+                found[node] = NONE
+                above = self.parents[node]
+                if above == NONE or above in barrier:
+                    break
+                if above in wanted:
+                    answer = above
+                    break
+                node = above
+            else:
+                answer = found[node]
+            for step in path:
+                found[step] = answer
+        return found
+
+    def agent_of(self, index: int) -> str | None:
+        """Return the agent that a span works for: that of the agent span above it, else the name it carries itself.
+
+        Where a tool, or nothing, comes before an agent span, it is the one whose model has asked right beside it.
+        """
+        if self._models_beside and self._agent_around[index] == NONE:
+            beside = self._model_before(index)
+            if beside is not None:
+                return beside
+        above = self._agent_above[index]
+        if above != NONE:
+            return self.agents[above]
+        return None if index in self.agents else self.readings[index].agent
+
+    def _named_models(self) -> dict[bytes, list[tuple[int, str]]]:
+        """Return the ends of the models' spans that name an agent, and its name, by the id of the parent span.
+
+        Within a span of the application, or as a tool, some agents run without their own span.
+        """
+        found: dict[bytes, list[tuple[int, str]]] = {}
+        for index in self.models:
+            span, agent = self.spans[index], self.readings[index].agent
+            if agent and span.parent_span_id and not span.is_log:
+                found.setdefault(span.parent_span_id, []).append((span.end_ns, agent))
+        for ends in found.values():
+            ends.sort()
+        return found
+
+    def _model_before(self, index: int) -> str | None:
+        """Return the agent of the last model that had answered beside a span when it started."""
+        span = self.spans[index]
+        beside = self._models_beside.get(span.parent_span_id, ())
+        place = bisect_right(beside, span.start_ns + _CUT_NS, key=itemgetter(0))
+        return beside[place - 1][1] if place else None
+
+    def runs(self) -> tuple[list[int], list[int]]:
+        """Return the spans of the agent runs by start, and for each span the run it works in, else the root.
+
+        Some instrumentations write one run as two nested spans of one name; and a span without a name is a run only
+        where no agent has one.
+        """
+        agents = self._named or self.agents
+        if agents.keys() == {self.root}:
+            return [self.root], [self.root] * len(self.spans)
+        outer = self.nearest(agents, barrier=self.calls)
+        run_of = topmost(
+            {
+                index: outer[index] if outer[index] != NONE and name == agents[outer[index]] else index
+                for index, name in agents.items()
+            }
+        )
+        members = [run_of[agent] if agent != NONE else self.root for agent in self.nearest(agents)]
+        tops = set(run_of.values())
+        return [index for index in self.order if index in tops], members
+
+
+def _restored(
+    spans: Sequence[Span], by_id: Mapping[bytes, int], logged: Mapping[int, Reading | None]
+) -> Sequence[Span]:
+    """Return the spans with the attributes that were moved into log records; a span's own attributes win."""
+    moved: dict[int, dict[str, AttributeValue]] = {}
+    for index, reading in logged.items():
+        above = by_id.get(spans[index].parent_span_id)
+        if reading is not None and reading.of_span and above is not None:
+            for key, value in reading.of_span.items():
+                moved.setdefault(above, {}).setdefault(key, value)
+    if not moved:
+        return spans
+    return [
+        span._replace(attributes={**moved[index], **span.attributes}) if index in moved else span
+        for index, span in enumerate(spans)
+    ]
+
+
+def topmost(owner: Mapping[int, int]) -> dict[int, int]:
+    """Follow each owner to the one that owns itself. Linear; a cycle ends where it was entered."""
+    tops: dict[int, int] = {}
+    for start in owner:
+        path = [start]
+        seen = {start}
+        while path[-1] not in tops and owner[path[-1]] not in seen:
+            path.append(owner[path[-1]])
+            seen.add(path[-1])
+        top = tops.get(path[-1], path[-1])
+        tops.update(dict.fromkeys(path, top))
+    return tops

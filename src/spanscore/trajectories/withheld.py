@@ -1,0 +1,227 @@
+"""The calls of a trace that were asked for and not made: they wait for a person, or were refused."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from spanscore.compare.matching import json_key
+from spanscore.contracts import CallReading, CallRequest, CallState
+from spanscore.model import NOT_RECORDED
+from spanscore.trajectories.joined import joined
+from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.tree import NONE, SpanTree
+
+_UNNAMED: Final = CallRequest(name="")
+
+
+class _Asked(NamedTuple):
+    request: CallRequest
+    state: CallState
+    since_ns: int
+    pause: int
+
+
+class Withheld:
+    """The calls that were not made, according to their own spans and to other spans.
+
+    A call that waits, or was refused, and is executed afterwards is one call: the execution.
+
+    Args:
+        tree: the spans.
+        calls: each call merged from its spans, by the position of its span and in the order of their start.
+        requested: the requests of the models.
+    """
+
+    def __init__(self, tree: SpanTree, calls: Mapping[int, CallReading], requested: Requested) -> None:
+        self._tree: Final = tree
+        self._requested: Final = requested
+        self.spans: Final[dict[int, CallState]] = {}
+        """The state of each call that has a span and was not made, by the position of that span."""
+        self.superseded: Final[set[int]] = set()
+        """The positions of the calls that are executed once more afterwards."""
+        self.calls: Final[dict[int, CallReading]] = {}
+        """Calls of both kinds, with gaps filled from the model's requests."""
+        self._asked: Final[dict[str, _Asked]] = {}
+        self._executed_ids: Final = {call.call_id for call in calls.values()}
+        if not tree.pauses and all(call.state == "made" for call in calls.values()):
+            return
+        executed = joined(requested, [*calls.values()])
+        self._calls: Final = {index: call for index, (_, call) in zip(calls, executed, strict=True)}
+        self._ranks: Final = {rank for rank, _ in executed if rank is not None}
+        self.spans.update((index, call.state) for index, call in calls.items() if call.state in {"waits", "refused"})
+        self._add_unfinished()
+        self._add_named()
+        self._add_unnamed()
+        self._leave_out_executed()
+        self.calls.update((index, self._calls[index]) for index in (*self.spans, *self.superseded))
+
+    @property
+    def asked(self) -> list[tuple[CallRequest, CallState]]:
+        """The calls without a span; the name is empty if no span records for which call the run waits."""
+        return [(each.request, each.state) for each in self._asked.values()]
+
+    def told(self) -> Iterator[tuple[int, str, CallState]]:
+        """Yield the position of a span that records that a call was not made, the call's name, and its state."""
+        for index, state in self.spans.items():
+            yield index, self.calls[index].name or "", state
+        for each in self._asked.values():
+            yield each.pause, each.request.name, each.state
+        for index, request, state in self._requested.told_by_answers({*self._executed_ids, *self._asked}):
+            yield index, request.name, state
+
+    def waiting(self) -> Iterator[tuple[int, str]]:
+        """Yield the position of a span and the name for each call with which the run pauses.
+
+        A run has gone on if a model of the same agent was asked after the span had ended; of a span without an agent,
+        any model.
+        """
+        waits = [(index, name) for index, name, state in self.told() if state == "waits"]
+        latest: dict[str | None, int] = {}
+        for index in self._tree.models if waits else ():
+            start_ns = self._tree.spans[index].start_ns
+            for agent in {self._tree.agent_of(index), None}:
+                latest[agent] = max(start_ns, latest.get(agent, start_ns))
+        for index, name in waits:
+            span = self._tree.spans[index]
+            if latest.get(self._tree.agent_of(index), -1) < max(span.start_ns + 1, span.end_ns):
+                yield index, name
+
+    def state_of(self, request: CallRequest) -> CallState | None:
+        """Return the state of a request without execution; None if no span records that it was not made."""
+        told = self._asked.get(request.call_id or "") or self._asked.get(request.name)
+        if told is not None and (
+            not told.request.call_id or not request.call_id or told.request.call_id == request.call_id
+        ):
+            return told.state
+        return self._requested.state_by_answer(request.call_id)
+
+    def _ask(self, request: CallRequest, state: CallState, pause: int) -> None:
+        since_ns = self._tree.spans[pause].start_ns
+        self._asked[request.call_id or request.name] = _Asked(request, state, since_ns, pause)
+
+    def _add_unfinished(self) -> None:
+        """Add uncertain calls whose refusal a model was sent, or after which their agent called no model."""
+        latest_ns = {self._tree.agent_of(index): self._tree.spans[index].start_ns for index in self._tree.models}
+        for index, call in self._calls.items():
+            if call.state != "uncertain":
+                continue
+            state = self._requested.state_by_answer(call.call_id)
+            asked_ns = latest_ns.get(self._tree.agent_of(index))
+            if state is not None:
+                self.spans[index] = state
+            elif asked_ns is not None and asked_ns <= self._tree.spans[index].start_ns:
+                self.spans[index] = "waits"
+
+    def _add_named(self) -> None:
+        """Add the calls that other spans name: the last execution without a result, else the model's request."""
+        unended: dict[str, list[int]] = {}
+        for index, call in self._calls.items():
+            if index in self.spans or (call.result is NOT_RECORDED and call.error is None):
+                for key in filter(None, (call.call_id, call.name)):
+                    unended.setdefault(key, []).append(index)
+        for pause in self._tree.pauses:
+            reading = self._tree.readings[pause]
+            for request in filter(_UNNAMED.__ne__, reading.waits):
+                unmade = self._last_beside(pause, unended.get(request.call_id or request.name, ()))
+                if unmade is None:
+                    self._ask(request, "waits", pause)
+                else:
+                    self.spans.setdefault(unmade, "waits")
+            for request in reading.refused:
+                unmade = self._last_beside(pause, unended.get(request.call_id or "", ()), before=True)
+                if unmade is not None and unmade in self.spans:
+                    self.spans[unmade] = "refused"
+                else:
+                    self._ask(request, "refused", pause)
+
+    def _last_beside(self, pause: int, calls: Sequence[int], *, before: bool = False) -> int | None:
+        """Return the last of the calls that starts before a span ends, and not before the span's parent starts.
+
+        Args:
+            pause: the span.
+            calls: in the order of their start.
+            before: whether to accept any call that starts before the span.
+        """
+        spans, parent = self._tree.spans, self._tree.parents[pause]
+        begin_ns = 0 if before else spans[pause if parent == NONE else parent].start_ns
+        end_ns = spans[pause].start_ns if before else max(spans[pause].start_ns, spans[pause].end_ns)
+        place = bisect_right(calls, end_ns, key=lambda index: spans[index].start_ns)
+        return calls[place - 1] if place and spans[calls[place - 1]].start_ns >= begin_ns else None
+
+    def _add_unnamed(self) -> None:
+        """Add the calls of pauses that name none: the requests of the last answer that have no result."""
+        readings, parents = self._tree.readings, self._tree.parents
+        unnamed = [
+            index for index in self._tree.pauses if readings[index].ends_asking or _UNNAMED in readings[index].waits
+        ]
+        if not unnamed:
+            return
+        above = self._tree.nearest(unnamed)
+        for index, call in self._calls.items():
+            if call.state == "uncertain" and above[index] != NONE and not readings[above[index]].ends_asking:
+                self.spans[index] = "waits"
+        explained: set[int] = set()
+        for index in self.spans:
+            outer = above[index]
+            while outer != NONE and outer not in explained:
+                explained.add(outer)
+                outer = above[outer]
+        unnamed = [index for index in unnamed if index not in explained or readings[index].ends_asking]
+        around = self._tree.nearest({parents[index] for index in unnamed if not readings[index].ends_asking} - {NONE})
+        below = self._requested.left_open(above, self._ranks)
+        beside = self._requested.left_open(around, self._ranks)
+        asking = self._requested.asking_last(above)
+        asking.update((index, index) for index in unnamed if readings[index].is_agent is None and self._is_last(index))
+        latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
+        for index in unnamed:
+            found = below.get(index)
+            if not readings[index].ends_asking:
+                found = found or beside.get(parents[index], [_UNNAMED])
+            elif (
+                index in asking and latest_ns.get(parents[asking[index]], 0) < self._tree.spans[asking[index]].start_ns
+            ):
+                found = found or [_UNNAMED]
+            for request in found or ():
+                self._ask(request, "waits", index)
+
+    def _is_last(self, index: int) -> bool:
+        """Return whether a span is the last of its siblings with the same name."""
+        return self._last_of_kind[self._tree.parents[index], self._tree.spans[index].name] == index
+
+    @cached_property
+    def _last_of_kind(self) -> dict[tuple[int, str], int]:
+        return {(self._tree.parents[index], self._tree.spans[index].name): index for index in self._tree.order}
+
+    def _leave_out_executed(self) -> None:
+        """Leave out calls that are executed afterwards: by id; if one of both has none, by tool and arguments."""
+        by_id: dict[str | None, int] = {}
+        by_content: dict[object, int] = {}
+        without_id: dict[object, int] = {}
+        for index, call in self._calls.items():
+            if index not in self.spans and call.state == "made":
+                start_ns = self._tree.spans[index].start_ns
+                by_id[call.call_id] = by_content[_content(call)] = start_ns
+                if not call.call_id:
+                    without_id[_content(call)] = start_ns
+
+        def is_executed(call: CallReading | CallRequest, since_ns: int) -> bool:
+            if call.call_id and by_id.get(call.call_id, -1) >= since_ns:
+                return True
+            return (without_id if call.call_id else by_content).get(_content(call), -1) >= since_ns
+
+        for index, call in self._calls.items():
+            if (index in self.spans or call.state == "uncertain") and is_executed(
+                call, self._tree.spans[index].start_ns
+            ):
+                self.superseded.add(index)
+                self.spans.pop(index, None)
+        for key, told in list(self._asked.items()):
+            if is_executed(told.request, told.since_ns):
+                del self._asked[key]
+
+
+def _content(call: CallReading | CallRequest) -> object:
+    return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dialects.spans import call, calls, exception, read, span
+from spanscore.model import Span, StatusCode
+
+
+def observed(number: int, name: str, kind: str, **attributes: Any) -> Span:
+    """Return a span of a decorated function, below the first one."""
+    held = {"lmnr.span.type": kind, **{f"lmnr.{key}": value for key, value in attributes.items()}}
+    return span(number, name, held, parent=number > 1, scope="lmnr.tracer")
+
+
+AGENT = observed(1, "planner", "DEFAULT")
+
+
+def test_a_tool_is_marked_as_such() -> None:
+    """Its input is the arguments by their names; other decorated functions are no calls."""
+    booked = observed(2, "book", "TOOL", **{"span.input": '{"hotel":"Ritz"}', "span.output": '{"id":"BK-1"}'})
+    helper = observed(3, "book", "DEFAULT", **{"span.input": '{"hotel":"Ritz"}'})
+    failed = observed(4, "book", "TOOL")._replace(
+        status_code=StatusCode.ERROR, events=(exception("ValueError", "full"),)
+    )
+
+    assert calls(AGENT, booked, helper, failed) == [
+        call(2, "book", {"hotel": "Ritz"}, result={"id": "BK-1"}),
+        call(4, "book", error="ValueError: full", error_type="ValueError"),
+    ]
+
+
+def test_ids_are_those_that_the_model_gave() -> None:
+    """Its span has no operation name, but the messages of the conventions."""
+    said = [{"message": {"tool_calls": [{"id": "c1", "function": {"name": "book", "arguments": "{}"}}]}}]
+    model = span(
+        2,
+        "openai.chat",
+        {"lmnr.span.type": "LLM", "gen_ai.output.messages": json.dumps(said)},
+        parent=1,
+        scope="lmnr.tracer",
+    )
+
+    assert calls(AGENT, model, observed(3, "book", "TOOL")) == [call(3, "book", {}, call_id="c1")]
+
+
+def test_the_session_is_the_conversation() -> None:
+    """Laminar's decorator and its `set_trace_session_id` write it onto the spans."""
+    named = observed(1, "planner", "DEFAULT", **{"association.properties.session_id": "s-1"})
+
+    assert [run.conversation_id for run in read(named, observed(2, "book", "TOOL"))] == ["s-1"]

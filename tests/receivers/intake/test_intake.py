@@ -1,0 +1,132 @@
+"""What becomes of a request before it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics
+
+from receivers.otlp_requests import request_of, simple_span, to_json
+from receivers.receiving import Core
+from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.slices import at_once
+from spanscore.receivers.intake import intake as module
+from spanscore.receivers.intake.admission import Admission, Unavailable
+from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.door import Door
+from spanscore.receivers.intake.intake import Intake, NoRoom
+
+
+def refuse(*_: Any) -> Any:
+    """Stand for work that must not be done."""
+    message = "this was not to be asked for"
+    raise AssertionError(message)
+
+
+@pytest.fixture
+def core() -> Core:
+    """Return a next receiver that is full."""
+    return Core(is_full=True)
+
+
+def test_nothing_is_written_anew_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that cannot be sent on is refused before the work of preparing it."""
+    monkeypatch.setattr(module, "_forwarding", refuse)
+    intake = Intake(Behind(take=refuse), spans_onward=core)
+
+    with pytest.raises(NoRoom):
+        asyncio.run(intake.decode(to_json(request_of(simple_span(1))), Encoding.JSON))
+
+
+def test_metrics_are_not_looked_at_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As little as spans are."""
+    monkeypatch.setattr(module, "checking", refuse)
+    intake = Intake(Behind(take=refuse), others_onward=core)
+
+    with pytest.raises(NoRoom):
+        asyncio.run(intake.metrics(METRICS, Encoding.PROTOBUF))
+
+
+def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large request is refused by its size before it is decoded, and any by its spans before it is written down."""
+    asked = []
+
+    def has_room(spans: int) -> bool:
+        asked.append(spans)
+        return spans <= 1
+
+    intake = Intake(Behind(take=refuse, has_room=has_room))
+    small, large = (request_of(*[simple_span(1)] * count).SerializeToString() for count in (3, 1_000))
+    request = asyncio.run(intake.decode(small, Encoding.PROTOBUF))
+    monkeypatch.setattr(module, "in_slices", refuse)
+    with pytest.raises(NoRoom, match="too many requests at once"):
+        intake.accept(request)
+    with pytest.raises(NoRoom, match="too many requests at once"):
+        asyncio.run(intake.decode(large, Encoding.PROTOBUF))
+    assert [1, 3, len(large) // 256] == asked
+
+
+@pytest.mark.parametrize("signal", [None, "logs", "metrics"])
+def test_what_takes_too_long_is_refused_with_a_delay(signal: OtherSignal | None) -> None:
+    """Its sender gets an answer before its connection is cut off, and may try again; nothing of it is taken."""
+    name = {"logs": "Logs", "metrics": "Metrics"}.get(signal or "", "Spans")
+    items = {"Logs": "logRecords", "Metrics": "metrics"}.get(name, "spans")
+    body = f'{{"resource{name}": [{{"scope{name}": [{{"{items}": [{", ".join(["{}"] * 50_000)}]}}]}}]}}'.encode()
+    admission = Admission()
+    door = Door("door", Intake(Behind(take=refuse), others_onward=Core()), admission, take_s=0)
+
+    async def hand_in() -> None:
+        async with admission.request() as held:
+            await door.hand_in(held, signal, body, Encoding.JSON)
+
+    with pytest.raises(Unavailable, match="too many requests at once"):
+        asyncio.run(hand_in())
+    assert 0 == admission.requests.accepted
+
+
+def metrics() -> ExportMetricsServiceRequest:
+    """Return a request with some data points in two metrics, in two scopes."""
+    request = ExportMetricsServiceRequest()
+    resource = request.resource_metrics.add(schema_url="a schema")
+    for scope in ("one", "two"):
+        inner: ScopeMetrics = resource.scope_metrics.add()
+        inner.scope.name = scope
+        for point in range(20):
+            inner.metrics.add(name="sums").sum.data_points.add(as_int=point, time_unix_nano=point)
+        for point in range(100):
+            inner.metrics[0].sum.data_points.add(as_int=point).attributes.add(key="k").value.string_value = "\u20ac"
+    return request
+
+
+METRICS = metrics().SerializeToString()
+
+
+@given(st.data())
+def test_a_message_is_checked_in_steps_as_it_is_parsed(data: st.DataObject) -> None:
+    """However little is parsed at once, a changed message is found to be broken where parsing it finds that."""
+    body = bytearray(METRICS)
+    place = data.draw(st.integers(0, len(body) - 1))
+    body[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    changed = bytes(body)
+    try:
+        ExportMetricsServiceRequest.FromString(changed)
+    except DecodeError:
+        with pytest.raises(MalformedRequest, match="not an ExportMetricsServiceRequest in protobuf"):
+            at_once(checking(changed, ExportMetricsServiceRequest, data.draw(st.sampled_from([1, 16, 200, 1_000]))))
+    else:
+        at_once(checking(changed, ExportMetricsServiceRequest, data.draw(st.sampled_from([1, 16, 200, 1_000]))))
+
+
+def test_a_large_request_is_checked_in_many_steps() -> None:
+    """Metrics of some megabytes let others run meanwhile."""
+    request = ExportMetricsServiceRequest(resource_metrics=[metrics().resource_metrics[0]] * 500)
+    body = request.SerializeToString()
+    assert len(body) // 2**20 <= sum(1 for _ in checking(body, ExportMetricsServiceRequest))

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from spanscore.model import ModelCall, Trajectory
+from spanscore.runs.diff import Change, changes
+
+
+def runs(*made: Iterable[str | Mapping[str, Any]], first: int = 0) -> list[Trajectory]:
+    """Runs with these calls, each a name or a mapping."""
+    return [
+        replace(
+            Trajectory.from_calls(
+                [{"name": call, "arguments": {}} if isinstance(call, str) else call for call in calls]
+            ),
+            trace_id=(first + number).to_bytes(16, "big"),
+        )
+        for number, calls in enumerate(made)
+    ]
+
+
+def told(base: list[Trajectory], new: list[Trajectory]) -> dict[tuple[str, ...], Change]:
+    """The changes by what is told, and of which tools."""
+    return {(each.what, *each.tools): each for each in changes(base, new)}
+
+
+def test_tools_that_are_new_or_gone_are_told_with_examples() -> None:
+    """And not once more for their order and their arguments."""
+    found = told(runs(*[["a", "b"]] * 10), runs(*[["a", {"name": "c", "arguments": {"x": 1}}]] * 10, first=100))
+
+    assert {("new: called", "c"), ("gone: called", "b")} == set(found)
+    new = found["new: called", "c"]
+    assert ("0 of 10 runs", "10 of 10 runs") == (new.base, new.new)
+    assert tuple(f"{number:032x}" for number in (100, 101, 102)) == new.examples
+    assert new.examples == found["gone: called", "b"].examples
+
+
+def test_another_order_is_told() -> None:
+    """Which call follows which."""
+    found = told(runs(*[["a", "b"]] * 10), runs(*[["b", "a"]] * 10))
+
+    assert ("gone: one right after the other", "a", "b") in found
+    assert ("new: one right after the other", "b", "a") in found
+
+
+def test_the_form_of_arguments_is_told_and_not_their_values() -> None:
+    """Paths, with the type of what stands there."""
+
+    def made(**arguments: Any) -> list[dict[str, Any]]:
+        return [{"name": "a", "arguments": arguments}]
+
+    found = told(
+        runs(*[made(order="A", lines=[{"sku": 1}])] * 10), runs(*[made(order=17, lines=[{"sku": 2, "n": 1}])] * 10)
+    )
+
+    assert {
+        ("new: argument order: number", "a"),
+        ("gone: argument order: string", "a"),
+        ("new: argument lines[].n: number", "a"),
+    } == set(found)
+
+
+def test_failures_calls_durations_and_tokens_are_told_where_they_are_no_chance() -> None:
+    """With what they were, and what they are."""
+    fast, slow = ({"name": "a", "arguments": {}, "duration_ms": ms} for ms in (10, 30))
+    failed = {**slow, "error": "TimeoutError"}
+
+    def spent(trajectory: Trajectory, tokens: int) -> Trajectory:
+        return replace(trajectory, model_calls=(ModelCall(input_tokens=tokens, output_tokens=1),))
+
+    base = [spent(each, 100 + number) for number, each in enumerate(runs(*[[fast]] * 12))]
+    new = [spent(each, 300 + number) for number, each in enumerate(runs(*[[failed, slow]] * 12))]
+
+    found = told(base, new)
+
+    assert ("0 of 12 runs", "12 of 12 runs") == found["new: fails", "a"][2:4]
+    assert ("1", "2") == found["calls a run", "a"][2:4]
+    assert ("106", "306") == found[("tokens of a run",)][2:4]
+    assert ("calls a run, of all tools",) in found
+
+
+def test_what_may_be_chance_is_not_told() -> None:
+    """One run of ten does as it likes; and nothing is told of nothing."""
+    assert {} == told(runs(*[["a", "b"]] * 9, ["a"]), runs(*[["a", "b"]] * 10))
+    assert [] == changes([], runs(["a"]))

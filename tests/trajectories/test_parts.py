@@ -1,0 +1,152 @@
+"""A trace that holds a part of a run: the run pauses at its end, or continues after a pause."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from corpora import CORPUS, NAMES, recorded
+from dialects.spans import TRACE_ID, built_in_reader, exception
+from spanscore.model import CloseReason, Completeness, Span, Trace, Unit
+from spanscore.trajectories.trajectory import trajectories
+from traces import agent, asked, having, lasting, model, tool
+
+REFUND: Final = asked("issue_refund", {"amount": 40}, "c2")
+INTERRUPT: Final = (exception("langgraph.errors.GraphInterrupt", "()"),)
+
+APPROVALS: Final = [name for name in NAMES if any(word in name for word in ("approval", "confirmation", "interrupt"))]
+WITH_OTHER_PAUSES: Final = {
+    "genkit-go",
+    "vercel-ai-4",
+    "vercel-ai-6",
+    "vercel-ai-6-oi",
+    "vercel-ai-6-traceloop",
+    "vercel-ai-7",
+}
+"""Recordings in which a run asks its user, or leaves a call to its client."""
+NOT_SEEN: Final = {
+    # Without content no span says that the run waits, but for a tool that raised.
+    *(("pydantic-ai-approval-nocontent", f"{scenario}-asks") for scenario in ("approved", "denied", "parallel")),
+    # The span of the model's request is the agent's, and lasts longer than the tool.
+    *(("google-adk-confirmation-oi", f"{scenario}-resumed") for scenario in ("confirmed", "parallel", "no-ids")),
+}
+"""The known limits, by recording and scenario."""
+
+
+def parts(name: str) -> dict[str, Completeness]:
+    """Return what is known of each run of a recording, by trace id."""
+    return {trace_id: seen_of(*spans) for trace_id, spans in recorded(name).items()}
+
+
+def seen_of(*spans: Span) -> Completeness:
+    """Return what is known of the only run of a trace."""
+    (run,) = trajectories(Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED), built_in_reader())
+    return run.completeness
+
+
+@pytest.mark.parametrize("name", APPROVALS)
+def test_recorded_approvals(name: str) -> None:
+    """The first part pauses for the refund. The second one begins unseen if the refund was made in it."""
+    seen = parts(name)
+    wrong = []
+    for trace in json.loads((CORPUS / f"{name}.truth.json").read_text())["traces"]:
+        scenario = trace["scenario"]
+        if (name, scenario) in NOT_SEEN:
+            continue
+        asks = scenario.endswith("-asks")
+        made = any(call["name"] == "issue_refund" for call in trace["tool_calls"])
+        for trace_id in trace["trace_ids"]:
+            found = seen[trace_id]
+            if ("issue_refund" in found.paused, found.begin_unseen) != (asks, made and not asks):
+                wrong.append((scenario, found.paused, found.begin_unseen))
+
+    assert [] == wrong
+
+
+def test_other_recordings_hold_whole_runs() -> None:
+    """No ordinary run is taken for a part of one."""
+    others = set(NAMES) - set(APPROVALS)
+    found = {name for name in sorted(others) if any(each.paused for each in parts(name).values())}
+    unseen = {name for name in sorted(others) if any(each.begin_unseen for each in parts(name).values())}
+
+    assert (WITH_OTHER_PAUSES, set()) == (found, unseen)
+
+
+def test_a_run_that_goes_on_does_not_pause() -> None:
+    """Its agent asked a model after the call that waits had ended."""
+    waits = having(tool(3, "issue_refund", {}, "c2", parent=1, events=INTERRUPT), {})
+    spans = (lasting(agent(1), 90), model(2, REFUND, parent=1), waits)
+
+    assert ("issue_refund",) == seen_of(*spans).paused
+    assert () == seen_of(*spans, model(40, parent=1)).paused
+
+
+def test_a_run_above_waits_too() -> None:
+    """Each of the runs of agents around a call that waits is a part."""
+    spans = (
+        lasting(agent(1, "planner"), 90),
+        lasting(agent(2, "refunds", parent=1), 80),
+        model(3, REFUND, parent=2),
+        tool(4, "issue_refund", {}, "c2", parent=2, events=INTERRUPT),
+    )
+    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    runs = trajectories(trace, built_in_reader(), Unit.AGENT)
+
+    assert [("planner", ("issue_refund",)), ("refunds", ("issue_refund",))] == [
+        (run.agent, run.completeness.paused) for run in runs
+    ]
+
+
+def test_paused_runs_are_not_complete() -> None:
+    """Neither is one whose beginning is in another trace."""
+    assert Completeness().complete
+    assert not Completeness(paused=("issue_refund",)).complete
+    assert not Completeness(begin_unseen=True).complete
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([tool(2, "issue_refund", {}, "c2", parent=1), model(3, parent=1)], True),
+        ([model(2, REFUND, parent=1), tool(3, "issue_refund", {}, "c2", parent=1)], False),
+        ([tool(2, "load_user", {}, parent=1), model(3, parent=1)], False),
+        ([tool(2, "issue_refund", {}, parent=1), model(3, told={"c2": "done"}, parent=1)], True),
+        ([tool(2, "issue_refund", {}, "c2", parent=1)._replace(resource={"host": "b"}), model(3, parent=1)], False),
+        ([tool(2, "issue_refund", {}, "c2", parent=1), model(3, parent=2), model(4, parent=1)], True),
+        ([tool(2, "issue_refund", {}, "c2", parent=1)], False),
+    ],
+    ids=[
+        "executed first",
+        "asked for first",
+        "a workflow calls a tool first",
+        "the model is sent results",
+        "another process",
+        "a model below the call",
+        "no model",
+    ],
+)
+def test_a_run_that_continues(spans: list[Span], *, expected: bool) -> None:
+    """Its first call was made before the first model of the trace was asked, in the same process."""
+    assert expected is seen_of(lasting(agent(1), 90), *spans).begin_unseen
+
+
+def test_a_call_that_was_only_answered_is_no_execution() -> None:
+    """Its id may be one of an earlier turn, as providers count from 0."""
+    spans = [
+        model(2, asked("no_such_tool", {}, "c0"), told={"c0": "of an earlier turn"}, parent=1),
+        model(4, asked("search", {}, "c1"), told={"c0": "unknown tool"}, parent=1),
+        tool(5, "search", {}, "c1", parent=1),
+    ]
+
+    assert not seen_of(lasting(agent(1), 90), *spans).begin_unseen
+
+
+@pytest.mark.parametrize(("told", "expected"), [({"c2": "done"}, True), ({}, False)])
+def test_times_that_tie(told: dict[str, Any], *, expected: bool) -> None:
+    """JavaScript cuts times to milliseconds: then the model has to be sent the result of the call."""
+    call = tool(2, "issue_refund", {}, "c2", parent=1)
+    first = model(3, told=told, parent=1)._replace(start_ns=call.start_ns)
+
+    assert expected is seen_of(lasting(agent(1), 90), call, first).begin_unseen

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dialects.spans import span
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.model import JSON, Later, Span
+from spanscore.trajectories.reader import DialectReader
+
+
+@dataclass(frozen=True)
+class Saying:
+    """A dialect that says one thing of every span it is offered."""
+
+    reading: Reading | None
+    model: ModelReading | None = None
+    precedence: int = Precedence.FRAMEWORK
+    markers: Markers = field(default_factory=lambda: Markers(attributes=frozenset({"key"})))
+    reads: frozenset[str] = frozenset()
+
+    def read(self, span: Span) -> Reading | None:
+        """Say it."""
+        return self.reading
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Say it."""
+        return self.model
+
+
+class Raising(Saying):
+    """A dialect with a bug."""
+
+    def read(self, span: Span) -> Reading | None:
+        """Raise."""
+        raise ValueError(span.name)
+
+
+class Interrupted(Saying):
+    """A dialect that the user loses patience with."""
+
+    def read(self, span: Span) -> Reading | None:
+        """Raise."""
+        raise KeyboardInterrupt
+
+
+MARKED = span(1, "work", {"key": 1}, scope="lib")
+
+
+def test_a_dialect_is_offered_what_has_its_marker() -> None:
+    """An attribute, a scope, or how the span's name starts; any one is enough."""
+    known = Reading(is_agent=True)
+    by_marker = {
+        Markers(attributes=frozenset({"key", "other"})): known,
+        Markers(scopes=frozenset({"lib"})): known,
+        Markers(span_names=("wor",)): known,
+        Markers(attributes=frozenset({"other"}), scopes=frozenset({"li"}), span_names=("ork",)): None,
+    }
+
+    assert by_marker == {markers: DialectReader([Saying(known, markers=markers)]).read(MARKED) for markers in by_marker}
+
+
+def test_a_dialect_is_not_offered_what_has_the_marker_of_another() -> None:
+    """Whatever the others know, and in whatever order they stand."""
+    silent = [
+        Saying(Reading(agent="a"), markers=Markers(attributes=frozenset({"other"}))),
+        Saying(Reading(agent="b"), markers=Markers(scopes=frozenset({"other"}))),
+        Saying(Reading(agent="c"), markers=Markers(span_names=("other",))),
+    ]
+    for markers in (Markers(attributes=frozenset({"key"})), Markers(scopes=frozenset({"lib"}))):
+        heard = Saying(Reading(agent="heard"), markers=markers)
+
+        assert Reading(agent="heard") == DialectReader([*silent, heard]).read(MARKED)
+
+
+def test_an_interruption_by_the_user_is_no_fault_of_a_dialect() -> None:
+    """It goes through, where it is not said that none can come."""
+    dialects = [Interrupted(None), Saying(Reading(agent="planner"))]
+    with pytest.raises(KeyboardInterrupt):
+        DialectReader(dialects).read(MARKED)
+
+    reader = DialectReader(dialects, passed_on=())
+    assert Reading(agent="planner") == reader.read(MARKED)
+    assert {("Interrupted", "KeyboardInterrupt"): 1} == dict(reader.failures)
+
+
+def test_of_a_call_only_the_first_precedence_is_heard() -> None:
+    """Dialects of one precedence fill each other's gaps; a framework's knows what of a convention misleads."""
+    framework = Saying(Reading(call=CallReading(name="book", error=None)))
+    beside = Saying(Reading(call=CallReading(name="Tool", call_id="c1", error="wrong")))
+    convention = Saying(
+        Reading(call=CallReading(arguments={"a": 1}, error="wrong"), agent="planner"), precedence=Precedence.CONVENTION
+    )
+
+    assert DialectReader([convention, framework, beside]).read(MARKED) == Reading(
+        call=CallReading(name="book", call_id="c1"), agent="planner"
+    )
+
+
+def test_of_all_else_the_first_to_say_it_wins() -> None:
+    """No is an answer, too."""
+    first = Saying(Reading(is_agent=False, conversation_id="s-1"))
+    second = Saying(Reading(is_agent=True, conversation_id="s-2", agent="a", not_a_call=True, is_model=True))
+
+    assert DialectReader([first, second]).read(MARKED) == Reading(
+        is_agent=False, conversation_id="s-1", agent="a", not_a_call=True, is_model=True
+    )
+
+
+def test_one_is_enough_to_say_what_a_span_is() -> None:
+    """That it is a model's, no call, or part of one."""
+    says = Reading(part_of_call=True, not_a_call=True, is_model=True)
+
+    assert says == DialectReader([Saying(Reading()), Saying(says)]).read(MARKED)
+
+
+def test_what_a_model_said_is_the_first_that_says_anything() -> None:
+    """Each part for itself."""
+    asked, later = CallRequest(name="book"), CallRequest(name="pay")
+    dialects = [
+        Saying(None, ModelReading(tool_definitions={"book": {}})),
+        Saying(None),
+        Saying(None, ModelReading(requests=(asked,), tool_definitions={"pay": {}})),
+        Saying(None, ModelReading(requests=(later,), answers={"c1": 1})),
+    ]
+
+    assert DialectReader(dialects).read_model(MARKED) == ModelReading(
+        requests=(asked,), answers={"c1": 1}, tool_definitions={"book": {}}
+    )
+
+
+def test_what_models_were_told_is_not_looked_at_before_somebody_does() -> None:
+    """They are sent the whole conversation each time, and hardly anybody asks."""
+
+    def look() -> dict[str, JSON]:
+        raise AssertionError
+
+    reading = ModelReading(answers=Later(look), tool_definitions=Later(look))
+    said = DialectReader([Saying(None, reading), Saying(None, reading)]).read_model(MARKED)
+
+    assert () == said.requests
+    with pytest.raises(AssertionError):
+        len(said.answers)
+
+
+def test_a_dialect_that_raises_has_said_nothing() -> None:
+    """It is counted; the others are heard."""
+    reader = DialectReader([Raising(None), Saying(Reading(agent="planner"))])
+
+    assert [Reading(agent="planner")] * 2 == [reader.read(MARKED), reader.read(MARKED)]
+    assert dict(reader.failures) == {("Raising", "ValueError"): 2}
+
+
+@pytest.mark.parametrize("said", ["book", ModelReading(), CallReading(name="book"), True])
+def test_a_dialect_that_gives_no_reading_has_said_nothing(said: Any) -> None:
+    """It is counted like one that raises, before anything is read out of what it gave."""
+    reader = DialectReader([Saying(said, said if said != ModelReading() else Reading()), Saying(Reading(agent="a"))])
+
+    assert (Reading(agent="a"), ModelReading()) == (reader.read(MARKED), reader.read_model(MARKED))
+    assert dict(reader.failures) == {("Saying", "TypeError"): 2}
+
+
+def test_spans_of_one_shape_are_offered_alike() -> None:
+    """Up to their scope, their name and their keys: what is remembered of one holds for no other."""
+    says = Reading(agent="planner")
+    reader = DialectReader(
+        [
+            Saying(says),
+            Saying(Reading(is_model=True), markers=Markers(scopes=frozenset({"lib"}))),
+            Saying(Reading(not_a_call=True), markers=Markers(span_names=("wor",))),
+        ]
+    )
+    spans = [
+        span(1, name, {key: 1}, scope=scope)
+        for name in ("work", "rest")
+        for key in ("key", "k")
+        for scope in ("lib", "")
+    ]
+
+    first = [reader.read(each) for each in spans]
+
+    assert first == [reader.read(each) for each in spans]
+    assert 7 == len({repr(each) for each in first if each is not None})
+    assert None is first[-1]
+
+
+def test_names_that_are_made_up_take_bounded_memory() -> None:
+    """A sender may have a new name, or key, in every span."""
+    reader = DialectReader([Saying(Reading(agent="planner"))])
+    for number in range(5_000):
+        reader.read(span(1, f"{number} {'x' * 1000}", {"key": 1}))  # from here on it remembers as many as it will
+    tracemalloc.start()
+    try:
+        for number in range(5_000, 20_000):
+            reader.read(span(1, f"{number} {'x' * 1000}", {"key": 1}))
+            reader.read(span(1, "work", {f"{number} {'x' * 1000}": 1}))
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 8 << 20 > grown
+    assert Reading(agent="planner") == reader.read(MARKED)
+
+
+def test_a_span_that_no_dialect_knows() -> None:
+    """Most spans of a service are of that kind."""
+    reader = DialectReader([Saying(Reading(agent="planner"))])
+
+    assert (None, ModelReading()) == (reader.read(span(1, "GET /")), reader.read_model(span(1, "GET /")))
