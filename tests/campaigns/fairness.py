@@ -266,7 +266,8 @@ def _agent(protocol: str, running: Process) -> Iterator[subprocess.Popen[str]]:
 
 def _scores(directory: Path) -> list[dict[str, object]]:
     path = directory / "scores.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be in the middle of being written
 
 
 def _wait_for_scores(directory: Path, traces: list[str]) -> None:
