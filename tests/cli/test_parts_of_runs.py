@@ -15,20 +15,39 @@ RULES: Final = """
 evaluators:
   order: {type: tool_policy, must_precede: [[lookup_order, issue_refund]]}
   no_mail: {type: tool_policy, forbidden: [send_mail]}
+  count: {type: tool_call_count, tool_calls_count: {issue_refund: 1}}
 """
-PARTS: Final = "left out: 10 traces with a part of a run, before or after a pause"
+PARTS: Final = "left out: 7 traces with a part of a run, before or after a pause"
 
 
 def test_no_part_fails_a_rule_that_the_run_keeps(tmp_path: Path) -> None:
-    """A part that pauses is skipped, and one that continues is judged by what no earlier call could change."""
+    """A part that pauses is skipped, and one that continues is judged with the calls before the pause."""
     (tmp_path / "spanscore.yaml").write_text(RULES)
     ended = spanscore("score", APPROVALS, "--config", tmp_path / "spanscore.yaml")
 
     told = " ".join(ended.stdout.split())
 
     assert 0 == ended.returncode
-    assert (6, 4) == (told.count("(pauses for issue_refund)"), told.count("(continues after a pause)"))
-    assert "order skipped 10: the run pauses for issue_refund (6x); the run continues after a pause" in told
+    assert 6 == told.count("(pauses for issue_refund)")
+    assert "order skipped 6: the run pauses for issue_refund (6x)" in told
+    assert "count skipped 8: the run pauses for issue_refund (6x); issue_refund was refused (2x)" in told
+    assert 1 == told.count("(continues after a pause; lookup_order uncertain)")
+
+
+def test_explain_says_what_was_before_the_pause(tmp_path: Path) -> None:
+    """The calls that are restored, uncertain or refused have no span, and a rule that they decide is skipped."""
+    configuration = tmp_path / "spanscore.yaml"
+    configuration.write_text(f"{RULES}  looked_up: {{type: tool_call_count, tool_calls_count: {{lookup_order: 1}}}}")
+    refused, parallel = (
+        spanscore("explain", APPROVALS, "--trace", trace, "--config", configuration).stdout
+        for trace in ("b2c7787d0a80f36d2c0a686984a44a44", "435fb7417a87e1cc29a26f5087fa5b60")
+    )
+
+    assert 'call 1 was made before the pause: lookup_order({"order_id": "A-1"}) → {"amount": 40}' in refused
+    assert "no call of the run: issue_refund, which was refused" in refused
+    assert "count: skipped: issue_refund was refused" in refused
+    assert "nothing shows whether it was made before the pause: lookup_order" in parallel
+    assert "looked_up: skipped: whether lookup_order was made before the pause cannot be told" in parallel
 
 
 @pytest.mark.parametrize(("command", "made"), [("golden", "golden.jsonl"), ("learn", "learned.yaml")])

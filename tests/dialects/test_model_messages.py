@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_messages as messages
-from spanscore.dialects._model_messages import Later
-from spanscore.model import JSON
+from spanscore.model import JSON, Later
 
 WORDS = st.sampled_from(
     [

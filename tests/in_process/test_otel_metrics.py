@@ -50,7 +50,7 @@ def host() -> InMemory:
 def test_with_the_hosts_provider(host: InMemory) -> None:
     """The host's meter provider gets every instrument of the table, with its boundaries and with exemplars."""
     emitter = OtelMetrics(Meter(host.provider))
-    continued = Completeness(begin_unseen=True)
+    continued = Completeness(resumed=True)
     emitter.emit(health_report(call("a"), call("b", error="ValueError: no"), completeness=continued))
     emitter.emit(report(about=trajectory(completeness=Completeness(paused=("a",)))))
 

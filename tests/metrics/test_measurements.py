@@ -104,7 +104,7 @@ def test_revisions_are_not_measured() -> None:
 def test_runs_that_pause() -> None:
     """They are counted as such, once, and as runs if they fail, or go on; a run that continues is counted as both."""
     paused = replace(trajectory(), completeness=Completeness(paused=("pay",)))
-    resumed = replace(trajectory(), completeness=Completeness(begin_unseen=True))
+    resumed = replace(trajectory(), completeness=Completeness(resumed=True))
 
     assert [(RUNS_PAUSED, 1, ("refund", "shop"))] == measurements(report(SKIPPED, about=paused))
     assert [] == measurements(report(SKIPPED, about=paused, revision=1))

@@ -29,7 +29,9 @@ WITH_OTHER_PAUSES: Final = {
 NOT_SEEN: Final = {
     # Without content no span says that the run waits, but for a tool that raised.
     *(("pydantic-ai-approval-nocontent", f"{scenario}-asks") for scenario in ("approved", "denied", "parallel")),
-    # The span of the model's request is the agent's, and lasts longer than the tool.
+    # Nor that the call was refused.
+    *(("pydantic-ai-approval-nocontent", f"{scenario}-resumed") for scenario in ("denied", "raised-denied")),
+    # The span of the model's request is the agent's, and lasts longer than the tool: earlier calls are uncertain.
     *(("google-adk-confirmation-oi", f"{scenario}-resumed") for scenario in ("confirmed", "parallel", "no-ids")),
 }
 """The known limits, by recording and scenario."""
@@ -48,7 +50,7 @@ def seen_of(*spans: Span) -> Completeness:
 
 @pytest.mark.parametrize("name", APPROVALS)
 def test_recorded_approvals(name: str) -> None:
-    """The first part pauses for the refund. The second one begins unseen if the refund was made in it."""
+    """The first part pauses for the refund. The second one continues if the refund was made in it, or was refused."""
     seen = parts(name)
     wrong = []
     for trace in json.loads((CORPUS / f"{name}.truth.json").read_text())["traces"]:
@@ -59,8 +61,10 @@ def test_recorded_approvals(name: str) -> None:
         made = any(call["name"] == "issue_refund" for call in trace["tool_calls"])
         for trace_id in trace["trace_ids"]:
             found = seen[trace_id]
-            if ("issue_refund" in found.paused, found.begin_unseen) != (asks, made and not asks):
-                wrong.append((scenario, found.paused, found.begin_unseen))
+            refused = any(word in scenario for word in ("denied", "reject", "refused", "reason"))
+            continues = not asks and (made or refused)
+            if ("issue_refund" in found.paused, found.resumed, found.begin_unseen) != (asks, continues, False):
+                wrong.append((scenario, found.paused, found.resumed, found.begin_unseen))
 
     assert [] == wrong
 
@@ -69,7 +73,7 @@ def test_other_recordings_hold_whole_runs() -> None:
     """No ordinary run is taken for a part of one."""
     others = set(NAMES) - set(APPROVALS)
     found = {name for name in sorted(others) if any(each.paused for each in parts(name).values())}
-    unseen = {name for name in sorted(others) if any(each.begin_unseen for each in parts(name).values())}
+    unseen = {name for name in sorted(others) if any(each.resumed or each.uncertain for each in parts(name).values())}
 
     assert (WITH_OTHER_PAUSES, set()) == (found, unseen)
 

@@ -34,7 +34,7 @@ from spanscore.model import (
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.runs import offline
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
-from spanscore.trajectories.explained import ExplainedSpan, explained
+from spanscore.trajectories.explained import ExplainedSpan, Explanation, explained
 from spanscore.trajectories.reader import DialectReader
 
 _TRACES_SHOWN: Final = 10
@@ -122,9 +122,17 @@ def _spans(trace: Trace, report: Report, reader: DialectReader) -> Iterator[str]
         yield _span(each, calls.get(each.call or 0), content=report.tool_content)
     if left_out:
         yield f"  ... and {plural(left_out, 'more span')}"
-    for number, call in calls.items():
+    yield from _without_spans(report, explanation)
+
+
+def _without_spans(report: Report, explanation: Explanation) -> Iterator[str]:
+    """Yield a line for each call that no span of this trace records, made or not."""
+    for number, call in enumerate(report.trajectory.calls, 1):
         if call.span_id is None:
-            yield f"  call {number} has no span of its own: {_call(call, content=report.tool_content)}"
+            where = "was made before the pause" if call.restored else "has no span of its own"
+            yield f"  call {number} {where}: {_call(call, content=report.tool_content)}"
+    for call in report.trajectory.uncertain:
+        yield f"  nothing shows whether it was made before the pause: {_call(call, content=report.tool_content)}"
     for what, not_made in (("waits", explanation.waits), ("was refused", explanation.refused)):
         for name in not_made:
             yield f"  no call of the run: {printable(name) or 'a call that no span names'}, which {what}"
@@ -191,7 +199,8 @@ def _missing(report: Report) -> str:
         *([f"{plural(seen.spans_missing, 'span')} not received"] if seen.spans_missing else []),
         *([f"{plural(seen.spans_refused, 'span')} refused"] if seen.spans_refused else []),
         *([f"the run {printable(pause(seen.paused))}"] if seen.paused else []),
-        *(["the run continues after a pause"] if seen.begin_unseen else []),
+        *(["the run continues after a pause"] if seen.resumed else []),
+        *(["its earlier calls are in another trace"] if seen.begin_unseen else []),
         *(["cut off by a limit"] if seen.truncated else []),
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),
         *([] if seen.results_recorded else ["results are not all recorded"]),

@@ -23,6 +23,7 @@ from spanscore.contracts.dialects import ModelCallReading as ModelCallReading
 from spanscore.contracts.dialects import ModelReading as ModelReading
 from spanscore.contracts.dialects import Precedence as Precedence
 from spanscore.contracts.dialects import Reading as Reading
+from spanscore.contracts.dialects import SentMessage as SentMessage
 from spanscore.contracts.dialects import TellsModelCalls as TellsModelCalls
 from spanscore.contracts.dialects import TellsResults as TellsResults
 from spanscore.contracts.instruments.instrument import Instrument

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -85,6 +85,18 @@ class CallRequest:
 
 
 @value
+class SentMessage:
+    """A message that a model was sent, as far as it concerns the calls of tools."""
+
+    is_user_text: bool = False
+    """The message is a user's and has a text: it begins a turn. Results and approvals are none, whoever sends them."""
+    requests: tuple[CallRequest, ...] = ()
+    """The calls that the model asked for in it."""
+    answers: tuple[CallReading, ...] = ()
+    """The results of calls in it: `result`, and `call_id`, `error` and `state` as far as they are recorded."""
+
+
+@value
 class Reading:
     """The reading of one span by one dialect. Every part is optional; parts that are not recorded stay empty."""
 
@@ -114,6 +126,8 @@ class Reading:
     ends_asking: bool = False
     """The span is an agent's own run that ended with an answer that asks for tools, or a request to a model whose
     answer asks for tools that are siblings of its span. The calls of the last answer without a result wait."""
+    resumes: bool = False
+    """The span says that the run continues after a pause with it."""
     content_elsewhere: bool = False
     """The span refers to messages, arguments or results that are kept outside the telemetry."""
     of_span: Attributes = field(default_factory=dict)
@@ -143,6 +157,9 @@ class ModelReading:
     """The `answers` of tools that the model's provider executed. May be found later too."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments, by tool name."""
+    history: Sequence[SentMessage] = ()
+    """The messages that the model was sent, in their order. Looked at in the first request of a trace: it shows the
+    calls of a run that was paused and continues in this trace. May be found later too."""
 
 
 @value

@@ -82,12 +82,12 @@ def texts(messages: Recorded, instructions: Recorded = None) -> Sides:
         if isinstance(node, list):
             pending.extend(reversed(node))
         elif isinstance(node, dict):
-            role = _role(node)
-            if role is None:
+            said_by = role(node)
+            if said_by is None:
                 pending.extend(reversed(node.values()))
-            elif role in _USER:
+            elif said_by in _USER:
                 user.extend(_said(node))
-            elif role in _SYSTEM:
+            elif said_by in _SYSTEM:
                 system.extend(_said(node))
     return tuple(user), tuple(system)
 
@@ -103,8 +103,8 @@ def numbered_texts(attributes: Attributes, prefix: str, key: re.Pattern[str]) ->
     user: list[str] = []
     system: list[str] = []
     for fields in numbered(attributes, prefix, key):
-        role = content.text(fields.get("role"))
-        side = user if role in _USER else system if role in _SYSTEM else None
+        said_by = content.text(fields.get("role"))
+        side = user if said_by in _USER else system if said_by in _SYSTEM else None
         if side is None:
             continue
         whole = content.decoded(fields.get("content"))
@@ -114,10 +114,19 @@ def numbered_texts(attributes: Attributes, prefix: str, key: re.Pattern[str]) ->
     return tuple(user), tuple(system)
 
 
-def _role(node: Mapping[str, Any]) -> str | None:
-    role = node.get("role")
-    if isinstance(role, str):
-        return role.lower()
+def is_user_text(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is a user's and has a text, also where its content was not recorded."""
+    if role(message) not in _USER:
+        return False
+    parts = message.get("parts")
+    return any(_said(message)) or (isinstance(parts, list) and {"type": "text"} in parts)
+
+
+def role(node: Mapping[str, Any]) -> str | None:
+    """Return the role of a message, or as LangChain has it, the type or the class; None if it has none of these."""
+    named = node.get("role")
+    if isinstance(named, str):
+        return named.lower()
     kind = node.get("type")
     if isinstance(kind, str) and kind in _USER | _SYSTEM:
         return kind

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.contracts import CallRequest, ModelReading
+from spanscore.contracts import CallRequest
 from spanscore.dialects import _content as content
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
 
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
@@ -37,16 +37,6 @@ _ANSWERED: Final = frozenset({"result", "output", "response"})
 WORDS_OF_ANSWERS: Final = ("tool", "function_call_output")
 """Of which every text has one in which `answers` finds something: no encoder escapes letters."""
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
-
-
-def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
-    """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
-    return ModelReading(
-        requests=requests(content.decoded(said)),
-        answers=Later(lambda: answers(content.decoded(sent))),
-        failures=Later(lambda: failures(content.decoded(sent))),
-        tool_definitions=Later(lambda: definitions(content.decoded(tools))),
-    )
 
 
 def requests(messages: Recorded) -> tuple[CallRequest, ...]:
@@ -76,23 +66,24 @@ def may_ask(text: str) -> bool:
 
 def answers(messages: Recorded) -> dict[str, JSON]:
     """Return the results in messages to a model, by call id."""
-    return {call_id: result for call_id, result, _ in _answered(messages)}
-
-
-def failures(messages: Recorded) -> dict[str, JSON]:
-    """Return a short text for each result in messages to a model that is marked as that of a failed call, by call id.
-
-    Anthropic and MCP write `is_error`, Bedrock and LangChain `status: "error"`, Haystack `error: true`.
-    """
     return {
-        call_id: content.short(result if isinstance(result, str) else "") or "error"
-        for call_id, result, body in _answered(messages)
-        if body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
+        call_id: result
+        for call_id, result, _ in answered(messages)
+        if call_id is not None and result is not NOT_RECORDED
     }
 
 
-def _answered(messages: Recorded) -> Iterator[tuple[str, JSON, Mapping[str, Any]]]:
-    """Yield the id of each call with a result in messages, the result, and the object that has it."""
+def failures(messages: Recorded) -> dict[str, JSON]:
+    """Return a short text for each result in messages to a model that is marked as a failure, by call id."""
+    return {call_id: failure for call_id, _, failure in answered(messages) if call_id is not None and failure}
+
+
+def answered(messages: Recorded) -> Iterator[tuple[str | None, Recorded, str | None]]:
+    """Yield for each result in messages the id of its call, the result, and a short text if it is marked as a failure.
+
+    Anthropic and MCP mark failures by `is_error`, Bedrock and LangChain by `status: "error"`, Haystack by
+    `error: true`. Without an id, a message of a tool and the results in it are several.
+    """
     for node, _, _ in _walk(messages):
         body = next((node[key] for key in _ANSWER_WRAPPERS if key in node), node)
         if not isinstance(body, Mapping) or not (
@@ -102,8 +93,10 @@ def _answered(messages: Recorded) -> Iterator[tuple[str, JSON, Mapping[str, Any]
         origin = body.get("origin")
         call_id = content.first_text({**origin, **body} if isinstance(origin, dict) else body, _ANSWER_ID)
         key = next((key for key in _ANSWER if key in body), None)
-        if call_id is not None and key is not None:
-            yield call_id, content.reparsed(unwrapped(body[key])), body
+        result = NOT_RECORDED if key is None else content.reparsed(unwrapped(body[key]))
+        has_failed = body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
+        told = result if isinstance(result, str) else ""
+        yield call_id, result, content.short(told) or "error" if has_failed else None
 
 
 def definitions(tools: Recorded) -> dict[str, JSON]:

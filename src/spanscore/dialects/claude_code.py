@@ -25,6 +25,9 @@ _STOP_REASON: Final = "stop_reason"
 _ERROR_TYPE: Final = "error_type"
 _INPUT: Final = "tool_input"
 _PARAMETERS: Final = "tool_parameters"
+_PROMPT: Final = "user_prompt"
+_CONTINUES: Final = "Continue from where you left off."
+"""The prompt that Claude Code writes itself where a session goes on."""
 _FINISH_REASONS: Final = (_STOP_REASON, *finish_reasons.READS)
 
 _ANY_MCP_TOOL: Final = "mcp_tool"
@@ -58,6 +61,7 @@ class ClaudeCode:
         _ERROR_TYPE,
         _INPUT,
         _PARAMETERS,
+        _PROMPT,
         *_FINISH_REASONS,
         "error",
         "success",
@@ -81,7 +85,7 @@ class ClaudeCode:
         event = _event(span)
         if event == "tool_result" or (event == "tool_decision" and _is_refused(attributes)):
             return Reading(call=_logged(attributes), conversation_id=content.text(attributes.get(_SESSION)))
-        return None
+        return Reading(resumes=True) if attributes.get(_PROMPT) == _CONTINUES else None
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(asks=finish_reasons.asks(span.attributes, _FINISH_REASONS))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, Recorded, Span, SpanEvent
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, LaterList, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -68,6 +70,9 @@ READS_FOR_MODEL_CALLS: Final = model_calls.READS | {INPUT, _INSTRUCTIONS}
 _MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
 _ROLES: Final = {"gen_ai.choice": "assistant", "gen_ai.tool.message": "tool"}
 _TEXT_ROLES: Final = {"gen_ai.user.message": "user", "gen_ai.system.message": "system"}
+_SAID: Final = {"gen_ai.assistant.message": "assistant"}
+_SENT: Final = ("gen_ai.tool.message", *_TEXT_ROLES, *_SAID)
+"""The events that hold one message each that the model was sent."""
 _EVENT_BODY: Final = "gen_ai.event.content"
 _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
 
@@ -126,6 +131,7 @@ class GenAi:
             answers=Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
             failures=Later(lambda: messages.failures(_message_list(span, INPUT, "gen_ai.tool.message"))),
             tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),
+            history=LaterList(lambda: _history(span)),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -138,6 +144,12 @@ def model_call(span: Span) -> ModelCallReading:
     sent = _message_list(span, INPUT, *_TEXT_ROLES)
     instructions = content.decoded(_held(span, _INSTRUCTIONS))
     return model_calls.reading(span.attributes, model_calls.texts(sent, instructions))
+
+
+def _history(span: Span) -> Sequence[SentMessage]:
+    if INPUT in span.attributes:
+        return sent_messages.history_in(span.attributes[INPUT])
+    return sent_messages.history(_message_list(span, INPUT, *_SENT))
 
 
 def _is_unmarked_call(span: Span) -> bool:
@@ -181,7 +193,7 @@ def _message_list(span: Span, attribute: str, *event_names: str) -> Recorded:
         if event.name == _CONTENT_EVENT and attribute in held:
             found.append(content.decoded(held[attribute]))
         elif event.name in event_names:
-            found.append({"role": (_ROLES | _TEXT_ROLES)[event.name], **_reparsed(held)})
+            found.append({"role": (_ROLES | _TEXT_ROLES | _SAID)[event.name], **_reparsed(held)})
     return [item for item in found if item is not NOT_RECORDED]
 
 

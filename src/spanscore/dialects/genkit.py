@@ -10,7 +10,8 @@ from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelRea
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
-from spanscore.model import JSON, Later, Recorded, Span
+from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
 _NAME: Final = "genkit:name"
@@ -44,6 +45,7 @@ class Genkit:
             is_model=subtype == "model",
             is_agent=True if is_agent else None,
             agent=content.text(attributes.get(_NAME if is_agent else _FLOW)),
+            resumes=not span.parent_span_id and _resumes(attributes.get(_INPUT)),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -54,6 +56,7 @@ class Genkit:
             answers=Later(lambda: messages.answers(content.field(content.decoded(given), "messages"))),
             refused=Later(lambda: _answered_by_a_person(content.field(content.decoded(given), "messages"))),
             tool_definitions=Later(lambda: messages.definitions(content.field(content.decoded(given), "tools"))),
+            history=LaterList(lambda: sent_messages.history(content.field(content.decoded(given), "messages"))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -69,6 +72,13 @@ class Genkit:
             user_text=user,
             system_text=system,
         )
+
+
+def _resumes(given: AttributeValue) -> bool:
+    """Return whether the input of a run holds a person's answer to a tool that has interrupted the run."""
+    if not isinstance(given, str) or '"resume"' not in given:
+        return False
+    return isinstance(content.field(content.decoded(given), "resume"), dict)
 
 
 def _answered_by_a_person(sent: Recorded) -> dict[str, JSON]:

@@ -9,7 +9,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
@@ -64,7 +64,7 @@ class GoogleAdk:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return messages.reading(span.attributes.get(_LLM_RESPONSE))
+        return sent_messages.reading(span.attributes.get(_LLM_RESPONSE))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         sent = content.decoded(span.attributes.get(_LLM_REQUEST))

@@ -10,6 +10,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.model import NOT_RECORDED, AttributeValue, Later, Span
 
 _TOOL_NAME: Final = "haystack.tool.name"
@@ -76,10 +77,10 @@ class Haystack:
         if attributes.get(_COMPONENT_TYPE) == "Agent":
             return _conversation(given, said)
         if _is_generator(span):
-            return replace(messages.reading(said, given, given), asks=_asks(said))
+            return replace(sent_messages.reading(said, given, given), asks=_asks(said))
         if _invokes_tools(span):
-            return replace(messages.reading(sent=said), asks=content.decoded(said) is NOT_RECORDED)
-        return messages.reading(attributes.get(f"{_LLM}.output"), tools=attributes.get("haystack.agent.tools"))
+            return replace(sent_messages.reading(sent=said), asks=content.decoded(said) is NOT_RECORDED)
+        return sent_messages.reading(attributes.get(f"{_LLM}.output"), tools=attributes.get("haystack.agent.tools"))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if _invokes_tools(span) or span.attributes.get(_COMPONENT_TYPE) == "Agent":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
@@ -15,6 +16,8 @@ _PYTHON: Final = "openinference.instrumentation.langchain"
 _SCOPES: Final = frozenset({_PYTHON, "@arizeai/openinference-instrumentation-langchain"})
 _AGENT: Final = "lc_agent_name"
 _NODE: Final = "langgraph_node"
+_COMMAND: Final = frozenset({"goto", "resume", "update"})
+"""The fields of LangGraph's `Command`."""
 
 
 class Langchain:
@@ -35,10 +38,20 @@ class Langchain:
         if kind == "LLM":
             return None
         node, agent = metadata(span, _NODE), metadata(span, _AGENT)
-        return graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
+        reading = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
+        return replace(reading, resumes=True) if _resumes(span) else reading
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
+
+
+def _resumes(span: Span) -> bool:
+    """Return whether a graph is given a person's answer: a `Command` with `resume`."""
+    given = span.attributes.get(openinference.INPUT)
+    if span.parent_span_id or not isinstance(given, str) or not all(f'"{key}"' in given for key in _COMMAND):
+        return False
+    command = content.decoded(given)
+    return isinstance(command, dict) and command.keys() >= _COMMAND and command["resume"] is not None
 
 
 def _call(span: Span) -> CallReading:

@@ -8,7 +8,7 @@ from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallRead
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
@@ -53,7 +53,7 @@ class Langfuse:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return messages.reading(span.attributes.get(_OUTPUT), span.attributes.get(_INPUT))
+        return sent_messages.reading(span.attributes.get(_OUTPUT), span.attributes.get(_INPUT))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         attributes = span.attributes

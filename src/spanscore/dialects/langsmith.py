@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, output_message
@@ -54,7 +54,7 @@ class Langsmith:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return messages.reading(span.attributes.get(_COMPLETION), span.attributes.get(_PROMPT))
+        return sent_messages.reading(span.attributes.get(_COMPLETION), span.attributes.get(_PROMPT))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if span.attributes.get(_KIND) != "llm":

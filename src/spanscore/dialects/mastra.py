@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
@@ -18,6 +18,7 @@ _CALLS: Final = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
 _RUN: Final = "agent_run"
 _RUN_INPUT: Final = (f"mastra.{_RUN}.input", openinference.INPUT)
 _RUN_OUTPUT: Final = (f"mastra.{_RUN}.output", openinference.OUTPUT)
+_RESUMED: Final = "mastra.metadata.resumed"
 _REFUSALS: Final = ("Tool input validation failed", "Tool output validation failed")
 _CONVERSATION: Final = ("threadId", "sessionId", "conversationId")
 
@@ -56,10 +57,11 @@ class Mastra:
             conversation_id=_conversation(span),
             waits=_waits(span) if kind == _RUN else (),
             refused=_refused(span) if kind == _RUN else (),
+            resumes=kind == _RUN and attributes.get(_RESUMED) in {True, "true"},
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return messages.reading(span.attributes.get("mastra.model_step.output"))
+        return sent_messages.reading(span.attributes.get("mastra.model_step.output"))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if _TYPE not in span.attributes:

@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
@@ -57,7 +57,7 @@ class Mlflow:
 
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
-        return messages.reading(
+        return sent_messages.reading(
             attributes.get("mlflow.spanOutputs"),
             attributes.get("mlflow.spanInputs"),
             attributes.get("mlflow.chat.tools"),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
-from spanscore.model import JSON, NOT_RECORDED, Later, Span
+from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -34,6 +36,7 @@ READS: Final = frozenset(
 )
 """The attributes that the conventions define and a dialect may look at."""
 
+_FIELD: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(.+)")
 _TEXT: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(role|content|contents\.\d+\.message_content\.text)")
 _MODEL: Final = ("llm.model_name",)
 _TOKENS: Final = {
@@ -85,6 +88,7 @@ class Openinference:
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=Later(lambda: _flat_answers(span)),
             tool_definitions=Later(lambda: _definitions(span)),
+            history=LaterList(lambda: _history(span)),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -108,6 +112,18 @@ def call(span: Span) -> CallReading:
         error_type=content.error_type(span),
         call_id=content.first_text(attributes, _CALL_ID),
     )
+
+
+def _history(span: Span) -> Sequence[SentMessage]:
+    """Return the messages that the model was sent; from the whole input if the others leave the calls out."""
+    attributes = span.attributes
+    keys = [key for key in attributes if key.startswith(_INPUT_MESSAGES)]
+    if not any("tool" in key or attributes[key] == "tool" for key in keys):
+        return ()
+    told = sent_messages.numbered_history(attributes, _INPUT_MESSAGES, _FIELD)
+    if any(each.requests for each in told):
+        return told
+    return sent_messages.history_in(attributes.get(INPUT)) or told
 
 
 def _definitions(span: Span) -> dict[str, JSON]:

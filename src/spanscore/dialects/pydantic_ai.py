@@ -10,13 +10,15 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
-from spanscore.model import JSON, AttributeValue, Later, Recorded, Span
+from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"
 _EVENTS: Final = "events"
 _FINAL: Final = "final_result"
 _DEFERRED: Final = ("calls", "approvals")
+_SENT: Final = tuple(f"gen_ai.{role}.message" for role in ("user", "assistant", "tool"))
 _PARAMETERS: Final = "model_request_parameters"
 
 
@@ -60,6 +62,7 @@ class PydanticAi:
             requests=messages.requests(_named(events, "gen_ai.choice")),
             output_tools=Later(lambda: _output_tools(span.attributes.get(_PARAMETERS))),
             answers=Later(lambda: messages.answers(_named(events, "gen_ai.tool.message"))),
+            history=LaterList(lambda: sent_messages.history(_named(events, *_SENT))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -102,8 +105,8 @@ def _output_tools(parameters: AttributeValue) -> dict[str, JSON]:
     return {name: tool for tool in listed if isinstance(tool, dict) and (name := content.text(tool.get("name")))}
 
 
-def _named(events: Recorded, name: str) -> list[Any]:
-    """Return the events of one name: the list also holds the history that the model was sent."""
+def _named(events: Recorded, *names: str) -> list[Any]:
+    """Return the events of these names: the list holds the history that the model was sent, and its answer."""
     if not isinstance(events, list):
         return []
-    return [event for event in events if isinstance(event, dict) and event.get("event.name") == name]
+    return [event for event in events if isinstance(event, dict) and event.get("event.name") in names]

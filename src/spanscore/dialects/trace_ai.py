@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import Span
@@ -43,7 +43,9 @@ class TraceAi:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return messages.reading(span.attributes.get(openinference.OUTPUT), span.attributes.get(openinference.INPUT))
+        return sent_messages.reading(
+            span.attributes.get(openinference.OUTPUT), span.attributes.get(openinference.INPUT)
+        )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         return model_calls.reading(span.attributes) if span.attributes.get(_KIND) == "LLM" else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
-from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
 from spanscore.model import Span
 
@@ -36,4 +36,6 @@ class Uipath:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return messages.reading(span.attributes.get(openinference.OUTPUT), span.attributes.get(openinference.INPUT))
+        return sent_messages.reading(
+            span.attributes.get(openinference.OUTPUT), span.attributes.get(openinference.INPUT)
+        )

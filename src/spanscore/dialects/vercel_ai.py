@@ -10,8 +10,9 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.model import JSON, AttributeValue, Later, Span
+from spanscore.model import JSON, AttributeValue, Later, LaterList, Span
 
 _OPERATION: Final = "ai.operationId"
 _CONVENTION: Final = "gen_ai"
@@ -88,6 +89,7 @@ class VercelAi:
             answers=Later(lambda: messages.answers(content.decoded(content.first_text(attributes, _ANSWERS)))),
             by_provider=Later(lambda: _by_provider(content.first_text(attributes, _ANSWERS))),
             tool_definitions=Later(lambda: _definitions(attributes.get("ai.prompt.tools"))),
+            history=LaterList(lambda: sent_messages.history_in(content.first_text(attributes, _ANSWERS))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:

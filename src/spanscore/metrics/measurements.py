@@ -78,7 +78,7 @@ def _all(report: Report) -> list[Measurement]:
     found.append((RUNS, 1, (report.verdict, agent, service)))
     if trajectory.completeness.paused and not report.revision:
         found.append((RUNS_PAUSED, 1, (agent, service)))
-    if trajectory.completeness.begin_unseen:
+    if trajectory.completeness.resumed:
         found.append((RUNS_RESUMED, 1, (agent, service)))
     found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in _invocations(trajectory)]
     found += [

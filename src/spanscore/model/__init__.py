@@ -37,6 +37,7 @@ from spanscore.model.spans import refused_span as refused_span
 from spanscore.model.spans import reported_trace_id as reported_trace_id
 from spanscore.model.spans import session_key as session_key
 from spanscore.model.values import Later as Later
+from spanscore.model.values import LaterList as LaterList
 from spanscore.model.values import value as value
 
 
@@ -66,6 +67,9 @@ class ToolCall:
     """The index of the model call that asked for it (`Trajectory.model_calls`); None where that is not known.
 
     Known only where a configured evaluator needs model calls, and so no part of what the call is."""
+    restored: bool = False
+    """Whether the call was made before a pause, in an earlier trace: a model of this trace was sent it with its result.
+    It has no span and no times."""
 
     @property
     def error_without_content(self) -> str | None:
@@ -146,13 +150,17 @@ class Completeness:
     paused: tuple[str, ...] = ()
     """The tools for which the run waits at its end, for approval or an answer; empty text if no span names one.
     The run continues in another trace, later in this one, or never."""
+    resumed: bool = False
+    """The run continues after a pause. Its earlier calls are restored, unless `begin_unseen`."""
     begin_unseen: bool = False
     """The run continues after a pause, and its earlier calls are in another trace."""
+    uncertain: tuple[str, ...] = ()
+    """The tools of earlier calls of which nothing shows whether they were made before the pause."""
 
     @property
     def is_part(self) -> bool:
-        """Whether the trace is known to hold a part of the run only: it pauses, or continues after a pause."""
-        return self.begin_unseen or bool(self.paused)
+        """Whether the trace is known to hold a part of the run only: it pauses, or earlier calls are not known."""
+        return self.begin_unseen or bool(self.paused or self.uncertain)
 
     @property
     def complete(self) -> bool:
@@ -174,15 +182,20 @@ class Completeness:
 
 
 _NAMED: Final = 3
-"""The most tools that `pause` names."""
+"""The most tools that are named."""
 _LONGEST_NAME: Final = 60
 
 
-def pause(tools: Sequence[str]) -> str:
-    """Return in words that a run pauses, with the names of the tools for which it waits."""
+def named(tools: Iterable[str]) -> str:
+    """Return the names of the first tools, each once; empty if there is no name."""
     names = [name[:_LONGEST_NAME] for name in dict.fromkeys(tools) if name]
-    named = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-    return f"pauses for {named}" if named else "pauses"
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+def pause(tools: Iterable[str]) -> str:
+    """Return in words that a run pauses, with the names of the tools for which it waits."""
+    names = named(tools)
+    return f"pauses for {names}" if names else "pauses"
 
 
 class WithheldCall(NamedTuple):
@@ -226,6 +239,10 @@ class Trajectory:
     """The runs of agents in it, by start; None if the spans name no agent."""
     withheld: tuple[WithheldCall, ...] = ()
     """The calls that wait, or were refused, and were not made afterwards."""
+    uncertain: tuple[ToolCall, ...] = ()
+    """The calls before the pause of which nothing shows whether they were made; they are none of `calls`."""
+    refused: tuple[ToolCall, ...] = ()
+    """The calls before the pause that were refused, as if they had been made; they are none of `calls`."""
     recognised: bool = True
     """Whether a dialect recognises any span of the trace; if not, it is probably no agent's."""
     unread: str | None = None
@@ -235,6 +252,12 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple([call.name for call in self.calls]))
+
+    def having_made(self, earlier: Sequence[ToolCall]) -> Trajectory:
+        """Return the same if these calls had been made before the pause, too."""
+        place = next((place for place, call in enumerate(self.calls) if not call.restored), len(self.calls))
+        calls = (*self.calls[:place], *earlier, *self.calls[place:])
+        return replace(self, calls=calls, completeness=self.completeness.of(calls))
 
     @classmethod
     def from_calls(cls, calls: Iterable[Mapping[str, Any]]) -> Trajectory:
@@ -335,6 +358,8 @@ class Report:
         seen = self.trajectory.completeness
         if seen.paused:
             return pause(seen.paused)
+        if seen.uncertain:
+            return f"continues after a pause; {named(seen.uncertain)} uncertain"
         return "continues after a pause" if seen.begin_unseen else self.close_reason.value
 
     def told(self, score: Score) -> str:

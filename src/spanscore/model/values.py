@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar, dataclass_transform
+from typing import Any, Final, TypeVar, dataclass_transform
 
 from spanscore.model.spans import JSON
 
@@ -42,3 +42,29 @@ class Later(Mapping[str, JSON]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+
+class LaterList(Sequence[_T]):
+    """A sequence whose content is read on first use. It equals any sequence with the same items."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[], Sequence[_T]]) -> None:
+        self._find: Final = find
+        self._found: Sequence[_T] | None = None
+
+    def _all(self) -> Sequence[_T]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._all()[place]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]

@@ -108,6 +108,7 @@ def _tool_call(call: ToolCall, *, content: bool = True) -> dict[str, Any]:
         "start_unix_nano": call.start_ns,
         "end_unix_nano": call.end_ns,
         "agent": call.agent,
+        **({"restored": True} if call.restored else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from spanscore.contracts import Evaluator
 from spanscore.model import (
@@ -21,6 +21,7 @@ from spanscore.model import (
     pause,
 )
 from spanscore.model.outcomes import MendedBy, checked, failure
+from spanscore.scoring.doubts import OUTCOMES, Answer, PendingOutcome, with_doubts
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import DialectFailedError, trajectories
 
@@ -36,21 +37,7 @@ MISSING: Final = (
 RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
 """Why a failure that earlier calls could mend is skipped."""
 
-_OUTCOMES: Final = (Score, Skipped, Failed)
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
-
-
-class PendingOutcome(Protocol):
-    """The future outcome of an evaluator that runs elsewhere; a `concurrent.futures.Future` is one."""
-
-    def done(self) -> bool:
-        """Return whether the outcome is available."""
-
-    def result(self, timeout: float | None = None, /) -> Outcome:
-        """Wait for the outcome. Raises TimeoutError after the timeout."""
-
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
-        """Have something called when the answer is here, on any thread."""
 
 
 Elsewhere: TypeAlias = Callable[[Evaluator, Trajectory], PendingOutcome]
@@ -96,7 +83,7 @@ class EvaluatorEntry:
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
 
 
-_Evaluating: TypeAlias = tuple[EvaluatorEntry, Outcome | PendingOutcome]
+_Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
 
 
 class Scoring:
@@ -115,7 +102,7 @@ class Scoring:
         self._unmeasured: Final = unmeasured
         self._found: Final = found
         self._awaited: Final = [
-            outcome for _, evaluating in found for _, outcome in evaluating if not isinstance(outcome, _OUTCOMES)
+            outcome for _, evaluating in found for _, outcome in evaluating if not isinstance(outcome, OUTCOMES)
         ]
 
     @property
@@ -149,7 +136,7 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=_known(outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome), trajectory),
+                        outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -224,9 +211,12 @@ class Pipeline:
             scoring.wait(None)
         return scoring.reports()
 
-    def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Outcome | PendingOutcome:
+    def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         if trajectory.unread is not None:
             return Skipped(trajectory.unread)
+        return with_doubts(trajectory, lambda run: self._evaluated(entry, run))
+
+    def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         try:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):

@@ -24,6 +24,7 @@ from spanscore.model import (
     AttributeValue,
     Completeness,
     Failed,
+    LaterList,
     Score,
     Skipped,
     Span,
@@ -255,7 +256,7 @@ def _definitions() -> dict[str, Any]:
 def _comparable(answer: Any) -> Hashable:
     if dataclasses.is_dataclass(answer):
         return tuple(_comparable(getattr(answer, field.name)) for field in dataclasses.fields(answer))
-    if isinstance(answer, tuple):
+    if isinstance(answer, (tuple, LaterList)):
         return tuple(map(_comparable, answer))
     if isinstance(answer, Mapping):
         return tuple((name, json_key(value)) for name, value in answer.items())

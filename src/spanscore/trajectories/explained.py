@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -55,6 +56,7 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
         trajectories: its trajectories.
         reader: the reader that made them.
     """
+    trajectories = list(trajectories)
     calls = [call for trajectory in trajectories for call in trajectory.calls]
     tree = SpanTree(trace.spans, reader)
     requested = Requested(tree)
@@ -71,14 +73,16 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
     waits, refused, not_made = (
         tuple(name for name, state in told.values() if state == wanted) for wanted in ("waits", "refused", None)
     )
-    return Explanation(spans, not_made, waits, refused)
+    before = Counter(call.name for each in trajectories for call in each.withheld if call.state == "refused")
+    before -= Counter(name for _, name, state in withheld.told() if state == "refused")
+    return Explanation(spans, not_made, waits, (*refused, *before.elements()))
 
 
 def _not_run(
     requested: Requested, merged: Mapping[int, CallReading], known: Iterable[ToolCall | CallReading]
 ) -> Iterator[CallRequest]:
     """Yield the requests without a known call. Requests that an executed call may belong to are left out."""
-    executed = joined(requested, [*merged.values()])
+    executed = joined(requested, merged)
     ran = {rank for rank, _ in executed}
     known_ids = {call.call_id for call in known}
     names = (

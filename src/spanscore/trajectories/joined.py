@@ -12,24 +12,50 @@ from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.requested import Requested
 
 
-def joined(requested: Requested, calls: Sequence[CallReading]) -> list[tuple[int | None, CallReading]]:
+def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple[int | None, CallReading]]:
     """Find the request of each executed call, and fill gaps of the call's spans from it.
+
+    A call with which a paused run continues joins one of the calls that the run waited for. The others join the
+    requests of this trace.
+
+    Args:
+        requested: the requests.
+        calls: by the position of their span, in the order of their start.
+
+    Returns:
+        For each call the rank of its request and the completed call. The rank is None if there is no request, and
+        negative, a place in `Resumption.awaited`, if the request is of an earlier trace.
+    """
+    resumption = requested.resumption
+    continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
+    here = {index: call for index, call in calls.items() if index not in continuing} if continuing else calls
+    found = _ranked(here, [request for _, request in requested.requests])
+    for tail in {tail.model: tail for tail in continuing.values()}.values():
+        of_tail = {index: calls[index] for index, each in continuing.items() if each is tail}
+        ranked = _ranked(of_tail, [each.request for each in tail.last], are_continuing=True)
+        place = resumption.place_of(tail)
+        found.update((index, (None if rank is None else rank + place, call)) for index, (rank, call) in ranked.items())
+    ranks = [found[index][0] for index in calls]
+    completed = [
+        _completed(found[index][1], None if rank is None else requested.request(rank), requested)
+        for index, rank in zip(calls, ranks, strict=True)
+    ]
+    return [*zip(ranks, _with_results(completed, requested), strict=True)]
+
+
+def _ranked(
+    calls: Mapping[int, CallReading], requests: Sequence[CallRequest], *, are_continuing: bool = False
+) -> dict[int, tuple[int | None, CallReading]]:
+    """Return for each call the rank of its request, if there is one, and the call with the name that was asked for.
 
     Joined by call id; else by order, if as many calls of a name were executed as requested and each fits; else by name
     and arguments, or by arguments alone if the name is lost, and by order again. Calls without name and arguments join
     the remaining requests, if there are as many. A call with an id that the framework has made up joins a request
-    without one by name and arguments.
-
-    Args:
-        requested: the requests.
-        calls: in the order of their start.
-
-    Returns:
-        For each call the rank of its request (None if there is none) and the completed call.
+    without one by name and arguments. Calls that are continuing have been asked for in another trace, for which some
+    frameworks make up other ids: they join by name and arguments, or by order, whatever the ids are.
     """
-    requests = [request for _, request in requested.requests]
     asked_for = frozenset(request.name for request in requests)
-    every = {index: _as_asked(call, asked_for) for index, call in enumerate(calls)}
+    every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
     without_id = {index: call for index, call in every.items() if call.call_id is None}
     nameless = {index: call for index, call in without_id.items() if call.name is None}
     join = _Join(requests)
@@ -41,12 +67,10 @@ def joined(requested: Requested, calls: Sequence[CallReading]) -> list[tuple[int
     join.by_key(nameless, _arguments_key, _arguments_key)
     join.by_order(without_id, lambda each: each.name)
     join.by_order(nameless, lambda _: None)
-    ranks = [join.ranks.get(index) for index in every]
-    completed = [
-        _completed(call, None if rank is None else requests[rank], requested)
-        for rank, call in zip(ranks, every.values(), strict=True)
-    ]
-    return [*zip(ranks, _with_results(completed, requested), strict=True)]
+    if are_continuing:
+        join.by_key(every, _content_key, _content_key)
+        join.by_order(every, lambda each: each.name)
+    return {index: (join.ranks.get(index), call) for index, call in every.items()}
 
 
 class _Join:

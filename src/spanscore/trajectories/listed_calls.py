@@ -21,23 +21,22 @@ def executed_calls(
     merged: Mapping[int, CallReading],
     requested: Requested,
     withheld: Withheld,
-    asked_by: dict[int, int],
+    ranks: dict[int, int | None],
 ) -> list[tuple[int, ToolCall]]:
     """Return the calls that have a span, in order, each with the index of its span.
 
-    If a model's span lists a call, it is added to `asked_by`.
+    The rank of each call's request is added to `ranks`, as `joined` finds it.
     """
     calls = {index: call for index, call in merged.items() if index not in withheld.superseded}
-    ranks: dict[int, int | None] = dict.fromkeys(calls)
+    ranks.update(dict.fromkeys(calls))
     are_tied = len({tree.spans[index].start_ns for index in calls}) < len(calls)
     asked: list[tuple[int, ToolCall, int | None]] = []
     # The model's requests fill gaps of the spans: ids, arguments, the order of simultaneous calls, and calls that a
     # framework has answered without running anything.
     if calls and tree.models:
-        executed = joined(requested, [*calls.values()])
-        ranks = {index: rank for index, (rank, _) in zip(calls, executed, strict=True)}
+        executed = joined(requested, calls)
+        ranks.update((index, rank) for index, (rank, _) in zip(calls, executed, strict=True))
         calls = {index: reading for index, (_, reading) in zip(calls, executed, strict=True)}
-        asked_by.update(requested.asked_by(ranks))
         if not any(reading.not_a_call for reading in tree.readings):
             asked = [
                 (index, _asked(tree, requested, index, request, answer), before)
@@ -93,21 +92,11 @@ def requested_calls(tree: SpanTree, requested: Requested, withheld: Withheld) ->
     """
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
         return []
-    step = is_step(tree)
     return [
         (index, _asked(tree, requested, index, request, answer))
         for index, request, answer in requested.calls()
-        if (answer is not NOT_RECORDED or not step) and withheld.state_of(request) is None
+        if (answer is not NOT_RECORDED or not tree.is_step) and withheld.state_of(request) is None
     ]
-
-
-def is_step(tree: SpanTree) -> bool:
-    """Return whether a trace is one step of a run whose other steps are separate traces.
-
-    Such a trace has only model spans, and spans of the model's client below them.
-    """
-    models = set(tree.models)
-    return not tree.agents and all(index in models or outer != NONE for index, outer in enumerate(tree.nearest(models)))
 
 
 def _asked(tree: SpanTree, requested: Requested, index: int, request: CallRequest, result: Recorded) -> ToolCall:

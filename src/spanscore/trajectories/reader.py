@@ -17,7 +17,7 @@ from spanscore.contracts import (
     TellsModelCalls,
 )
 from spanscore.dialects import with_control_flow
-from spanscore.model import LOG_RECORD, Later, Span
+from spanscore.model import LOG_RECORD, Later, LaterList, Span
 from spanscore.trajectories.normalised import may_be_renamed, with_originals
 
 _T = TypeVar("_T")
@@ -104,8 +104,13 @@ class DialectReader:
             ModelReading(
                 requests=next(filter(None, (reading.requests for reading in readings)), ()),
                 asks=any(reading.asks for reading in readings),
-                **{name: _first_found(name, readings) for name in ("output_tools", "answers", "tool_definitions")},
-                **{name: _all_found(name, readings) for name in ("refused", "failures", "by_provider")},
+                history=LaterList(lambda: next(filter(None, (reading.history for reading in readings)), ())),
+                output_tools=_first_found("output_tools", readings),
+                answers=_first_found("answers", readings),
+                tool_definitions=_first_found("tool_definitions", readings),
+                refused=_all_found("refused", readings),
+                failures=_all_found("failures", readings),
+                by_provider=_all_found("by_provider", readings),
             )
         )
 

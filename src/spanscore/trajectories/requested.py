@@ -11,6 +11,7 @@ from typing import Final
 from spanscore.contracts import CallRequest, CallState, ModelReading
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.tree import NONE, SpanTree
 
 
@@ -23,6 +24,8 @@ class Requested:
         kept = _each_once(tree, self._readings)
         self.requests: Final = [(index, request) for index in tree.models for request in kept[index]]
         """Each request with the position of its model's span; its place here is its rank."""
+        self.resumption: Final = Resumption(tree)
+        """The calls of the run in earlier traces."""
 
     def asking(self, run_of: Sequence[int]) -> set[int]:
         """Return the runs in which a model asked for tools: by its answer, or because a later request has the result.
@@ -160,9 +163,13 @@ class Requested:
             answer = self._answers.get(request.call_id, NOT_RECORDED) if request.call_id else NOT_RECORDED
             yield span, request, answer
 
+    def request(self, rank: int) -> CallRequest:
+        """Return the request of a rank; of a negative one, the call for which the run may have waited."""
+        return self.requests[rank][1] if rank >= 0 else self.resumption.awaited[rank].request
+
     def asked_by(self, ranks: Mapping[int, int | None]) -> dict[int, int]:
         """Return the position of the model's span that requested each executed call, for calls that join a request."""
-        return {index: self.requests[rank][0] for index, rank in ranks.items() if rank is not None}
+        return {index: self.requests[rank][0] for index, rank in ranks.items() if rank is not None and rank >= 0}
 
     def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
         """Yield, in the form of `calls`, the requests that were answered without an executed call.
@@ -172,7 +179,7 @@ class Requested:
         the requests may be that call, and none is yielded.
 
         Args:
-            ranks: the rank of the request of each executed call.
+            ranks: the rank of the request of each executed call, as `joined` finds it.
 
         Yields:
             As the last item the executed call that the model requested right before it in the same answer, if any.
@@ -181,7 +188,7 @@ class Requested:
         if len(made) < len(ranks):
             return
         # Some providers count calls from 0 in every answer: an answer to such an id may be to the call that was made.
-        made_ids = {self.requests[rank][1].call_id for rank in made}
+        made_ids = {self.request(rank).call_id for rank in made}
         before: tuple[int, int] | None = None
         for rank, (span, request) in enumerate(self.requests):
             if rank in made:

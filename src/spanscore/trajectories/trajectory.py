@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -24,12 +23,12 @@ from spanscore.model import (
     Trace,
     Trajectory,
     Unit,
-    WithheldCall,
     reported_trace_id,
 )
-from spanscore.trajectories.listed_calls import executed_calls, is_step, requested_calls
+from spanscore.trajectories.listed_calls import executed_calls, requested_calls
 from spanscore.trajectories.lost_calls import lost_calls
 from spanscore.trajectories.model_calls import ModelCalls
+from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.same_calls import merged_calls
@@ -71,29 +70,22 @@ def trajectories(
     runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
     counts = dict.fromkeys(invoked, 0)
-    asked_by: dict[int, int] = {}
+    ranks: dict[int, int | None] = {}
     requested = Requested(tree)
     merged = merged_calls(tree)
     withheld = Withheld(tree, merged, requested)
-    executed = executed_calls(tree, merged, requested, withheld, asked_by)
+    executed = executed_calls(tree, merged, requested, withheld, ranks)
     listed_calls = executed or requested_calls(tree, requested, withheld)
     lost = Counter(run_of[index] for index in lost_calls(tree, requested, listed_calls, invoked_of))
     unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
     models = ModelCalls(tree) if model_calls else None
-    for index, call in listed_calls if models is None else models.with_turns(listed_calls, asked_by, run_of):
+    parts = PartsOfRuns(tree, run_of, requested.resumption, withheld, listed_calls, ranks)
+    with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested.asked_by(ranks), run_of)
+    for index, call in with_turns:
         calls.setdefault(run_of[index], []).append(call)
         if invoked_of[index] in counts:
             counts[invoked_of[index]] += 1
-    not_made: dict[int, list[WithheldCall]] = {}
-    for index, name, state in withheld.told():
-        not_made.setdefault(run_of[index], []).append(WithheldCall(name, state))
-    resumed: set[int] = set()
-    if (first := _resumed_by(tree, executed)) is not None:
-        resumed = _around(run_of, tree, first)
-    paused: dict[int, dict[str, None]] = {}
-    for index, name in withheld.waiting():
-        for run in _around(run_of, tree, index):
-            paused.setdefault(run, {})[name] = None
+    parts.restore(calls)
     silent = {} if all(calls.values()) else _silent(tree, requested, withheld, run_of)
     responses = {
         run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
@@ -111,13 +103,8 @@ def trajectories(
                 calls=found,
                 unit=unit,
                 response_id=responses.get(run),
-                completeness=replace(
-                    seen,
-                    spans_missing=seen.spans_missing + lost[run],
-                    paused=tuple(paused.get(run, ())),
-                    begin_unseen=run in resumed,
-                ).of(found),
-                withheld=tuple(not_made.get(run, ())),
+                completeness=parts.known(run, seen, lost[run]).of(found),
+                **parts.around(run),
                 invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
                 # A span with a dialect's marker may be an agent's: else a failed reading would not be reported.
                 recognised=is_run or bool(failures),
@@ -132,37 +119,6 @@ def trajectories(
 
 def _invocations(tree: SpanTree, counts: Mapping[int, int], only: int | None) -> tuple[Invocation, ...]:
     return tuple(Invocation(tree.agents[run], count) for run, count in counts.items() if only in {None, run})
-
-
-def _resumed_by(tree: SpanTree, executed: Sequence[tuple[int, ToolCall]]) -> int | None:
-    """Return the position of the first execution if no model of this trace can have asked for it; else None.
-
-    A run that was paused for approval executes the call first, and asks a model afterwards. A call without an id, as a
-    workflow may make it before it asks, counts only if that model is sent results of calls. Starts are compared within
-    one process. JavaScript cuts them to milliseconds: in a tie the model has to be sent the result of the call.
-    """
-    if not executed or not tree.models or executed[0][0] in tree.models:  # answered without an execution
-        return None
-    below = tree.nearest(tree.calls)
-    asked = next((index for index in tree.models if below[index] == NONE), None)
-    index, call = executed[0]
-    span = tree.spans[index]
-    if asked is None or span.is_log or span.resource != tree.spans[asked].resource:
-        return None
-    before_ns = tree.spans[asked].start_ns - span.start_ns
-    answered = tree.model_readings[asked].answers if before_ns >= 0 else {}
-    if call.call_id:
-        return index if before_ns > 0 or call.call_id in answered else None
-    return index if before_ns > 0 and answered else None
-
-
-def _around(run_of: Sequence[int], tree: SpanTree, index: int) -> set[int]:
-    """Return the run that a span is of, and the runs that this one is below: they wait, too."""
-    runs: set[int] = set()
-    while index != NONE and run_of[index] not in runs:
-        runs.add(run_of[index])
-        index = tree.parents[run_of[index]]
-    return runs
 
 
 def _is_talk(tree: SpanTree) -> bool:
@@ -258,7 +214,7 @@ def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Se
         if reading.not_a_call or reading.waits or reading.refused or index in withheld.spans
     }
     shown.update(run_of[index] for index, request, _ in requested.calls() if withheld.state_of(request) is not None)
-    return dict.fromkeys(asking - shown, _STEP if asking and is_step(tree) else _ASKED)
+    return dict.fromkeys(asking - shown, _STEP if asking and tree.is_step else _ASKED)
 
 
 def _tool_definitions(tree: SpanTree) -> dict[str, JSON]:

@@ -62,7 +62,7 @@ class SpanTree:
         self.agents: dict[int, str | None] = {}
         self.models: list[int] = []
         self.pauses: list[int] = []
-        """The spans that are no calls, and record that calls wait or were refused."""
+        """The spans that are no calls, and record that calls wait or were refused, or that the run continues."""
         self.recognised = False
         """Whether a dialect recognises any of the spans."""
         self._workflow: str | None = None
@@ -96,6 +96,16 @@ class SpanTree:
         """The requests of each model span, and the results that it was sent, by start."""
         return {index: self.reader.read_model(self.spans[index]) for index in self.models}
 
+    @cached_property
+    def is_step(self) -> bool:
+        """Whether the trace is one step of a run whose other steps are separate traces.
+
+        Such a trace has only model spans, and spans of the model's client below them.
+        """
+        models = set(self.models)
+        above = self.nearest(models)
+        return not self.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
+
     def _add(self, index: int, reading: Reading) -> None:
         if reading.call is not None and reading.part_of_call:
             self.parts[index] = reading.call
@@ -105,7 +115,7 @@ class SpanTree:
             self.agents[index] = reading.agent
         if reading.is_model:
             self.models.append(index)
-        if reading.waits or reading.refused or reading.ends_asking:
+        if reading.waits or reading.refused or reading.ends_asking or reading.resumes:
             self.pauses.append(index)
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None

@@ -48,7 +48,7 @@ class Withheld:
         self._executed_ids: Final = {call.call_id for call in calls.values()}
         if not tree.pauses and all(call.state == "made" for call in calls.values()):
             return
-        executed = joined(requested, [*calls.values()])
+        executed = joined(requested, calls)
         self._calls: Final = {index: call for index, (_, call) in zip(calls, executed, strict=True)}
         self._ranks: Final = {rank for rank, _ in executed if rank is not None}
         self.spans.update((index, call.state) for index, call in calls.items() if call.state in {"waits", "refused"})

@@ -39,7 +39,7 @@ function runOf({ strings }, [trace, span, verdict, agent, service, start, durati
 }
 
 function storyOf(strings, [hidden, calls, marks, alignments, withheld], duration) {
-  const read = calls.map(([name, at, took, args, result, error, agent, span], index) => ({
+  const read = calls.map(([name, at, took, args, result, error, agent, span, restored], index) => ({
     number: index + 1,
     name: strings[name],
     at: at / 1000,
@@ -52,6 +52,7 @@ function storyOf(strings, [hidden, calls, marks, alignments, withheld], duration
       ["arguments", hidden ? "" : strings[args] || "not recorded"],
       ["result", hidden || error ? strings[result] : strings[result] || "not recorded"],
       ["span", span],
+      ["made", restored ? "before the pause, in another trace" : ""],
     ].filter(([, text]) => text),
   }));
   for (const [call, evaluator, text] of marks) read[call].marks.push({ evaluator: strings[evaluator], text: strings[text] });

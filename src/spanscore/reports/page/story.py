@@ -137,6 +137,7 @@ def _call(call: ToolCall, begin_ns: int, content: int, agent: str | None, number
         number(cut(error or "error", ERROR_CHARS)) if error is not None else 0,
         number(cut(call.agent)) if call.agent and call.agent != agent else 0,
         call.span_id.hex() if call.span_id and content != LEFT_OUT else "",
+        *([1] if call.restored else []),
     ]
 
 

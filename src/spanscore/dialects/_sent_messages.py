@@ -1,0 +1,110 @@
+"""The messages that a model was sent, one by one, with the calls and results in each; shared by all dialects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spanscore.contracts import CallReading, ModelReading, SentMessage
+from spanscore.dialects import _content as content
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
+from spanscore.model import Attributes, AttributeValue, Later, LaterList, Recorded
+
+_TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"})
+"""The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
+_CLASSES: Final = frozenset({"AIMessage", "AIMessageChunk", "ToolMessage"})
+_WORDS: Final = ("tool", "function")
+"""Of which every text with a call in it has one: no encoder escapes letters."""
+_TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.+)")
+_TEXT: Final = "message_content.text"
+
+
+def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
+    """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
+    return ModelReading(
+        requests=messages.requests(content.decoded(said)),
+        answers=Later(lambda: messages.answers(content.decoded(sent))),
+        failures=Later(lambda: messages.failures(content.decoded(sent))),
+        tool_definitions=Later(lambda: messages.definitions(content.decoded(tools))),
+        history=LaterList(lambda: history_in(sent)),
+    )
+
+
+def history_in(sent: AttributeValue) -> tuple[SentMessage, ...]:
+    """Return the messages that an attribute holds, as `history`; of a text without calls one message.
+
+    Most traces begin with such a text, and to read it would take longer than all the rest.
+    """
+    if isinstance(sent, str) and not any(map(sent.__contains__, _WORDS)):
+        return (SentMessage(),) if "role" in sent or "type" in sent else ()
+    return history(content.decoded(sent))
+
+
+def history(sent: Recorded) -> tuple[SentMessage, ...]:
+    """Return the messages in their order, wherever they stand."""
+    found: list[SentMessage] = []
+    pending: list[Any] = [sent]
+    for _ in range(messages.MAX_NODES):
+        if not pending:
+            break
+        node = pending.pop()
+        if isinstance(node, list):
+            pending.extend(reversed(node))
+        elif isinstance(node, dict):
+            if _is_message(node):
+                found.append(_message(node))
+            else:
+                pending.extend(reversed(node.values()))
+    return tuple(found)
+
+
+def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> tuple[SentMessage, ...]:
+    """Return messages that are spread over numbered attributes, by the names that OpenInference gives their fields.
+
+    Args:
+        attributes: of a span.
+        prefix: with which their keys begin.
+        key: matches the keys as `messages.numbered` has it; its last group is the name of a field.
+    """
+    return history([_whole(fields) for fields in messages.numbered(attributes, prefix, key)])
+
+
+def _is_message(node: Mapping[str, Any]) -> bool:
+    name, kind = node.get("id"), node.get("type")
+    of_langchain = isinstance(name, list) and bool(name) and name[-1] in _CLASSES
+    return of_langchain or (isinstance(kind, str) and kind in _TYPES) or model_calls.role(node) is not None
+
+
+def _message(node: dict[str, Any]) -> SentMessage:
+    answers = [
+        CallReading(call_id=call_id, result=result, error=error) for call_id, result, error in messages.answered(node)
+    ]
+    # Where no result has an id, the last one is in the others.
+    with_ids = [answer for answer in answers if answer.call_id]
+    return SentMessage(
+        is_user_text=model_calls.is_user_text(node),
+        requests=messages.requests(node),
+        answers=tuple(with_ids or answers[1:] or answers),
+    )
+
+
+def _whole(fields: Mapping[str, AttributeValue]) -> dict[str, Any]:
+    """Return a message of the fields of its attributes."""
+    calls: dict[int, dict[str, AttributeValue]] = {}
+    texts: list[AttributeValue] = []
+    for name, value in fields.items():
+        if match := _TOOL_CALL.fullmatch(name):
+            calls.setdefault(int(match[1]), {})[match[2]] = value
+        elif name.endswith(_TEXT):
+            texts.append(value)
+    said = content.decoded(fields.get("content"))
+    return {
+        "role": fields.get("role"),
+        "content": said if isinstance(said, list) else fields.get("content") or texts,
+        "tool_call_id": fields.get("tool_call_id"),
+        "tool_calls": [
+            {"id": call.get("id"), "function": {"arguments": "{}", **call}} for _, call in sorted(calls.items())
+        ],
+    }

@@ -1,0 +1,137 @@
+"""The runs of a trace that are parts: they pause at its end, or continue after a pause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from spanscore.model import Completeness, ToolCall, WithheldCall
+from spanscore.trajectories.resumption import EarlierCalls, Resumption
+from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.withheld import Withheld
+
+
+class PartsOfRuns:
+    """What is known of each run beyond its calls: for which tools it waits, and its calls in earlier traces.
+
+    Args:
+        tree: the spans.
+        run_of: the run that each span works in.
+        resumption: the calls of runs in earlier traces.
+        withheld: the calls that were not made.
+        listed: the calls of the trace in their order, each with the position of a span.
+        ranks: the rank of the request of each executed call, as `joined` finds it.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what is known of a trace
+        self,
+        tree: SpanTree,
+        run_of: Sequence[int],
+        resumption: Resumption,
+        withheld: Withheld,
+        listed: Sequence[tuple[int, ToolCall]],
+        ranks: Mapping[int, int | None],
+    ) -> None:
+        self._tree: Final = tree
+        self._run_of: Final = run_of
+        self._resumption: Final = resumption
+        self._earlier: Final = resumption.earlier(
+            {rank for rank in ranks.values() if rank is not None}, [call for _, call in listed]
+        )
+        continued = [each for each in self._earlier if each.is_resumed]
+        self._resumed: Final = {run for each in continued for run in self._around(each.model)}
+        unseen = [*self._begun_unseen(listed, ranks, {each.below for each in continued})]
+        unseen += [
+            index for index in tree.pauses if tree.readings[index].resumes and not continued and self._begins(index)
+        ]
+        self._unseen: Final = {run for index in unseen for run in self._around(index)}
+        self._paused: Final[dict[int, dict[str, None]]] = {}
+        for index, name in withheld.waiting():
+            for run in self._around(index):
+                self._paused.setdefault(run, {})[name] = None
+        self._withheld: Final[dict[int, list[WithheldCall]]] = {}
+        for index, name, state in withheld.told():
+            self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))
+        self._firsts: Final = {
+            resumption.below[index]: index for index, _ in reversed(listed) if index in ranks and self._earlier
+        }
+
+    def restore(self, calls: Mapping[int, list[ToolCall]]) -> None:
+        """Put restored calls before the first call of their run, or before the first one beside their model's span."""
+        for each in self._earlier:
+            found = calls[self._run_of[each.model]]
+            first = self._firsts.get(each.below) if each.below != NONE else None
+            span_id = None if first is None else self._tree.spans[first].span_id
+            place = next((place for place, call in enumerate(found) if span_id and call.span_id == span_id), 0)
+            found[place:place] = each.restored
+
+    def known(self, run: int, seen: Completeness, lost: int) -> Completeness:
+        """Return the completeness of a run.
+
+        Args:
+            run: the position of its span.
+            seen: the completeness of the trace.
+            lost: the number of its calls whose span was lost.
+        """
+        return replace(
+            seen,
+            spans_missing=seen.spans_missing + lost,
+            paused=tuple(self._paused.get(run, ())),
+            resumed=run in self._resumed or run in self._unseen,
+            begin_unseen=run in self._unseen,
+            uncertain=tuple(dict.fromkeys(call.name for each in self._of(run) for call in each.uncertain)),
+        )
+
+    def around(self, run: int) -> dict[str, Any]:
+        """Return the calls of a run that are none of its calls, by the fields of a trajectory."""
+        earlier = self._of(run)
+        refused = (WithheldCall(name, "refused") for each in earlier for name in each.named)
+        return {
+            "withheld": (*self._withheld.get(run, ()), *refused),
+            "uncertain": tuple(call for each in earlier for call in each.uncertain),
+            "refused": tuple(call for each in earlier for call in each.refused),
+        }
+
+    def _of(self, run: int) -> list[EarlierCalls]:
+        return [each for each in self._earlier if self._run_of[each.model] == run]
+
+    def _around(self, index: int) -> set[int]:
+        """Return the run that a span is of, and the runs that this one is below: they wait, too."""
+        runs: set[int] = set()
+        while index != NONE and self._run_of[index] not in runs:
+            runs.add(self._run_of[index])
+            index = self._tree.parents[self._run_of[index]]
+        return runs
+
+    def _begins(self, index: int) -> bool:
+        """Return whether no call and no model's span starts before a span."""
+        start_ns = self._tree.spans[index].start_ns
+        return all(self._tree.spans[each].start_ns >= start_ns for each in (*self._tree.calls, *self._tree.models))
+
+    def _begun_unseen(
+        self, listed: Sequence[tuple[int, ToolCall]], ranks: Mapping[int, int | None], restored: set[int]
+    ) -> Iterator[int]:
+        """Yield the position of the first execution beside each first model that cannot have asked for it.
+
+        A run that was paused for approval executes the call first, and asks a model afterwards. A call without an id,
+        as a workflow may make it before it asks, counts only if that model is sent results of calls.
+
+        Args:
+            listed: as above.
+            ranks: as above.
+            restored: the positions of the calls below which earlier calls are known; `NONE` for the trace itself.
+        """
+        resumption = self._resumption
+        seen = set(restored)
+        for index, call in listed if resumption.below else ():
+            below = resumption.below[index]
+            if below in seen:
+                continue
+            seen.add(below)
+            before_ns = resumption.before_ns(index) if index in ranks else None  # else answered without an execution
+            if before_ns is None or before_ns < 0:
+                continue
+            answered = self._tree.model_readings[resumption.models[below][0]].answers
+            if (before_ns > 0 or call.call_id in answered) if call.call_id else (before_ns > 0 and answered):
+                yield index

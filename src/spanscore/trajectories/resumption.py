@@ -1,0 +1,269 @@
+"""The calls of a run before its pause, which the first request to a model of the next trace repeats.
+
+A run that was paused continues in another trace with the call that it waited for, and then asks a model. That model is
+sent the whole run, behind the last text of the user: all earlier calls with their results, and the call just made.
+What stands before that text are other turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from spanscore.compare.matching import json_key
+from spanscore.contracts import CallReading, CallRequest, ModelReading, SentMessage
+from spanscore.dialects import mcp_failure, state_of_result
+from spanscore.model import NOT_RECORDED, ToolCall
+from spanscore.trajectories.tree import NONE, SpanTree
+
+
+class SentCall(NamedTuple):
+    """A call in the messages that a model was sent, with its answer."""
+
+    request: CallRequest
+    answer: CallReading | None
+    """None if the call was not answered."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the call was answered, and not by the framework that it waits or was refused."""
+        return self.answer is not None and self.answer.state == "made"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the answer shows that the call was refused."""
+        return self.answer is not None and self.answer.state == "refused"
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether the call was refused, or has failed."""
+        return self.answer is not None and self.answer.state == "uncertain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The calls behind the last text of the user, in the first request to a model: of the trace, or below a call."""
+
+    model: int
+    """The position of the span of that request."""
+    began_ns: int
+    """The start of the first span of a model: calls that started before it were asked for in another trace."""
+    asked: list[list[SentCall]]
+    """The calls by the answer of a model that asked for them; at least one."""
+
+    @property
+    def last(self) -> list[SentCall]:
+        """The calls that the run may have waited for."""
+        return self.asked[-1]
+
+
+class EarlierCalls(NamedTuple):
+    """The calls of a run in earlier traces."""
+
+    model: int
+    """The position of the span of the request that holds them."""
+    below: int
+    """The position of the call that this span is below; `NONE` if there is none."""
+    restored: tuple[ToolCall, ...] = ()
+    """The calls that were made before the pause."""
+    uncertain: tuple[ToolCall, ...] = ()
+    """The calls that were answered, though nothing shows whether they were made, or made in this run."""
+    refused: tuple[ToolCall, ...] = ()
+    """The calls that were refused, as if they had been made."""
+    named: tuple[str, ...] = ()
+    """The tools of refused calls that have no span here."""
+    is_resumed: bool = False
+    """Whether the run surely continues after a pause: a call that it waited for is executed, or was refused."""
+
+
+class Resumption:
+    """The tails of a trace, by the call that they are below; `NONE` is the trace's own.
+
+    Args:
+        tree: the spans.
+    """
+
+    def __init__(self, tree: SpanTree) -> None:
+        self._tree: Final = tree
+        self.below: Final[Sequence[int]] = tree.nearest(tree.calls) if tree.models and not tree.is_step else ()
+        """The call above each span; empty if no model can have asked for calls here."""
+        self.models: Final[dict[int, list[int]]] = {}
+        """The spans of models by the call that they are below, in their order; log records are left out."""
+        for index in tree.models if self.below else ():
+            if not tree.spans[index].is_log:
+                self.models.setdefault(self.below[index], []).append(index)
+        self.tails: Final[Mapping[int, Tail]] = {
+            scope: tail for scope, models in self.models.items() if (tail := _tail(tree, models)) is not None
+        }
+        self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
+        """The calls that the run may have waited for, of all tails."""
+
+    def place_of(self, tail: Tail) -> int:
+        """Return the negative place in `awaited` of the first call that a tail's run may have waited for."""
+        places = accumulate((len(each.last) for each in self.tails.values()), initial=-len(self.awaited))
+        return next(place for place, each in zip(places, self.tails.values(), strict=False) if each is tail)
+
+    def tail_of(self, call: int) -> Tail | None:
+        """Return the tail of another trace in which a model may have asked for an executed call; else None."""
+        tail = self.tails.get(self.below[call]) if self.tails else None
+        if tail is None:
+            return None
+        before_ns = self.before_ns(call)
+        if before_ns == 0:
+            reading = self._tree.calls[call]
+            return tail if any(each.is_made and _may_be(reading, each.request) for each in tail.last) else None
+        return tail if before_ns is not None and before_ns > 0 else None
+
+    def before_ns(self, call: int) -> int | None:
+        """Return how long before the first model's span beside it a call started; None if that cannot be told.
+
+        Starts are compared within one process. JavaScript cuts them to milliseconds: a tie says nothing.
+        """
+        models = self.models.get(self.below[call]) if self.below else None
+        span = self._tree.spans[call]
+        if not models or span.is_log or span.resource != self._tree.spans[models[0]].resource:
+            return None
+        return self._tree.spans[models[0]].start_ns - span.start_ns
+
+    def earlier(self, joined: Collection[int], known: Iterable[ToolCall]) -> list[EarlierCalls]:
+        """Return the calls of the run in earlier traces, for each tail.
+
+        Args:
+            joined: the places in `awaited` of the calls that are executed in this trace.
+            known: the calls of this trace.
+        """
+        if not self.tails:
+            return []
+        listed = list(known)
+        ids = {call.call_id for call in listed if call.call_id}
+        contents = {_content(call): call.call_id for call in listed}
+
+        def is_known(request: CallRequest) -> bool:
+            if request.call_id in ids:
+                return True
+            return _content(request) in contents and not (request.call_id and contents[_content(request)])
+
+        found: list[EarlierCalls] = []
+        for below, tail in self.tails.items():
+            place = self.place_of(tail)
+            with_span = [call for number, call in enumerate(tail.last) if place + number in joined]
+            is_executed = not all(call.is_refused for call in with_span)
+            others = [call for call in tail.last if call.is_refused or call not in with_span]
+            refused = [call for call in others if call.is_refused or (call.is_uncertain and not is_executed)]
+            before = [call for asked in tail.asked[:-1] for call in asked]
+            is_resumed = is_executed or bool(refused)
+            restored = [call for call in before if call.is_made] if is_resumed else []
+            uncertain = [call for call in (*before, *others) if call.is_made or call.is_uncertain]
+            uncertain = [call for call in uncertain if call not in restored and call not in refused]
+            if not is_resumed:
+                # A specialist may be handed the calls of others; below a call nothing says so.
+                uncertain = [call for call in uncertain if not is_known(call.request)] if below == NONE else []
+            agent = self._tree.agents.get(tail.model) or self._tree.agent_of(tail.model)
+            found.append(
+                EarlierCalls(
+                    model=tail.model,
+                    below=below,
+                    restored=tuple(_call(call, agent) for call in restored),
+                    uncertain=tuple(_call(call, agent) for call in uncertain),
+                    refused=tuple(
+                        _call(call, agent) for call in (*(each for each in before if each.is_refused), *refused)
+                    ),
+                    named=tuple(call.request.name for call in refused if call not in with_span),
+                    is_resumed=is_resumed,
+                )
+            )
+        return found
+
+
+def _content(call: ToolCall | CallRequest) -> object:
+    return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
+
+
+def _call(sent: SentCall, agent: str | None) -> ToolCall:
+    """Return a call of an earlier trace; one that was refused as if it had been made."""
+    answer = None if sent.is_refused else sent.answer
+    return ToolCall(
+        name=sent.request.name,
+        arguments=sent.request.arguments,
+        result=NOT_RECORDED if answer is None else answer.result,
+        error=None if answer is None else answer.error,
+        call_id=sent.request.call_id,
+        agent=agent,
+        restored=True,
+    )
+
+
+def _may_be(call: CallReading, request: CallRequest) -> bool:
+    if call.call_id and request.call_id:
+        return call.call_id == request.call_id
+    return call.name in {None, request.name}
+
+
+def _tail(tree: SpanTree, models: Sequence[int]) -> Tail | None:
+    """Return the tail of the first request; None if it begins a turn, or if its messages are not recorded.
+
+    The span of a framework may be around the span of the request itself, which has the messages.
+    """
+    first = models[0]
+    within = {first}
+    for index in models:
+        if index != first and tree.parents[index] not in within:
+            continue
+        within.add(index)
+        reading = tree.model_readings[index]
+        if messages := reading.history:
+            asked = list(_asked(_after_user(messages), reading))
+            return Tail(index, tree.spans[first].start_ns, asked) if asked else None
+    return None
+
+
+def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
+    """Return the messages behind the last text of a user; none if there is no such text."""
+    for place in range(len(messages), 0, -1):
+        if messages[place - 1].is_user_text:
+            return messages[place:]
+    return ()
+
+
+def _asked(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
+    """Yield the calls of each answer of a model; answers without a result between them are one.
+
+    A model is asked again only when all calls of its answer have a result, though its messages may leave some out.
+    """
+    requests: list[CallRequest] = []
+    answers: list[CallReading] = []
+    is_last = True
+    for message in messages:
+        if message.requests and (answers or not is_last):
+            yield list(_answered(requests, answers, CallReading()))
+            requests, answers = [], []
+        requests += message.requests
+        is_last = bool(message.requests) or not requests
+        if requests:
+            answers += [_judged(answer, reading) for answer in message.answers]
+    if requests:
+        yield list(_answered(requests, answers, None if is_last or answers else CallReading()))
+
+
+def _answered(
+    requests: Sequence[CallRequest], answers: Sequence[CallReading], missing: CallReading | None
+) -> Iterator[SentCall]:
+    """Yield the calls with their answers: by id, and those of which one has no id in their order; else `missing`."""
+    by_id = {answer.call_id: answer for answer in answers if answer.call_id}
+    asked_ids = {request.call_id for request in requests}
+    others = iter([answer for answer in answers if not answer.call_id or answer.call_id not in asked_ids])
+    for request in requests:
+        yield SentCall(request, by_id.get(request.call_id) if request.call_id in by_id else next(others, missing))
+
+
+def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
+    """Return an answer with its state and its failure.
+
+    If only a mark shows the refusal, a call that was executed in an earlier trace, and failed, has it as well.
+    """
+    state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
+    if state is not None:
+        return replace(answer, state=state)
+    return replace(answer, error=answer.error or mcp_failure(answer.result))

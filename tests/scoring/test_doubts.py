@@ -1,0 +1,75 @@
+"""Runs of which some earlier calls are in doubt: an outcome counts if those calls make no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+
+from spanscore.model import Outcome, Score, Skipped, ToolCall, Trajectory
+from spanscore.scoring.doubts import with_doubts
+
+LOOKUP = ToolCall(name="lookup_order", restored=True)
+REFUND = ToolCall(name="issue_refund", restored=True)
+SHIP = ToolCall(name="ship")
+BEFORE_SHIPPING = "whether lookup_order was made before the pause cannot be told"
+
+
+def required(*names: str) -> Callable[[Trajectory], Outcome]:
+    """Return an evaluation that passes if all these tools were called."""
+    return lambda run: Score(1.0, passed=set(names) <= set(run.names))
+
+
+def forbidden(name: str) -> Callable[[Trajectory], Outcome]:
+    """Return an evaluation that passes if this tool was not called."""
+    return lambda run: Score(1.0, passed=name not in run.names)
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "refused", "evaluate", "expected"),
+    [
+        ((), (), required("ship"), True),
+        ((LOOKUP,), (), required("ship"), True),
+        ((LOOKUP,), (), required("lookup_order"), BEFORE_SHIPPING),
+        ((LOOKUP,), (), forbidden("lookup_order"), BEFORE_SHIPPING),
+        ((), (REFUND,), required("issue_refund"), "issue_refund was refused"),
+        ((), (REFUND,), forbidden("issue_refund"), True),
+        ((), (REFUND,), forbidden("ship"), False),
+        ((LOOKUP,), (REFUND,), required("issue_refund"), "issue_refund was refused"),
+        ((LOOKUP,), (REFUND,), required("lookup_order"), BEFORE_SHIPPING),
+        ((LOOKUP,), (), lambda _: Skipped("no expectation"), "no expectation"),
+    ],
+)
+def test_a_difference_is_no_verdict(
+    uncertain: tuple[ToolCall, ...],
+    refused: tuple[ToolCall, ...],
+    evaluate: Callable[[Trajectory], Outcome],
+    expected: bool | str,  # noqa: FBT001 - the label, or the reason
+) -> None:
+    """An uncertain call must not matter; a refused one only where its refusal breaks the rule."""
+    outcome = with_doubts(Trajectory(calls=(SHIP,), uncertain=uncertain, refused=refused), evaluate)
+
+    assert expected == (outcome.reason if isinstance(outcome, Skipped) else outcome.passed)  # type: ignore[union-attr]
+
+
+def test_answers_from_elsewhere_are_waited_for() -> None:
+    """Each of them wakes the owner; the outcome is there with the last one."""
+    asked: list[tuple[Trajectory, Future[Outcome]]] = []
+
+    def evaluate(run: Trajectory) -> Future[Outcome]:
+        asked.append((run, Future()))
+        return asked[-1][1]
+
+    answer = with_doubts(Trajectory(calls=(SHIP,), uncertain=(LOOKUP,)), evaluate)
+    assert not isinstance(answer, (Score, Skipped))
+    woken: list[object] = []
+    answer.add_done_callback(woken.append)
+
+    done = []
+    for run, future in asked:
+        future.set_result(Score(1.0, passed="lookup_order" in run.names))
+        done.append(answer.done())
+
+    assert ([False, True], 2) == (done, len(woken))
+    assert Skipped(BEFORE_SHIPPING) == answer.result(0)

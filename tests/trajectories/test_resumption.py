@@ -1,0 +1,379 @@
+"""The calls of a run before its pause, which the first request to a model of the next trace repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from corpora import NAMES, recorded
+from dialects.spans import TRACE_ID, built_in_reader
+from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace, Trajectory, Unit
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.trajectory import trajectories
+from spanscore.trajectories.tree import NONE, SpanTree
+from traces import agent, asked, having, lasting, model, tool
+
+ORDER: Final = {"order_id": "A-1"}
+REFUND: Final = {"order_id": "A-1", "amount": 40}
+DENIED: Final = "The tool call was denied."
+
+
+def user(text: str = "refund A-1") -> dict[str, Any]:
+    """A text of the user."""
+    return {"role": "user", "parts": [{"type": "text", "content": text}]}
+
+
+def asks(*requests: dict[str, Any]) -> dict[str, Any]:
+    """An answer of the model that asks for calls."""
+    return {"role": "assistant", "parts": list(requests)}
+
+
+def results(told: dict[str, Any]) -> dict[str, Any]:
+    """The results of calls by their ids."""
+    parts = [{"type": "tool_call_response", "id": key, "response": value} for key, value in told.items()]
+    return {"role": "tool", "parts": parts}
+
+
+LOOKED_UP: Final = (asks(asked("lookup_order", ORDER, "c1")), results({"c1": {"amount": 40}}))
+REFUNDED: Final = (asks(asked("issue_refund", REFUND, "c2")), results({"c2": "ok"}))
+EXECUTED: Final = tool(2, "issue_refund", REFUND, "c2", parent=1)
+
+
+def sent(number: int, *messages: dict[str, Any], **fields: Any) -> Span:
+    """A request to a model with these messages."""
+    return having(model(number, **fields), {"gen_ai.input.messages": json.dumps(messages)})
+
+
+def read(*spans: Span, unit: Unit = Unit.TRACE, reader: DialectReader | None = None) -> tuple[Trajectory, ...]:
+    """Return the runs of a trace."""
+    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    return trajectories(trace, reader or built_in_reader(), unit)
+
+
+def run_of(*spans: Span) -> Trajectory:
+    """Return the run of a trace with an agent around the spans."""
+    (run,) = read(lasting(agent(1), 90), *spans)
+    return run
+
+
+def summary(run: Trajectory) -> tuple[str, str, str]:
+    """Return the calls, the restored ones marked, the uncertain calls, and the refused ones."""
+    calls = " ".join("*" * call.restored + call.name for call in run.calls)
+    return calls, " ".join(call.name for call in run.uncertain), " ".join(call.name for call in run.refused)
+
+
+def test_earlier_calls_are_restored() -> None:
+    """They have what the messages hold, and neither span nor times; the part is whole."""
+    run = run_of(EXECUTED, sent(3, user(), *LOOKED_UP, *REFUNDED, parent=1))
+    earlier, made = run.calls
+
+    assert ("lookup_order", ORDER, {"amount": 40}, "c1") == (
+        earlier.name,
+        earlier.arguments,
+        earlier.result,
+        earlier.call_id,
+    )
+    assert (None, 0, 0, True, False) == (
+        earlier.span_id,
+        earlier.start_ns,
+        earlier.end_ns,
+        earlier.restored,
+        earlier.was_timed,
+    )
+    assert ("issue_refund", False, EXECUTED.span_id) == (made.name, made.restored, made.span_id)
+    assert run.completeness.complete
+    assert (True, False) == (run.completeness.resumed, run.completeness.begin_unseen)
+
+
+@pytest.mark.parametrize(
+    ("name", "messages", "expected"),
+    [
+        ("a turn before", [user("hello"), *LOOKED_UP, user(), *REFUNDED], ("issue_refund", "", "")),
+        ("no text of a user", [*LOOKED_UP, *REFUNDED], ("issue_refund", "", "")),
+        (
+            "two earlier answers",
+            [user(), *LOOKED_UP, asks(asked("check_policy", {}, "c9")), results({"c9": "fine"}), *REFUNDED],
+            ("*lookup_order *check_policy issue_refund", "", ""),
+        ),
+        (
+            "calls of one answer in messages of their own",
+            [
+                user(),
+                *LOOKED_UP,
+                asks(asked("issue_refund", REFUND, "c2")),
+                asks(asked("send_mail", {}, "c3")),
+                results({"c2": "ok", "c3": "sent"}),
+            ],
+            ("*lookup_order issue_refund", "send_mail", ""),
+        ),
+        (
+            "a call beside it that was executed before the pause",
+            [
+                user(),
+                *LOOKED_UP,
+                asks(asked("send_mail", {}, "c3"), asked("issue_refund", REFUND, "c2")),
+                results({"c2": "ok", "c3": "sent"}),
+            ],
+            ("*lookup_order issue_refund", "send_mail", ""),
+        ),
+        (
+            "a call beside it that was refused",
+            [
+                user(),
+                *LOOKED_UP,
+                asks(asked("send_mail", {}, "c3"), asked("issue_refund", REFUND, "c2")),
+                results({"c2": "ok", "c3": DENIED}),
+            ],
+            ("*lookup_order issue_refund", "", "send_mail"),
+        ),
+        (
+            "a call beside it without an answer",
+            [
+                user(),
+                *LOOKED_UP,
+                asks(asked("send_mail", {}, "c3"), asked("issue_refund", REFUND, "c2")),
+                results({"c2": "ok"}),
+            ],
+            ("*lookup_order issue_refund", "", ""),
+        ),
+        (
+            "a call that was refused before",
+            [user(), *LOOKED_UP, asks(asked("send_mail", {}, "c3")), results({"c3": DENIED}), *REFUNDED],
+            ("*lookup_order issue_refund", "", "send_mail"),
+        ),
+        (
+            "ids that are used twice",
+            [user(), asks(asked("lookup_order", ORDER, "c2")), results({"c2": {"amount": 40}}), *REFUNDED],
+            ("*lookup_order issue_refund", "", ""),
+        ),
+        (
+            "an id that the framework makes up",
+            [user(), *LOOKED_UP, asks(asked("issue_refund", REFUND, "made-up")), results({"made-up": "ok"})],
+            ("*lookup_order issue_refund", "", ""),
+        ),
+        (
+            "no ids",
+            [
+                user(),
+                asks(asked("lookup_order", ORDER)),
+                {"role": "tool", "parts": [{"type": "tool_call_response", "response": {"amount": 40}}]},
+                asks(asked("issue_refund", REFUND)),
+                {"role": "tool", "parts": [{"type": "tool_call_response", "response": "ok"}]},
+            ],
+            ("*lookup_order issue_refund", "", ""),
+        ),
+        (
+            "results that were not recorded",
+            [
+                user(),
+                asks(asked("lookup_order", ORDER, "c1")),
+                {"role": "tool", "parts": []},
+                *REFUNDED,
+            ],
+            ("*lookup_order issue_refund", "", ""),
+        ),
+        (
+            "content that was not recorded",
+            [
+                {"role": "user", "parts": [{"type": "text"}]},
+                asks({"type": "tool_call", "name": "lookup_order", "id": "c1"}),
+                {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1"}]},
+                asks({"type": "tool_call", "name": "issue_refund", "id": "c2"}),
+                {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2"}]},
+            ],
+            ("*lookup_order issue_refund", "", ""),
+        ),
+        (
+            "the calls of others, which a specialist was handed",
+            [user(), *LOOKED_UP, asks(asked("transfer", {}, "c8")), results({"c8": "done"})],
+            ("issue_refund", "lookup_order transfer", ""),
+        ),
+    ],
+)
+def test_which_calls_are_known(name: str, messages: list[dict[str, Any]], expected: tuple[str, str, str]) -> None:
+    """Answered calls behind the user's last text are restored if the run surely waited for the call that is made."""
+    assert expected == summary(run_of(EXECUTED, sent(3, *messages, parent=1))), name
+
+
+def test_a_refusal_continues_the_run() -> None:
+    """Nothing is executed; the refused call is told, and is none of the calls."""
+    messages = [user(), *LOOKED_UP, asks(asked("issue_refund", REFUND, "c2")), results({"c2": DENIED})]
+    run = run_of(sent(3, *messages, parent=1))
+
+    assert ("*lookup_order", "", "issue_refund") == summary(run)
+    assert [("issue_refund", "refused")] == [tuple(call) for call in run.withheld]
+    assert (True, True) == (run.completeness.resumed, run.completeness.complete)
+
+
+def test_a_failure_is_restored() -> None:
+    """As the answer marks it."""
+    failed = {
+        "role": "tool",
+        "parts": [{"type": "tool_call_response", "id": "c1", "response": "gone", "is_error": True}],
+    }
+    run = run_of(EXECUTED, sent(3, user(), asks(asked("lookup_order", ORDER, "c1")), failed, *REFUNDED, parent=1))
+
+    assert ["gone", None] == [call.error for call in run.calls]
+
+
+def test_gaps_of_the_execution_are_filled() -> None:
+    """From the request of the earlier trace: the id and the arguments."""
+    run = run_of(tool(2, "issue_refund", parent=1), sent(3, user(), *LOOKED_UP, *REFUNDED, parent=1))
+
+    assert ("c2", REFUND, "ok") == (run.calls[-1].call_id, run.calls[-1].arguments, run.calls[-1].result)
+
+
+def test_the_run_goes_on_as_usual() -> None:
+    """Later calls join the requests of this trace, also one with the id of a restored call."""
+    spans = [
+        EXECUTED,
+        having(
+            sent(3, user(), *LOOKED_UP, *REFUNDED, parent=1),
+            {"gen_ai.output.messages": json.dumps([asks(asked("lookup_order", {"order_id": "B-2"}, "c1"))])},
+        ),
+        tool(5, "lookup_order", call_id="c1", parent=1),
+    ]
+    run = run_of(*spans)
+
+    assert "*lookup_order issue_refund lookup_order" == summary(run)[0]
+    assert {"order_id": "B-2"} == run.calls[-1].arguments
+
+
+def test_a_part_without_content_begins_unseen() -> None:
+    """The messages are not recorded: the calls before the pause are in another trace."""
+    request = having(model(3, parent=1), {"gen_ai.input.messages": "[REDACTED]"})
+    run = run_of(EXECUTED, request)
+
+    assert ("issue_refund", True) == (summary(run)[0], run.completeness.begin_unseen)
+
+
+def test_calls_of_other_processes_are_not_compared_in_time() -> None:
+    """Their clocks may differ: then nothing shows that the run continues."""
+    elsewhere = EXECUTED._replace(resource={"host.name": "b"})
+    run = run_of(elsewhere, sent(3, user(), *LOOKED_UP, *REFUNDED, parent=1))
+
+    assert ("issue_refund", "lookup_order", "") == summary(run)
+
+
+def test_spans_of_models_alone_are_steps() -> None:
+    """Each is sent the steps before it, which are traces of their own."""
+    (run,) = read(sent(3, user(), *LOOKED_UP))
+
+    assert ("", "", "") == summary(run)
+
+
+def test_a_span_of_the_client_within_has_the_messages() -> None:
+    """The framework's own span around it may have none."""
+    outer = having(lasting(model(3, parent=1), 9), {"gen_ai.input.messages": "[REDACTED]"})
+    run = run_of(EXECUTED, outer, sent(4, user(), *LOOKED_UP, *REFUNDED, parent=3))
+
+    assert "*lookup_order issue_refund" == summary(run)[0]
+
+
+def test_an_agent_that_is_called() -> None:
+    """Its own calls before the pause are before the call that it made, and after those of its caller."""
+    of_caller = [
+        user(),
+        *LOOKED_UP,
+        asks(asked("refund_agent", {}, "c5")),
+        results({"c5": "done"}),
+    ]
+    of_called = [user("refund it"), asks(asked("check_policy", {}, "d1")), results({"d1": "fine"}), *REFUNDED]
+    spans = [
+        lasting(tool(2, "refund_agent", {}, "c5", parent=1), 9),
+        lasting(agent(3, "refunds", parent=2), 8),
+        tool(4, "issue_refund", REFUND, "c2", parent=3),
+        sent(5, *of_called, parent=3),
+        sent(20, *of_caller, parent=1),
+    ]
+
+    assert "*lookup_order refund_agent *check_policy issue_refund" == summary(run_of(*spans))[0]
+    of_agents = {run.agent: summary(run)[0] for run in read(lasting(agent(1, "planner"), 90), *spans, unit=Unit.AGENT)}
+    assert {"planner": "*lookup_order refund_agent", "refunds": "*check_policy issue_refund"} == of_agents
+
+
+def test_without_its_messages_an_agent_that_is_called_begins_unseen() -> None:
+    """Its caller's earlier calls are known, and its own are not."""
+    of_caller = [user(), *LOOKED_UP, asks(asked("refund_agent", {}, "c5")), results({"c5": "done"})]
+    run = run_of(
+        lasting(tool(2, "refund_agent", {}, "c5", parent=1), 9),
+        lasting(agent(3, "refunds", parent=2), 8),
+        tool(4, "issue_refund", REFUND, "c2", parent=3),
+        having(model(5, parent=3), {"gen_ai.input.messages": "[REDACTED]"}),
+        sent(20, *of_caller, parent=1),
+    )
+
+    assert ("*lookup_order refund_agent issue_refund", True) == (summary(run)[0], run.completeness.begin_unseen)
+
+
+def _cuts(spans: tuple[Span, ...], reader: DialectReader, run: Trajectory) -> Iterator[list[Span]]:
+    """Yield the rest of a trace from each execution on before which a model, and after which another one was asked."""
+    tree = SpanTree(spans, reader)
+    below = tree.nearest(tree.calls)
+    models = [index for index in tree.models if below[index] == NONE]
+    made = {call.span_id for call in run.calls}
+    executed = [index for index in tree.order if spans[index].span_id in made and below[index] == NONE]
+    for index in executed:
+        at_ns = spans[index].start_ns
+        answered_ns = max((spans[each].end_ns for each in models if spans[each].end_ns <= at_ns), default=None)
+        is_first = all(not (answered_ns or 0) <= spans[each].start_ns < at_ns for each in executed)
+        if answered_ns is None or not is_first or not any(spans[each].start_ns > at_ns for each in models):
+            continue
+        rest = {each for each, span in enumerate(spans) if span.start_ns >= at_ns}
+        around = {each for each in _above(tree, rest) if each not in rest}
+        yield [
+            span if each in rest else span._replace(start_ns=at_ns - 1)
+            for each, span in enumerate(spans)
+            if each in rest | around
+        ]
+
+
+def _above(tree: SpanTree, rest: set[int]) -> set[int]:
+    found: set[int] = set()
+    for each in rest:
+        parent = tree.parents[each]
+        while parent != NONE and parent not in found:
+            found.add(parent)
+            parent = tree.parents[parent]
+    return found
+
+
+def test_recorded_runs_that_are_cut() -> None:
+    """The rest of a run of one agent has the calls of the whole run, wherever the run is cut, if the messages tell."""
+    reader = built_in_reader()
+    cuts = restored = 0
+    wrong: list[tuple[str, list[str]]] = []
+    for name in NAMES:
+        for spans in recorded(name).values():
+            (run, *others) = read(*spans, reader=reader)
+            if others or run.unread or not run.completeness.complete or len(run.invocations or ()) > 1:
+                continue
+            for rest in _cuts(tuple(spans), reader, run):
+                (part,) = read(*rest, reader=reader)
+                cuts += 1
+                if part.completeness.resumed and not part.completeness.is_part:
+                    restored += 1
+                    known = [call.name for call in (*part.calls, *part.refused)]
+                    if sorted(known) != sorted(run.names):
+                        wrong.append((name, known))
+
+    assert (800, 420) < (cuts, restored)
+    assert restored > cuts / 2
+    # The messages of the caller do not hold the calls of the agent that it has called by a tool.
+    assert {"deepagents-genai"} >= {name for name, _ in wrong}, wrong
+
+
+def test_arguments_of_content_that_was_not_recorded() -> None:
+    """A call is restored by its name; arguments that are not in the messages are not recorded."""
+    messages = [
+        {"role": "user", "parts": [{"type": "text"}]},
+        asks({"type": "tool_call", "name": "lookup_order", "id": "c1"}),
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1"}]},
+        *REFUNDED,
+    ]
+    (earlier, _) = run_of(EXECUTED, sent(3, *messages, parent=1)).calls
+
+    assert (NOT_RECORDED, NOT_RECORDED) == (earlier.arguments, earlier.result)
