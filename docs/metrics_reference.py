@@ -42,22 +42,21 @@ from spanscore.receivers.intake.requests import Busy, Wrong
 _TOP: Final = f"""\
 # Metrics
 
-What spanscore measures, with the name in OpenTelemetry and the name in Prometheus. Both exporters, `otlp` and
-`prometheus`, have all of it; an application that has a meter provider gets the same through that.
+All metrics of spanscore, with their names in OpenTelemetry and in Prometheus. The exporters `otlp` and `prometheus`
+have all of them, and so has an application's meter provider.
 
-Metrics stay small whatever the agents do. An attribute never holds an id. Names lose control characters, are in
-Unicode's form NFC and have at most {MAX_LABEL_CHARS} characters. The first {MAX_NAMES} tool names and error types
-are told apart, all later ones are `{OTHER}`. A metric has at most {MAX_SERIES:,} series; when they run out, the names
-that come from spans become `{OTHER}`, and sums over all series stay exact.
+The number of series is bounded. No attribute holds an id. Names have no control characters, are in Unicode's form NFC
+and have at most {MAX_LABEL_CHARS} characters. The first {MAX_NAMES} tool names and error types have their own series,
+all later ones are `{OTHER}`. From {MAX_SERIES:,} series of a metric on, names from spans become `{OTHER}`. Sums over
+all series stay exact.
 
 A trace that is scored again because of late spans is counted once, at its first closing. Metrics of scores are sent at
-most once; the events `gen_ai.evaluation.result` are what is sent at least once.
+most once, the events `gen_ai.evaluation.result` at least once.
 
 An attribute that a series does not have is an empty label in Prometheus.
 
-Replicas are told apart by `service.instance.id`, a new one for each process unless `OTEL_RESOURCE_ATTRIBUTES` says
-otherwise: in OTLP an attribute of the resource, in Prometheus a label of `target_info`, beside the `instance` that
-Prometheus itself gives every series.
+`service.instance.id` distinguishes replicas. It is new for each process unless `OTEL_RESOURCE_ATTRIBUTES` sets it: in
+OTLP an attribute of the resource, in Prometheus a label of `target_info`, beside the `instance` of every series.
 """
 
 _SWITCHABLE: Final = " and ".join(f"`{each.name}`" for each in SWITCHABLE)
@@ -94,7 +93,7 @@ At every moment of rest, spans received = closed + live + late + refused + dropp
 """
 
 _CLOSED: Final[Mapping[str, str]] = {
-    CloseReason.ROOT_ENDED: "the root span ended, and late children had their time",
+    CloseReason.ROOT_ENDED: "the root span ended, and `decision_delay` passed",
     CloseReason.TIMED_OUT: "no span came for `trace_timeout`, or the trace reached `max_trace_age`",
     CloseReason.SPAN_LIMIT: "it had `span_limit` spans",
     CloseReason.SIZE_LIMIT: "it had `max_trace_bytes` bytes",
@@ -109,8 +108,8 @@ _LATE: Final[Mapping[str, str]] = {
     LateReason.NOT_KEPT: "the other spans of its trace are no longer in memory",
 }
 _DROPPED: Final[Mapping[str, str]] = {
-    DropReason.DUPLICATE: "an equal span was there before: a client sent it again",
-    DropReason.CONFLICT: "eight different spans with its id were there before",
+    DropReason.DUPLICATE: "an equal span arrived before: a client sent it again",
+    DropReason.CONFLICT: "eight different spans with its id arrived before",
     DropReason.HANDED_OVER: "its Kafka partition went to another consumer, which reads it again",
     "queue_full": "more spans ended in the application than the queue can hold",
     "shut_down": "it ended after spanscore was shut down",
@@ -131,7 +130,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 _UNREAD: Final[Mapping[str, str]] = {
     Unread.OTHER_EVENT: "no dialect reads events of its name",
-    Unread.NO_RUN: "it may tell of calls, but nothing says of which run: it has no trace id, and names no session",
+    Unread.NO_RUN: "its run is not known, because it has neither a trace id nor a session; it may hold a tool call",
 }
 _DECODERS: Final[Mapping[str, str]] = {
     "fast": "the compiled one",
@@ -147,13 +146,13 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.UNSUPPORTED: "its encoding or its compression is not known",
     Wrong.NOT_FOUND: "nothing is served at its path",
     Wrong.METHOD_NOT_ALLOWED: "its method is not POST",
-    Busy.STARTING: "spanscore starts, and takes in first what it received before",
-    Busy.SHUTTING_DOWN: "spanscore stops; this and what follows is to be sent again",
+    Busy.STARTING: "spanscore starts, and replays stored requests first",
+    Busy.SHUTTING_DOWN: "spanscore stops; clients send this request and later ones again",
     Busy.REQUESTS: "too many requests came at once",
     Busy.MEMORY: "requests hold too much memory",
     Busy.STORAGE: "it could not be stored",
     Busy.DOWNSTREAM: "it could not be sent on: the queue to the next receiver is full",
-    Busy.FAULT: "spanscore went wrong",
+    Busy.FAULT: "an unexpected error in spanscore",
 }
 _EXPORT_FAILURES: Final[Mapping[str, str]] = {
     "queue_full": "the emitter's queue had no room",

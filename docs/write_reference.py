@@ -34,28 +34,27 @@ _SHARED: Final = tuple(field.name for field in dataclasses.fields(Parameters))
 _TOP: Final = """\
 # Evaluators
 
-Every evaluator gives a value from 0 to 1, passes when it reaches its `threshold`, and says why in a sentence that holds
-the numbers. Where the spans do not record what it needs, it is *skipped* with the reason: missing data never counts
-against the agent. `spanscore describe TYPE` prints the same text.
+Each evaluator gives a value from 0 to 1, passes from its `threshold` on, and explains the value with the numbers. If
+the spans do not record what it needs, it is *skipped* with the reason: missing data never counts against the agent.
+`spanscore describe TYPE` prints the same text.
 
-Any evaluator also has the keys `match`, `sample_ratio`, `informational`, `ignore_tools` and `expected_from`; they are
+Each evaluator also has the keys `match`, `sample_ratio`, `informational`, `ignore_tools` and `expected_from`; they are
 in [config/reference.yaml](../../config/reference.yaml) and in [the guide](../say-what-your-agent-should-do.md).
 """
 
 _DIALECTS_TOP: Final = """\
 # Dialects
 
-Instrumentations write tool calls in their own ways; a dialect knows one of them. All are on. Nothing has to be
-configured, and a call that several instrumentations see is counted once.
+Each instrumentation writes tool calls in its own way; a dialect reads the spans of one. All dialects are on without
+configuration. A call that several instrumentations record is counted once.
 """
 
 _RECORDED_TOP: Final = """\
 ## What was read of which version
 
-Recordings of the real packages, with what truly happened beside them; the tests read them all. A call is counted when
-a span stands for it. Where an instrumentation leaves something out, spanscore cannot read it: `-` means none of the
-calls had it, numbers mean some of them. Errors are calls that failed, results are missing where a call failed.
-*From requests* are calls without a span of their own, known from what the model asked for.
+Recordings of the real packages, with the calls that were really made beside them; the tests read them all. *Calls* have
+a span. `-`: no call had such data; a number: so many had it. *Errors* are calls that failed; failed calls have no
+result. *From requests* are calls without a span, read from the model's requests.
 """
 
 _NOT_TELLING: Final = ("@opentelemetry/", "opentelemetry-sdk", "opentelemetry-api", "node", "zod")

@@ -160,7 +160,7 @@ def test_errors_of_evaluators_do_not_reach_events() -> None:
 
     assert isinstance(evaluation.outcome, Failed)
     assert CANARY in evaluation.outcome.message
-    assert ("ValueError", "the evaluator went wrong: ValueError") == (
+    assert ("ValueError", "the evaluator had an error: ValueError") == (
         told["error.type"],
         told["gen_ai.evaluation.explanation"],
     )

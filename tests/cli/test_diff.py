@@ -176,7 +176,7 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
     assert "\N{LARGE RED CIRCLE} spanscore: inconclusive" in markdown
     assert "checked nothing: matched no run" in markdown
     assert "2 problems" in markdown
-    assert "both have the same runs: what is compared is one version with itself" in ended.stderr
+    assert "both recordings have the same runs: a version is compared with itself" in ended.stderr
     assert "inconclusive: nothing to compare for refund_rules (pass rate)" in ended.stdout
     assert 3 == spanscore("diff", base, base, "--config", config, "--allow-unscored").returncode
     ended = spanscore("diff", "-", "-")

@@ -170,10 +170,10 @@ def test_an_answer_that_does_not_end(tmp_path: Path) -> None:
     ("status", "body", "told"),
     [
         (500, b"", "answers with status 500"),
-        (200, b"{", "answers what is no trace"),
+        (200, b"{", "the answer is no trace"),
         (200, b'{"data": [{"spans": [{}]}]}', "no trace"),
         (200, b'{"data": [{"spans": %s}]}' % (b"[" * 100_000 + b"]" * 100_000), "nested too deeply"),
-        (200, b'{"result": {"resourceSpans": %s}}' % (b"[" * 500 + b"]" * 500), "answers what is no trace"),
+        (200, b'{"result": {"resourceSpans": %s}}' % (b"[" * 500 + b"]" * 500), "the answer is no trace"),
         (200, b'{"data": "\xff"}', "not valid UTF-8"),
         (
             200,

@@ -184,7 +184,10 @@ def test_a_recording_is_no_dataset(tmp_path: Path) -> None:
     other = record(tmp_path / "other.jsonl", ("b", [("search", {"q": "tea"})]))
     before = (good.read_bytes(), other.read_bytes())
 
-    for output, why in ((good, f"--output: '{good}' is what is read, too"), (other, "row 1 has no 'test.case.id'")):
+    for output, why in (
+        (good, f"--output: '{good}' is the input, too"),
+        (other, "row 1 has no 'test.case.id'"),
+    ):
         ended = spanscore("golden", good, "-o", output, "--update")
         assert 2 == ended.returncode
         assert why in ended.stderr

@@ -133,7 +133,7 @@ def test_what_cannot_be_learned_from_is_told(tmp_path: Path) -> None:
     assert 1 == ended.returncode
     assert "12 runs of no case left out: --key names another attribute" in ended.stderr
     ended = spanscore("learn", good, "-o", config, "--key", "case")
-    assert (2, "--key names what tells cases apart: it needs --by case\n") == (ended.returncode, ended.stderr)
+    assert (2, "--key names the attribute of a case: it needs --by case\n") == (ended.returncode, ended.stderr)
     assert 2 == spanscore("learn", good, "-o", tmp_path / "learned.json").returncode
     ended = spanscore("learn", good, "-o", tmp_path / "no" / "learned.yaml")
     assert 2 == ended.returncode

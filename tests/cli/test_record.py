@@ -93,7 +93,7 @@ def test_nothing_came(environment: dict[str, str], hint: str, tmp_path: Path) ->
     (tmp_path / "old.jsonl").write_text("old")
     for name in ("new.jsonl", "old.jsonl"):
         ended = record(tmp_path / name, "-c", "pass", **environment)
-        assert (1, True) == (ended.returncode, "nothing came" in ended.stderr)
+        assert (1, True) == (ended.returncode, "no spans or logs were received" in ended.stderr)
         assert hint in ended.stderr
     assert [tmp_path / "old.jsonl"] == list(tmp_path.iterdir())
     assert "old" == (tmp_path / "old.jsonl").read_text()

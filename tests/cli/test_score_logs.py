@@ -31,7 +31,9 @@ def test_records_that_are_in_no_report(form: str, tmp_path: Path, capsys: pytest
     assert 0 == main(["score", str(path), "--format", form])
     other, no_run = capsys.readouterr().err.splitlines()
     assert "2 log records not read: no dialect knows events of their names" == other
-    assert no_run.startswith("1 log record that may tell of calls left out, as nothing says which run they belong to:")
+    assert no_run.startswith(
+        "1 log record left out, because their run is not known; they may hold tool calls. They have"
+    )
 
 
 def test_other_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

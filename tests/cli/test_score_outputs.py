@@ -99,10 +99,10 @@ def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.Captu
         (["--json", "x", "--junit", "./x"], "--json: 'x' is --junit, too"),
         (["--json", "-"], "--json: must be a file; standard output has that form with --format json"),
         (["--junit", "-"], "--junit: must be a file; standard output has that form with --format junit"),
-        (["--json", "in.jsonl"], "--json: 'in.jsonl' is what is scored, too"),
+        (["--json", "in.jsonl"], "--json: 'in.jsonl' is the input, too"),
         (
             ["more", "--html", "more/one.jsonl"],
-            "--html: 'more/one.jsonl' would be read with what else is in its directory, as what is scored",
+            "--html: 'more/one.jsonl' would be read as a part of the input; name another directory",
         ),
         (["--config", "some.yaml", "--html", "./some.yaml"], "--html: 'some.yaml' is the configuration, too"),
         (["--config", "some.yaml", "--json", "rows.jsonl"], "--json: 'rows.jsonl' is a dataset, too"),

@@ -60,7 +60,7 @@ def delivered(client: Client, waits: list[float] | None = None) -> Accepted | Re
 
 @pytest.mark.parametrize("protocol", ["grpc"], indirect=True)
 def test_028_the_codes_of_the_table_are_retried_and_no_others(behind: Capture, client: Client) -> None:
-    """Six codes are retried, and RESOURCE_EXHAUSTED with RetryInfo; all others are permanent."""
+    """Six codes are retried, and RESOURCE_EXHAUSTED with RetryInfo."""
     for code in set(grpc.StatusCode) - {grpc.StatusCode.OK}:
         behind.replies.append(Reply(http=500, grpc=code))
         answer = client.send("traces", ONE)
@@ -70,7 +70,7 @@ def test_028_the_codes_of_the_table_are_retried_and_no_others(behind: Capture, c
 
 
 def test_029_the_delay_is_kept_and_then_the_waits_grow(behind: Capture, client: Client) -> None:
-    """No retry comes before the receiver's delay; without one, waits double, plus or minus a half."""
+    """Without a delay, waits double, plus or minus a half."""
     behind.replies.append(Reply(http=503, grpc=grpc.StatusCode.UNAVAILABLE, retry_delay_s=7))
     behind.replies.extend([UNAVAILABLE] * 4)
     waits: list[float] = []
@@ -82,14 +82,14 @@ def test_029_the_delay_is_kept_and_then_the_waits_grow(behind: Capture, client: 
 
 
 def test_030_a_response_that_is_too_large_is_not_read(behind: Capture, client: Client) -> None:
-    """More than 4 MiB are not read; the request was answered, and is not sent again."""
+    """Beyond 4 MiB; the request was answered, and is not sent again."""
     behind.replies.append(Reply(body=bytes(4 * 2**20 + 1)))
     assert isinstance(delivered(client), Refused)
     assert 1 == len(behind.seen)
 
 
 def test_031_rejected_spans_are_not_sent_again(behind: Capture, client: Client) -> None:
-    """A partial success ends a request: the rejected spans are counted, and the reason is reported."""
+    """They are counted, and the reason is reported."""
     behind.replies.append(partial_success(3, "no good"))
     assert Accepted(rejected=3, message="no good") == delivered(client)
     assert 1 == len(behind.seen)
@@ -111,7 +111,7 @@ def test_031_rejected_spans_are_not_sent_again(behind: Capture, client: Client) 
 def test_056_retry_after_is_understood(
     behind: Capture, client: Client, value: str, at_least: float, at_most: float
 ) -> None:
-    """Seconds and dates are kept, up to a minute; any other value is ignored."""
+    """Seconds and dates, up to a minute; any other value is ignored."""
     behind.replies.append(Reply(http=503, headers={"Retry-After": value}))
     waits: list[float] = []
     assert Accepted() == delivered(client, waits)
@@ -119,7 +119,7 @@ def test_056_retry_after_is_understood(
 
 
 def test_067_a_receiver_that_hangs_up_gets_the_same_request_again() -> None:
-    """Without a response the request is sent again, after waits that grow."""
+    """After waits that grow."""
     seen: list[bytes] = []
 
     class HangsUp(BaseHTTPRequestHandler):

@@ -36,7 +36,7 @@ UNKNOWN_FIELD = b"\xfa\x3e\x05later"  # field 1007, bytes
 
 
 def test_001_traces_are_taken_over_grpc_and_http(door: Door) -> None:
-    """The default ports are 4317 and 4318; others can be configured."""
+    """By default on ports 4317 and 4318."""
     protocols = config.default().for_serve().receivers["otlp"].protocols
     assert ["localhost:4317", "localhost:4318"] == [
         f"{endpoint.host}:{endpoint.port}" for endpoint in (protocols.grpc.endpoint, protocols.http.endpoint)
@@ -46,7 +46,7 @@ def test_001_traces_are_taken_over_grpc_and_http(door: Door) -> None:
 
 
 def test_002_gzip_and_no_compression_are_understood(shared: Chain) -> None:
-    """Both protocols take plain requests, and requests compressed with gzip."""
+    """Both protocols take both."""
     for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
         number = next(numbers)
         body = request_of(simple_span(number)).SerializeToString()
@@ -80,12 +80,12 @@ def test_004_empty_envelopes_are_a_success(door: Door) -> None:
 
 
 def test_005_full_success_is_empty(shared: Chain, door: Door) -> None:
-    """If all spans are taken, the partial success is not set: no bytes in protobuf, `{}` in JSON."""
+    """Without a partial success: no bytes in protobuf, `{}` in JSON."""
     assert Told(OK) == door.send(shared.running, request_of(simple_span(next(numbers))))
 
 
 def test_006_rejected_spans_are_counted_exactly(shared: Chain, door: Door) -> None:
-    """If some spans are refused, the response is a success with their number and the reason."""
+    """The response is a success with their number and the reason."""
     number = next(numbers)
     told = door.send(shared.running, request_of(simple_span(number), simple_span(0), simple_span(0, 2)))
 
@@ -95,21 +95,21 @@ def test_006_rejected_spans_are_counted_exactly(shared: Chain, door: Door) -> No
 
 
 def test_007_a_warning_rejects_nothing(shared: Chain, door: Door) -> None:
-    """If all spans are taken but something is odd, the partial success has the warning and a count of 0."""
+    """A warning is a partial success with a count of 0."""
     told = door.send(shared.running, request_of(simple_span(next(numbers), parent_span_id=bytes(8))))
 
     assert Told(OK, "all spans accepted, but not as they were sent: zero_parent_span_id (1)", 0) == told
 
 
 def test_008_a_request_without_a_good_span_is_a_permanent_error(shared: Chain, door: Door) -> None:
-    """If every span is refused, the response is an error that is not retried."""
+    """If every span is refused, clients do not retry."""
     told = door.send(shared.running, request_of(simple_span(0), simple_span(0, 2)))
 
     assert (INVALID_ARGUMENT, None, None) == (told.code, told.rejected, told.retry_after_s)
 
 
 def test_009_a_request_to_retry_is_never_a_partial_success(door: Door) -> None:
-    """A request that cannot be taken now is refused as a whole, with an error that is retried."""
+    """The whole request is refused, with an error that clients retry."""
     with door.run() as receiver:
         receiver.thread.call(receiver.admission.close)
         told = door.send(receiver, request_of(simple_span(1), simple_span(0)))
@@ -118,7 +118,7 @@ def test_009_a_request_to_retry_is_never_a_partial_success(door: Door) -> None:
 
 
 def test_010_unknown_fields_are_forwarded_byte_for_byte(shared: Chain) -> None:
-    """Fields of a later OTLP change nothing, and are forwarded."""
+    """Fields of a later OTLP change nothing."""
     number = next(numbers)
     request = request_of(simple_span(number))
     for message in (request.resource_spans[0].scope_spans[0].spans[0], request.resource_spans[0]):
@@ -131,7 +131,7 @@ def test_010_unknown_fields_are_forwarded_byte_for_byte(shared: Chain) -> None:
 
 
 def test_011_unknown_enum_numbers_are_forwarded(shared: Chain, door: Door) -> None:
-    """A kind or a status code of a later OTLP is taken, and forwarded unchanged."""
+    """A kind or a status code of a later OTLP is taken."""
     number = next(numbers)
     span = simple_span(number, kind=99, status=Status(code=7))  # type: ignore[arg-type]  # what a later OTLP knows
 
@@ -150,7 +150,7 @@ def test_012_all_bits_of_flags_are_forwarded(shared: Chain, door: Door) -> None:
     "string_value_strindex" not in AnyValue.DESCRIPTOR.fields_by_name, reason="needs a newer opentelemetry-proto"
 )
 def test_013_references_into_a_profile_are_no_error(shared: Chain, door: Door) -> None:
-    """A key or text that only the profiling signal has counts as absent, with a warning; the span is kept."""
+    """The key or text counts as absent, with a warning; the span is kept."""
     number = next(numbers)
     pairs = [KeyValue(key="k", value=AnyValue(string_value_strindex=1)), KeyValue(key_strindex=2)]
     told = door.send(shared.running, request_of(simple_span(number, attributes=pairs)))
@@ -161,7 +161,7 @@ def test_013_references_into_a_profile_are_no_error(shared: Chain, door: Door) -
 
 
 def test_014_of_equal_keys_the_last_counts_and_all_are_forwarded(shared: Chain, door: Door) -> None:
-    """A repeated attribute is evaluated with its last value; both are forwarded."""
+    """Evaluators read the last value of a repeated attribute."""
     number = next(numbers)
     name = "gen_ai.tool.name"
     pairs = [
@@ -178,7 +178,7 @@ def test_014_of_equal_keys_the_last_counts_and_all_are_forwarded(shared: Chain, 
 
 
 def test_015_forwarded_spans_equal_received_ones(shared: Chain, door: Door) -> None:
-    """Every field of a span, its links, events, scope, resource and schemas is forwarded unchanged."""
+    """Every field of a span, its links, events, scope, resource and schemas."""
     number = next(numbers)
     pairs = [KeyValue(key="k", value=AnyValue(int_value=-(2**63))), KeyValue(key="b", value=AnyValue(bytes_value=b"x"))]
     event = Span.Event(time_unix_nano=3, name="e", attributes=pairs, dropped_attributes_count=4)
@@ -213,7 +213,7 @@ def test_015_forwarded_spans_equal_received_ones(shared: Chain, door: Door) -> N
 
 
 def test_016_the_size_is_limited_after_decompression() -> None:
-    """A request may have 64 MiB by default, and not a byte more, compressed or not."""
+    """64 MiB by default, and not a byte more, compressed or not."""
     protocols = config.default().for_serve().receivers["otlp"].protocols
     assert (64, 64 * 2**20) == (protocols.grpc.max_recv_msg_size_mib, protocols.http.max_request_body_size)
 
@@ -231,7 +231,7 @@ def test_016_the_size_is_limited_after_decompression() -> None:
 
 
 def test_017_the_response_is_small(shared: Chain, door: Door) -> None:
-    """However many errors a request has, the response stays far below 4 MiB, and is no failure."""
+    """Far below 4 MiB, however many errors a request has."""
     number = next(numbers)
     long_key = "k" * 500_000
     bad = simple_span(0, 1, name=long_key, attributes=[KeyValue(key=long_key, value=AnyValue(string_value="v"))])
@@ -241,7 +241,7 @@ def test_017_the_response_is_small(shared: Chain, door: Door) -> None:
 
 
 def test_018_a_response_means_that_the_request_is_on_disk(door: Door, tmp_path: Path) -> None:
-    """A request is stored before it is acknowledged; if it cannot be stored, it is to be retried."""
+    """If a request cannot be stored, the client is asked to retry."""
 
     def is_stored(number: int) -> bool:
         written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -256,7 +256,7 @@ def test_018_a_response_means_that_the_request_is_on_disk(door: Door, tmp_path: 
 
 
 def test_019_a_request_that_is_sent_again_changes_nothing(door: Door) -> None:
-    """A client that missed the response and repeats the request makes no second trace, score or measurement."""
+    """A repeated request makes no second trace, score or measurement."""
     with chain(exporters='{prometheus: {endpoint: "127.0.0.1:0"}}') as running:
         service = running.running
         request = request_of(simple_span(1))
@@ -269,7 +269,7 @@ def test_019_a_request_that_is_sent_again_changes_nothing(door: Door) -> None:
 
 
 def test_020_calls_are_served_side_by_side(shared: Chain) -> None:
-    """Many simultaneous calls on one connection are all taken, in any order."""
+    """Simultaneous calls on one connection are all taken, in any order."""
     number = next(numbers)
     bodies = [request_of(simple_span(number, span)).SerializeToString() for span in range(1, 65)]
     with grpc.insecure_channel(shared.running.grpc) as channel:

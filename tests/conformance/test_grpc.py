@@ -69,7 +69,7 @@ def code_of_raw(receiver: Receiver, sent: bytes, headers: tuple[tuple[bytes, byt
 
 
 def test_021_the_service_has_its_path(receiver: Receiver) -> None:
-    """The method is Export of TraceService in opentelemetry.proto.collector.trace.v1, one message each way."""
+    """Export of opentelemetry.proto.collector.trace.v1.TraceService, one message each way."""
     path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
     with grpc.insecure_channel(receiver.grpc) as channel:
         assert b"" == channel.unary_unary(path)(ONE, timeout=DEADLINE_S)
@@ -77,7 +77,7 @@ def test_021_the_service_has_its_path(receiver: Receiver) -> None:
 
 
 def test_022_bytes_that_are_not_protobuf_are_an_invalid_argument(receiver: Receiver) -> None:
-    """They end the call with a permanent error, and a BadRequest names the mistake."""
+    """A BadRequest names the mistake; clients do not retry."""
     error = failure(receiver, b"\xff\xff garbage")
     details = dict(error.trailing_metadata())["grpc-status-details-bin"]
 
@@ -85,7 +85,7 @@ def test_022_bytes_that_are_not_protobuf_are_an_invalid_argument(receiver: Recei
 
 
 def test_023_a_message_that_is_too_large_is_not_retried(receiver: Receiver) -> None:
-    """A message beyond the limit is RESOURCE_EXHAUSTED without RetryInfo, which clients must not retry."""
+    """RESOURCE_EXHAUSTED without RetryInfo."""
     told = told_by_grpc(failure(receiver, bytes(2**20 + 1)))
     assert (RESOURCE_EXHAUSTED, None) == (told.code, told.retry_after_s)
 
@@ -104,7 +104,7 @@ def test_024_a_message_that_inflates_too_far_costs_no_memory(process: Process) -
 
 @pytest.mark.parametrize("why", ["closed", "no room", "no memory", "fault"])
 def test_025_a_request_to_retry_has_a_delay(why: str) -> None:
-    """Whatever the reason: UNAVAILABLE, with a delay of 1 to 30 seconds."""
+    """UNAVAILABLE, with a delay of 1 to 30 seconds."""
     with GRPC.run(admission={"max_requests": 1, "max_bytes": 2**20, "wait_s": 0.0}) as receiver:
         slow = None
         if why == "closed":
@@ -124,7 +124,7 @@ def test_025_a_request_to_retry_has_a_delay(why: str) -> None:
 
 
 def test_026_overload_is_never_resource_exhausted(receiver: Receiver) -> None:
-    """Without RetryInfo that code means "never again", so only a message that is too large has it."""
+    """Without RetryInfo that code means "never again"."""
     with GRPC.run(admission={"max_requests": 1, "wait_s": 0.0}) as small:
         with grpc.insecure_channel(small.grpc) as channel:
             calls = [channel.unary_unary(EXPORT).future(ONE, timeout=DEADLINE_S) for _ in range(100)]
@@ -133,7 +133,7 @@ def test_026_overload_is_never_resource_exhausted(receiver: Receiver) -> None:
 
 
 def test_027_an_internal_error_can_be_retried() -> None:
-    """If nothing was taken, the response is UNAVAILABLE, never UNKNOWN, which is not retried."""
+    """If nothing was taken: UNAVAILABLE, never UNKNOWN, which is not retried."""
     with GRPC.run() as receiver:
         receiver.core.fault = RuntimeError("a bug")
         told = over_grpc(receiver, ONE)
@@ -147,7 +147,7 @@ def test_032_other_methods_are_not_implemented(receiver: Receiver, method: str) 
 
 
 def test_033_a_client_without_a_token_is_refused_before_the_message_is_read(tmp_path: Path) -> None:
-    """A missing or wrong token is UNAUTHENTICATED, without waiting for the message."""
+    """A missing or wrong token is UNAUTHENTICATED."""
     (tmp_path / "tokens").write_text("secret")
     with GRPC.run(tokens=BearerTokens(tmp_path / "tokens")) as receiver:
         for metadata in ((), ((b"authorization", b"Bearer guess"),), ((b"authorization", b"Basic secret"),)):
@@ -159,7 +159,7 @@ def test_033_a_client_without_a_token_is_refused_before_the_message_is_read(tmp_
 
 @pytest.mark.parametrize("damage", ["cut", "trailing", "other", "checksum"])
 def test_034_damaged_gzip_is_a_permanent_error(receiver: Receiver, damage: str) -> None:
-    """The call ends with a code that is not retried, and nothing of it is taken."""
+    """The code is not retried, and nothing of the message is taken."""
     whole = gzip.compress(ONE)
     sent = {"cut": whole[:-5], "trailing": whole + b"x", "other": b"not gzip", "checksum": whole[:-8] + bytes(8)}
     assert DAMAGED == code_of_raw(receiver, message(sent[damage], compressed=True), GZIP)
@@ -167,18 +167,18 @@ def test_034_damaged_gzip_is_a_permanent_error(receiver: Receiver, damage: str) 
 
 
 def test_035_an_unknown_encoding_is_a_permanent_error(receiver: Receiver) -> None:
-    """An unknown compression ends the call with a code that is not retried."""
+    """The code is not retried."""
     sent = message(gzip.compress(ONE), compressed=True)
     assert DAMAGED == code_of_raw(receiver, sent, ((b"grpc-encoding", b"zstd"),))
 
 
 def test_036_a_compressed_message_must_name_its_encoding(receiver: Receiver) -> None:
-    """The flag for compression without it is INTERNAL, or INVALID_ARGUMENT with gRPC before 1.85."""
+    """Else INTERNAL, or INVALID_ARGUMENT with gRPC before 1.85."""
     assert code_of_raw(receiver, message(gzip.compress(ONE), compressed=True)) in {DAMAGED, INVALID_ARGUMENT}
 
 
 def test_037_a_false_length_allocates_nothing(process: Process) -> None:
-    """A message that announces 4 GiB is refused at once, and takes no memory."""
+    """A message that announces 4 GiB is refused at once."""
     with process.peak() as peak:
         call = Call(process.grpc_port)
         call.send(b"\0\xff\xff\xff\xffabc", last=False)
@@ -188,7 +188,7 @@ def test_037_a_false_length_allocates_nothing(process: Process) -> None:
 
 
 def test_038_a_cancelled_call_is_not_taken(receiver: Receiver) -> None:
-    """If the client's deadline passes, or it leaves in the middle, nothing of the request is taken."""
+    """Nothing is taken if the deadline passes, or the client leaves in the middle."""
     for ending in ("cancel", "deadline"):
         timeout = ((b"grpc-timeout", b"1m"),) if ending == "deadline" else ()
         call = Call(receiver.port, timeout)
@@ -201,7 +201,7 @@ def test_038_a_cancelled_call_is_not_taken(receiver: Receiver) -> None:
 
 
 def test_039_a_whole_request_counts_even_if_the_client_leaves(receiver: Receiver) -> None:
-    """If a client leaves after its last byte, the request is taken whole, or not at all."""
+    """After its last byte a request is taken whole, or not at all."""
     for _ in range(20):
         call = Call(receiver.port)
         call.send(message(request_of(simple_span(1), simple_span(2)).SerializeToString()))
@@ -211,7 +211,7 @@ def test_039_a_whole_request_counts_even_if_the_client_leaves(receiver: Receiver
 
 
 def test_040_too_many_pings_end_their_connection_only(receiver: Receiver) -> None:
-    """That connection is closed with `too_many_pings`; others continue."""
+    """That connection is closed with `too_many_pings`."""
     call = Call(receiver.port)
     with grpc.insecure_channel(receiver.grpc) as channel:
         other = channel.unary_unary(EXPORT)
@@ -223,7 +223,7 @@ def test_040_too_many_pings_end_their_connection_only(receiver: Receiver) -> Non
 
 
 def test_041_health_is_served_until_the_end() -> None:
-    """The health service answers SERVING, and NOT_SERVING from the beginning of the end, while requests are read."""
+    """SERVING, and NOT_SERVING from the beginning of the end."""
     with GRPC.run() as receiver, grpc.insecure_channel(receiver.grpc) as channel:
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
@@ -244,6 +244,6 @@ def test_041_health_is_served_until_the_end() -> None:
 
 @pytest.mark.parametrize("size", [-1, 0])
 def test_042_there_is_always_a_limit(size: int) -> None:
-    """To gRPC a negative limit means none: such a server does not start."""
+    """A negative limit, which gRPC reads as none, is refused at the start."""
     with pytest.raises(ValueError, match=re.escape(f"at least 1 byte, not {size}")), GRPC.run(max_request_size=size):
         pass

@@ -40,7 +40,7 @@ def told_status(reply: Reply) -> tuple[int, str | None, int]:
 
 
 def test_043_traces_have_their_path() -> None:
-    """POST /v1/traces is served, or the configured path, and then only that."""
+    """POST /v1/traces, or only the configured path."""
     for path, other in (("/v1/traces", "/otlp"), ("/otlp", "/v1/traces")):
         with HTTP.run(traces_url_path=path) as receiver:
             body = BODIES[PROTOBUF]
@@ -65,7 +65,7 @@ def test_045_other_paths_are_not_found(receiver: Receiver, content_type: str) ->
 
 @pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs"])
 def test_046_metrics_and_logs_are_forwarded_if_possible(path: str) -> None:
-    """If they cannot be forwarded, metrics are 404, which is not retried, and logs are only read."""
+    """Else metrics are 404, which is not retried, and logs are only read."""
     with HTTP.run() as alone:
         assert (404 if "metrics" in path else 200) == alone.post(b"", path=path).status
     with HTTP.run(others=True) as before_another:
@@ -111,7 +111,7 @@ def test_050_the_response_has_the_encoding_of_the_request(receiver: Receiver, co
 
 @ENCODINGS
 def test_051_success_is_200(receiver: Receiver, content_type: str) -> None:
-    """And no other status of success."""
+    """No other status is a success."""
     some_bad = request_of(simple_span(1), simple_span(0))
     bodies = (b"", BODIES[content_type], to_json(some_bad) if content_type == JSON else some_bad.SerializeToString())
     assert [200, 200, 200] == [receiver.post(body, content_type).status for body in bodies]
@@ -119,7 +119,7 @@ def test_051_success_is_200(receiver: Receiver, content_type: str) -> None:
 
 @ENCODINGS
 def test_052_a_body_that_cannot_be_decoded_is_a_bad_request(receiver: Receiver, content_type: str) -> None:
-    """The response is 400, and a BadRequest in its Status names the mistake."""
+    """The response is 400; a BadRequest in its Status names the mistake."""
     reply = receiver.post(b"\xff\xff garbage", content_type)
     assert (400, content_type, INVALID_ARGUMENT) == told_status(reply)
     if content_type == PROTOBUF:
@@ -131,7 +131,7 @@ def test_052_a_body_that_cannot_be_decoded_is_a_bad_request(receiver: Receiver, 
 
 
 def test_053_a_body_that_is_too_large_is_refused_early(receiver: Receiver) -> None:
-    """By its announced length before it is read; by the sum of its chunks; or when it inflates too far."""
+    """By its announced length, by the sum of its chunks, or when it inflates too far."""
     limit = 2**20
     with receiver.raw(head(limit + 1)) as announced:
         assert 413 == answered(announced).status
@@ -175,7 +175,7 @@ def test_055_only_requests_that_may_be_retried_have_such_a_status(receiver: Rece
 
 @pytest.mark.parametrize("damage", ["cut", "other", "checksum", "trailing", "nothing"])
 def test_057_damaged_gzip_is_a_bad_request(receiver: Receiver, damage: str) -> None:
-    """A body must be exactly what its encoding defines; nothing of any other is taken."""
+    """Nothing is taken of a body that is not exactly what its encoding defines."""
     whole = gzip.compress(BODIES[PROTOBUF])
     bodies = {
         "cut": whole[:-1],
@@ -198,7 +198,7 @@ def test_058_other_encodings_are_not_supported(receiver: Receiver, content_encod
 
 @pytest.mark.parametrize("content_encoding", ["gzip", "x-gzip", "X-GZip"])
 def test_059_gzip_may_have_members(receiver: Receiver, content_encoding: str) -> None:
-    """They are one body, and together as large as a request may be; `x-gzip` is another name of gzip."""
+    """Together they are one body with one limit; `x-gzip` is another name of gzip."""
     body, nothing = BODIES[PROTOBUF], gzip.compress(b"")
     two = gzip.compress(body[:9]) + nothing * 10_000 + gzip.compress(body[9:])
     assert 200 == receiver.post(two, Content_Encoding=content_encoding).status
@@ -212,6 +212,6 @@ def test_059_gzip_may_have_members(receiver: Receiver, content_encoding: str) ->
 
 
 def test_060_responses_are_not_compressed(receiver: Receiver) -> None:
-    """They are a few bytes, whatever a client would accept."""
+    """Whatever a client would accept."""
     reply = receiver.post(b"\xff", Accept_Encoding="gzip")
     assert (None, True) == (reply.headers.get("Content-Encoding"), bool(reply.error[1]))

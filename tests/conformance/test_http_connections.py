@@ -38,7 +38,7 @@ def receiver(shared: Receiver) -> Receiver:
 
 
 def test_061_a_connection_is_kept(receiver: Receiver) -> None:
-    """It takes a thousand requests, also ahead of the responses, or with `Expect: 100-continue`."""
+    """A thousand requests, also ahead of the responses, or with `Expect: 100-continue`."""
     connection = receiver.connection()
     for _ in range(1_000):
         connection.request("POST", "/v1/traces", ONE, {"Content-Type": PROTOBUF})
@@ -98,7 +98,7 @@ def test_063_an_ambiguous_request_is_refused(receiver: Receiver, shape: str) -> 
 
 
 def test_064_slow_clients_are_disconnected() -> None:
-    """Headers may take 10 s, a body and the reading of a response 30 s; others are served meanwhile."""
+    """Headers may take 10 s, a body and the reading of a response 30 s."""
     assert (10, 30, 30) == (HttpLimits().head_s, HttpLimits().body_s, HttpLimits().answer_s)
     with HTTP.run(limits=HttpLimits(head_s=1, body_s=1, answer_s=1)) as receiver:
         late = request_of(simple_span(2)).SerializeToString()
@@ -124,14 +124,14 @@ HEADERS = {
 
 @pytest.mark.parametrize("headers", HEADERS)
 def test_065_headers_are_bounded(receiver: Receiver, headers: str) -> None:
-    """More than 64 KiB of them, or more than 100, are answered with 431."""
+    """More than 64 KiB, or more than 100 headers, are answered with 431."""
     with receiver.raw(head(5, PROTOBUF, *HEADERS[headers])) as connection:
         assert 431 == answered(connection).status
         assert is_closed(connection)
 
 
 def test_066_web_pages_send_only_if_they_are_named(receiver: Receiver) -> None:
-    """None can by default; a wildcard is refused in the configuration; named pages can, without credentials."""
+    """Without credentials; a wildcard is refused in the configuration."""
     preflight = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST"}
     for asked in (receiver.request("OPTIONS", "/v1/traces", headers=preflight), receiver.post(b"", Origin=ORIGIN)):
         assert [] == [name for name in asked.headers if name.startswith("Access-Control")]

@@ -42,7 +42,7 @@ ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port b
 
 
 def test_094_only_this_machine_can_connect_by_default() -> None:
-    """Listeners are on localhost; other addresses need TLS and authentication, or `--insecure`."""
+    """Other addresses need TLS and authentication, or `--insecure`."""
     defaults = config.default().for_serve()
     protocols = defaults.receivers["otlp"].protocols
     endpoints = (protocols.grpc.endpoint, protocols.http.endpoint, defaults.exporters["prometheus"].endpoint)
@@ -56,7 +56,7 @@ def test_094_only_this_machine_can_connect_by_default() -> None:
 
 
 def test_095_at_the_end_refusals_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New connections are refused, open ones are told to retry later, and running requests end."""
+    """New connections are refused, open ones are asked to retry later, and running requests end."""
     monkeypatch.setattr(over_grpc, "_FAREWELL_S", FAREWELL_S)
     with serving() as running:
         host, port = running.service.addresses[listeners.HTTP][0]
@@ -103,7 +103,7 @@ def test_095_a_signal_ends_it_well(tmp_path: Path) -> None:
 
 
 def test_096_after_the_end_nothing_goes_on(door: Door) -> None:
-    """When it has stopped, all acknowledged requests are finished, and no work continues."""
+    """All acknowledged requests are finished, and no work continues."""
     with chain(annotate="root_event") as running:
         taken = threading.Event()
         acknowledged: list[int] = []
@@ -161,7 +161,7 @@ traces: {{remember_traces: 1000}}
 
 
 def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
-    """It does not start, and names the address and the key of the configuration."""
+    """The error names the address and the key of the configuration."""
     with socket.create_server(("127.0.0.1", 0)) as used:
         endpoint = f"127.0.0.1:{used.getsockname()[1]}"
         status, told = serve(tmp_path, ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
@@ -170,7 +170,7 @@ def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
 
 
 def test_099_a_wrong_configuration_is_an_error(tmp_path: Path) -> None:
-    """It does not start, not even in part, and reports every mistake."""
+    """Every mistake is reported, and nothing starts."""
     status, told = serve(tmp_path, f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
     assert (2, False) == (status, "listening" in told)
     assert all(key in told for key in ("traces.decision_delay", "evaluatorz"))

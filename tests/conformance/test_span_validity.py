@@ -35,7 +35,7 @@ def reports(chain: Chain, trace: int, count: int = 1) -> Sequence[Report]:
 
 @pytest.mark.parametrize("number", [b"", b"1" * 15, b"1" * 17, bytes(16)], ids=["none", "short", "long", "zeros"])
 def test_085_a_trace_id_has_sixteen_bytes(door: Door, number: bytes) -> None:
-    """And not all of them are 0: such a span is rejected as `invalid_trace_id`."""
+    """Not all of them 0: such a span is rejected as `invalid_trace_id`."""
     span = simple_span(1, 2)
     span.trace_id = number
     assert "invalid_trace_id" == rejected(door, span)
@@ -43,7 +43,7 @@ def test_085_a_trace_id_has_sixteen_bytes(door: Door, number: bytes) -> None:
 
 @pytest.mark.parametrize("number", [b"", b"1" * 7, b"1" * 9, bytes(8)], ids=["none", "short", "long", "zeros"])
 def test_086_a_span_id_has_eight_bytes(door: Door, number: bytes) -> None:
-    """And not all of them are 0: such a span is rejected as `invalid_span_id`."""
+    """Not all of them 0: such a span is rejected as `invalid_span_id`."""
     span = simple_span(1, 2)
     span.span_id = number
     assert "invalid_span_id" == rejected(door, span)
@@ -61,7 +61,7 @@ def test_087_a_parent_of_zeros_is_none(door: Door) -> None:
 
 @pytest.mark.parametrize("send", [over_grpc, over_http])
 def test_088_invalid_text_costs_its_span_only(shared: Chain, send: Door) -> None:
-    """If protobuf cannot parse a request for a string that is not UTF-8, its other spans are taken."""
+    """If a string is not UTF-8, the other spans of the request are taken."""
     number = next(numbers)
     bad = simple_span(number, 3, name="bad--text")
     body = request_of(simple_span(number, 1), bad, simple_span(number, 2)).SerializeToString()
@@ -114,7 +114,7 @@ def test_092_a_time_may_be_in_no_calendar(shared: Chain, door: Door) -> None:
 
 
 def test_093_dropped_attributes_are_no_failure() -> None:
-    """A tool span that misses attributes may have had the arguments: evaluators that compare them skip."""
+    """Evaluators that compare arguments skip a tool span that misses attributes."""
     evaluators = "{arguments: {type: tool_call_args, tool_calls: [{name: search, args: {q: x}}]}}"
     arguments = KeyValue(key="input.value", value=AnyValue(string_value='{"q": "y"}'))
     with chain(evaluators=evaluators) as running:

@@ -184,7 +184,7 @@ def test_an_evaluator_that_hangs_holds_the_end_up_for_seconds_only() -> None:
     found = ended(f"{AGENT}\n{PROVIDERS.format(door=door)}\n{HUNG}\n{ALL_AND_RUN}\nbegan = time.monotonic()")
 
     *told, took_s = found.errors.splitlines()
-    assert (0, ["spanscore: the end came before all scores were sent"], 0) == (found.status, told, found.scored)
+    assert (0, ["spanscore: the timeout ended before all scores were sent"], 0) == (found.status, told, found.scored)
     assert 0 < float(took_s) < 25  # six, and what a busy machine takes; the SDK gives half a minute
 
 

@@ -162,7 +162,7 @@ def test_the_hosts_threads_wait_for_nothing(blocking: Blocking, caplog: pytest.L
     assert blocking.entered.wait(DEADLINE_S)
 
     assert (False, False) == (runtime.flush(0.01), runtime.close(0.01))
-    assert ["spanscore: the end came before all scores were sent"] == caplog.messages
+    assert ["spanscore: the timeout ended before all scores were sent"] == caplog.messages
 
 
 @given(st.lists(st.sampled_from(["a", "b", "look"])))

@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_written_is_told_and_counted(
 
     path = configuration.exporters["jsonl"].path
     assert [
-        f"spanscore: exporters.jsonl.path: cannot write to {path}: no such file or directory; it is sent no scores"
+        f"spanscore: exporters.jsonl.path: cannot write to {path}: no such file or directory; it gets no scores"
     ] == [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert '{spanscore_emitter="jsonl",spanscore_reason="not_started"} 1.0' in page
 
@@ -83,7 +83,7 @@ def test_a_port_of_another_process_is_told(
     with socket.create_server(address):
         run(door, configuration).shutdown()
 
-    reason = f"cannot listen on {address[0]}:{address[1]}: address already in use; it is sent no scores"
+    reason = f"cannot listen on {address[0]}:{address[1]}: address already in use; it gets no scores"
     assert [f"spanscore: exporters.prometheus.endpoint: {reason}"] == [
         record.getMessage() for record in caplog.records if record.levelname == "ERROR"
     ]

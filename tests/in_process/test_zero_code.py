@@ -55,7 +55,7 @@ def test_an_exporter_that_cannot_start_is_told(configuration: Path) -> None:
         configuration.write_text(f"exporters: {{prometheus: {{endpoint: '127.0.0.1:{port}'}}}}", encoding="utf-8")
         found = instrumented(RUN, SPANSCORE_CONFIG=str(configuration))
 
-    reason = f"cannot listen on 127.0.0.1:{port}: address already in use; it is sent no scores"
+    reason = f"cannot listen on 127.0.0.1:{port}: address already in use; it gets no scores"
     assert f"spanscore: exporters.prometheus.endpoint: {reason}\n" == found.errors
     assert (0, 3, 1) == (found.status, len(found.spans), found.scored)  # the scores have a span
 
@@ -97,7 +97,7 @@ def test_receivers_in_an_application_are_told(configuration: Path) -> None:
     configuration.write_text("receivers: {otlp: {}}\n", encoding="utf-8")
     found = instrumented(RUN, SPANSCORE_CONFIG=str(configuration))
 
-    told = "spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to\n"
+    told = "spanscore: `receivers` has no effect inside an application; it is for `spanscore serve`\n"
     assert (told, 0, 1) == (found.errors, found.status, found.scored)
 
 

@@ -40,7 +40,7 @@ def test_others_stay_as_they_are(one: str, other: str) -> None:
     assert (one, other) == apart(one, other)
 
 
-@pytest.mark.parametrize("words", ['one of "{}", "tea"', "enum: ['{}', 'tea']", 'something that contains "{}"'])
+@pytest.mark.parametrize("words", ['one of "{}", "tea"', "enum: ['{}', 'tea']", 'a value that contains "{}"'])
 def test_a_value_in_words_may_look_like_what_came(words: str) -> None:
     """An expectation in words quotes its texts."""
     assert (words.format(r"caf\u00e9"), r'"cafe\u0301"') == apart(words.format(NFC), f'"{NFD}"')

@@ -435,7 +435,9 @@ def test_spans_that_come_too_late_are_told(caplog: pytest.LogCaptureFixture) -> 
 
     assert {"not_kept": 6} == {reason: count for reason, count in engine.counts().late.items() if count}
     (message,) = [record.getMessage() for record in caplog.records]
-    assert message.startswith("spans of agents came when their trace was scored and no longer held")
+    assert message.startswith(
+        "spans of agents that arrived after their trace was scored and removed from memory are in no score"
+    )
     assert "traces.decision_delay" in message
     now[0] += 10
     engine.expire()

@@ -120,7 +120,7 @@ def test_records_that_are_not_read_are_counted() -> None:
         told = ExportLogsServiceResponse.FromString(post(running, lost, "/v1/logs")).partial_success
         assert 0 == told.rejected_log_records
         assert told.error_message.startswith(
-            "no_run: 1 log record that may tell of calls left out, as nothing says which run they belong to: they have "
+            "no_run: 1 log record left out, because their run is not known; they may hold tool calls. They have "
             "neither a trace id nor gen_ai.conversation.id, conversation.id or session.id; let the agent write "
         )
         assert {"other_event": 5, "no_run": 2} == dict(running.service.engine.tallies.unread)

@@ -160,10 +160,10 @@ class _FullInOrder(_Full):
 @pytest.mark.parametrize(
     ("storage", "told"),
     [
-        ("{durability: none}", "what held, full did not send is lost"),
+        ("{durability: none}", "unsent data of held, full is lost"),
         (
             "{directory: %s}",
-            "what held did not send stays on disk for the next start; what full did not send is lost",
+            "unsent data of held stays on disk for the next start; unsent data of full is lost",
         ),
     ],
 )
@@ -177,8 +177,8 @@ def test_what_could_not_be_sent_at_the_end(
         service = thread.call(lambda: Service(config.loads(written, "", Path()).for_serve(), emitters))
         thread.run(service.stop())
 
-    assert [f"not everything could be scored and sent within 10 s: {told}"] == [
-        message for message in caplog.messages if "not everything" in message
+    assert [f"open traces could not be scored and sent within 10 s: {told}"] == [
+        message for message in caplog.messages if "open traces could not" in message
     ]
 
 

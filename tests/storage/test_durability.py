@@ -388,7 +388,7 @@ def test_a_segment_that_cannot_be_written_anew_is_not_tried_with_each_request(
     """Where room is short and the disk does not take the smaller file, requests go on, and it is tried now and then."""
 
     def failures() -> int:
-        return caplog.text.count("a segment could not be written anew")
+        return caplog.text.count("a file could not be compacted")
 
     patient = configuration(tmp_path, "traces: {decision_delay: 0s, trace_timeout: 1h}", max_size="1MiB")
     with serving(patient) as running:
@@ -538,7 +538,7 @@ def test_a_request_that_cannot_be_read_any_more_is_left_out(tmp_path: Path, capl
     with serving(configuration(tmp_path)) as running:
         assert 1 == running.service.engine.counts().live
 
-    assert "storage: a request cannot be read any more" in caplog.text
+    assert "storage: a stored request cannot be read; its spans are lost" in caplog.text
     assert "canary" not in caplog.text
 
 

@@ -83,7 +83,7 @@ def test_health_is_answered_during_a_replay_and_nothing_is_taken(tmp_path: Path)
     ):
         assert gate.reached.wait(DEADLINE_S)
         assert 200 == running.page("/livez")[0]
-        assert (503, {"otlp": "ok", "storage": "replaying what an earlier process kept"}) == running.readiness()
+        assert (503, {"otlp": "ok", "storage": "replaying stored requests"}) == running.readiness()
         assert health_pb2.HealthCheckResponse.NOT_SERVING == health(running)
         with pytest.raises(urllib.error.HTTPError) as refused:
             running.post(ROOT)

@@ -110,7 +110,7 @@ def test_golden(spanscore_run, number):
     assert_trajectory(spanscore_run)
 """
     first = ran(tmp_path, AGENT + tests)
-    assert (1, True) == (first.returncode, "pytest --spanscore-update writes what it does now" in first.stdout)
+    assert (1, True) == (first.returncode, "pytest --spanscore-update writes its calls of now" in first.stdout)
     written = ran(tmp_path, AGENT + tests, "--spanscore-update", "-n", "2")
     assert 0 == written.returncode, written.stdout
     rows = [json.loads(line) for line in (tmp_path / "test_agent.golden.jsonl").read_text().splitlines()]
@@ -161,9 +161,9 @@ def test_no_fixture():
     for said in (
         "no run of an agent was recorded",
         "2 runs were recorded (invoke_agent planner, invoke_agent planner)",
-        "nothing can be said of the run: not recorded: the arguments of 'search' (call 1)",
+        "the run cannot be evaluated: not recorded: the arguments of 'search' (call 1)",
         "stepz: unknown key; did you mean 'steps'?",
-        "Only the fixture spanscore_run knows",
+        "only a run of the fixture spanscore_run has a golden run",
     ):
         assert said in told
 

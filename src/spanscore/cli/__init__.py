@@ -29,7 +29,7 @@ COMMANDS: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: 0 all is well, 1 something failed, 2 usage or configuration."""
+    """Run a command and return the exit status: 0 success, 1 failure, 2 usage or configuration."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["serve"]:
         from spanscore.cli._service_manager import hold_hangups  # noqa: PLC0415 - not loaded by the other commands

@@ -132,7 +132,7 @@ def _scored(path: str, config: Config) -> _ScoredVersion:
 def _same_runs(base: list[Report], new: list[Report]) -> str | None:
     """Return a message if a recording is compared with itself, else None: mostly the second one was never made."""
     runs, others = ({each.trajectory.trace_id: each.trajectory.calls for each in side} for side in (base, new))
-    return "both have the same runs: what is compared is one version with itself" if runs and runs == others else None
+    return "both recordings have the same runs: a version is compared with itself" if runs and runs == others else None
 
 
 def _unknown_key(key: str | None, *sides: list[Report]) -> Iterator[str]:

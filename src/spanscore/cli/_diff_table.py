@@ -43,4 +43,4 @@ def print_table(found: Comparison, out: TextIO) -> None:
         what = printable(change.what, _LONG)
         console.print(f"  {tools}  {what}: {change.base} \N{RIGHTWARDS ARROW} {change.new}{example}", soft_wrap=True)
     if len(found.changes) > _SHOWN:
-        console.print(f"  ... and {len(found.changes) - _SHOWN} more; --format json tells of all")
+        console.print(f"  ... and {len(found.changes) - _SHOWN} more; --format json has all")

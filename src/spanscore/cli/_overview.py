@@ -64,6 +64,6 @@ def overview(width: int | None) -> str:
     lines += [
         "",
         wrapped("Help on a command: spanscore COMMAND --help. Version: spanscore --version."),
-        wrapped("Exit status: 0 all is well, 1 something failed, 2 usage or configuration."),
+        wrapped("Exit status: 0 success, 1 failure, 2 usage or configuration."),
     ]
     return "\n".join(lines) + "\n"

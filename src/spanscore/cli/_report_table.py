@@ -62,7 +62,7 @@ class Table:
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
         if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
-            self._console.print(f"... and {more}; --format json tells of all")
+            self._console.print(f"... and {more}; --format json has all")
         self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
         self._console.print(next(grids, None) or _counts_below(summary))

@@ -48,7 +48,7 @@ class Gate(NamedTuple):
     def __str__(self) -> str:
         if self.mean < self.bound - _ROUNDING:
             return f"mean {_shown(self.mean, self.bound)} is below {self.bound:g}"
-        wrong = f", but {plural(self.tally.failed, 'run')} went wrong" if self.tally.failed else ""
+        wrong = f", but the evaluator had an error in {plural(self.tally.failed, 'run')}" if self.tally.failed else ""
         return f"mean {_shown(self.mean, self.bound)} is at least {self.bound:g}{wrong}"
 
 
@@ -142,12 +142,12 @@ class Summary:
         return all(gate.holds for gate in self.gates()) and not any(gate.why for gate in by_case)
 
     def _went_wrong(self) -> list[str]:
-        """Return a line for each evaluator that went wrong, and is not informational: no rate makes up for it."""
+        """Return a line for each evaluator that had an error and is not informational: such a run fails at any rate."""
         failed = {name: tally.failed for name, tally in self._deciding.items() if tally.failed}
-        return [f"{short(name)} went wrong in {plural(count, 'run')}" for name, count in failed.items()]
+        return [f"{short(name)} had an error in {plural(count, 'run')}" for name, count in failed.items()]
 
     def gates(self) -> list[Gate]:
-        """Return the gate of each evaluator that scored a run, or went wrong on one; nothing without `fail_under`."""
+        """Return the gate of each evaluator that scored a run or had an error on one; nothing without `fail_under`."""
         if (bound := self._fail_under) is None:
             return []
         decided = {name: tally for name, tally in self._deciding.items() if tally.scored or tally.failed}

@@ -39,7 +39,7 @@ def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Col
             raise ConfigError(message)
         directory = next((each for each in path.resolve().parents if each in taken), None)
         if directory is not None and is_recording(path.name):
-            message = f"--{name}: {str(path)!r} would be read with what else is in its directory, as {taken[directory]}"
+            message = f"--{name}: {str(path)!r} would be read as a part of {taken[directory]}; name another directory"
             raise ConfigError(message)
 
 

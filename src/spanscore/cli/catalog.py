@@ -44,7 +44,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         case "describe":
             parser.description = "Explain an evaluator, dialect, receiver or emitter."
             parser.add_argument(
-                "type", metavar="NAME", help="what spanscore list shows, or a program whose spans are read"
+                "type", metavar="NAME", help="a name of spanscore list, or a program whose spans are read"
             )
             parser.set_defaults(run=_describe)
         case _:

@@ -17,10 +17,10 @@ _FORMATS: Final = ("table", "json", "markdown")
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
-        "Compare the recorded runs of two versions: by case where both ran the same ones, else all together. Tells "
-        "for each evaluator whether the new version is better, the same within the margin, worse, or too few runs "
-        "were made to say, and what it does otherwise. Exit status: 0 the same or better, 1 worse or something "
-        "could not be read or was not scored at all, 3 inconclusive, 2 usage."
+        "Compare the recorded runs of two versions: by case if both ran the same cases, else all together. Reports for "
+        "each evaluator whether the new version is better, the same within the margin, worse, or whether there are "
+        "too few runs, and which calls changed. Exit status: 0 the same or better, 1 worse, or an evaluator scored no "
+        "run, or a recording could not be read, 2 usage, 3 inconclusive."
     )
     parser.add_argument("base", metavar="BASE", help="a recording, or a directory of recordings, of the version before")
     parser.add_argument("new", metavar="NEW", help="the same of the new version")

@@ -50,7 +50,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show the spans of recorded traces as a tree, with the dialects that know each, what it was taken for, "
         "which calls models asked for that were not made, what is not recorded, and what each evaluator saw. "
-        "Exit status: 0 something was explained, 1 nothing was found or something cannot be read, 2 usage or "
+        "Exit status: 0 a trace was explained, 1 no trace was found, or a recording could not be read, 2 usage or "
         "configuration."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
@@ -188,7 +188,7 @@ def _run(report: Report, entries: tuple[EvaluatorEntry, ...]) -> Iterator[str]:
             case Skipped(reason):
                 yield printable(f"  {entry.name}: skipped: {reason}", _LINE_WIDTH)
             case Failed() as failed:
-                yield printable(f"  {entry.name}: went wrong: {failure_text(report, failed)}", _LINE_WIDTH)
+                yield printable(f"  {entry.name}: error: {failure_text(report, failed)}", _LINE_WIDTH)
 
 
 def _missing(report: Report) -> str:

@@ -41,16 +41,17 @@ _TRACE: Final = re.compile("[0-9a-fA-F]{16,32}")
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
-        "Take traces out of Jaeger (API v3) or Tempo and write them to a recording, which every command reads. The "
-        "file is written when all answers are in. Exit status: 0 all were found, 1 some were not or spans of them "
-        "were refused, 2 usage, or the server cannot be asked or answers something else; the file is as it was."
+        "Download traces from Jaeger (API v3) or Tempo and write them to a recording, which every command reads. The "
+        "file is written when all answers have arrived. Exit status: 0 all traces were found, 1 a trace was not found "
+        "or spans of it were refused, 2 usage, or the server cannot be reached or its answer is no trace; the file "
+        "then stays as it was."
     )
     parser.add_argument(
         "url", type=_base, metavar="URL", help="where Jaeger's page or Tempo answers: http://localhost:16686"
     )
     parser.add_argument("traces", nargs="+", type=_trace, metavar="TRACE_ID", help="in hexadecimal")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to, as spanscore record writes")
-    parser.add_argument("--append", action="store_true", help="write behind what is in FILE, in place of: replace it")
+    parser.add_argument("--append", action="store_true", help="append to FILE instead of replacing it")
     parser.set_defaults(run=run)
 
 
@@ -155,7 +156,7 @@ def _check_asked(url: str, trace: str, body: bytes) -> None:
 
 
 def _no_trace(url: str, why: str) -> InputError:
-    return InputError(f"{url}: answers what is no trace: {printable(why, 200)}")
+    return InputError(f"{url}: the answer is no trace: {printable(why, 200)}")
 
 
 class _SameServer(urllib.request.HTTPRedirectHandler):

@@ -28,7 +28,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write a dataset with a row for each case of recorded runs that were right: calls with their arguments, "
         "as `expected_from: {dataset: FILE, key: ATTR}` takes them. Runs of one case that differ are alternatives. "
-        "Exit status: 0 every run has its row, 1 something could not be read or has no case, 2 usage."
+        "Exit status: 0 every run has its row, 1 a run has no case, or a recording could not be read, 2 usage."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument(
@@ -52,7 +52,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the dataset and return the exit status."""
-    check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "what is read"), ())
+    check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "the input"), ())
     known = list(_known(arguments.output)) if arguments.update else []
     if arguments.output.exists() and not arguments.update:
         message = (

@@ -49,10 +49,10 @@ _ALONE: Final = 2
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
-        "Write a configuration that holds for recorded runs that were right: which tools are called, in which "
-        "order, how often and with which arguments, how failures are got over, and what a run costs. What each "
-        "line rests on stands behind it. How many good runs it would refuse is estimated by leaving each run out "
-        "in turn. Exit status: 0 it is written, 1 something could not be read or used, 2 usage."
+        "Write a configuration that good recorded runs pass: which tools are called, in which order, how often and "
+        "with which arguments, how a run recovers from failures, and what it costs. A comment after each line has its "
+        "evidence. Leaving each run out in turn estimates how many good runs would fail. Exit status: 0 the "
+        "configuration is written, 1 a recording could not be read, or a run could not be used, 2 usage."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument(
@@ -67,7 +67,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("agent", "case"),
         default="agent",
-        help="what has expectations of its own: each agent (default), or each case of a test",
+        help="learn expectations for each agent (default), or for each test case",
     )
     parser.add_argument(
         "--key",
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the configuration and return the exit status."""
     _may_be_written(arguments.output)
     if arguments.key and arguments.by != "case":
-        message = "--key names what tells cases apart: it needs --by case"
+        message = "--key names the attribute of a case: it needs --by case"
         raise InputError(message)
     config = replace(configuration.default(), evaluators=()).for_files()
     lines = ProgressLines()
@@ -194,7 +194,7 @@ def _found(name: str, runs: Sequence[Trajectory], lines: ProgressLines) -> tuple
         found = learned(runs, configuration.build_evaluator, shown)
         if len(runs) < _ALONE:
             return found, None
-    with progress(f"trying what was learned of {of}", of_bytes=False, lines=lines) as shown:
+    with progress(f"testing the rules of {of}", of_bytes=False, lines=lines) as shown:
         return found, false_alarms(runs, configuration.build_evaluator, found.work, shown)
 
 
@@ -207,14 +207,14 @@ def _signed(text: str) -> str:
 def _remarks(match: Mapping[str, str], runs: Sequence[Trajectory]) -> Iterator[str]:
     calls = [call for run in runs for call in run.calls]
     if not calls:
-        yield "no run called a tool: from now on none may; if they did, 'spanscore explain' tells what was read"
+        yield "no run called a tool: from now on none may; if they did, 'spanscore explain' shows what was read"
     if len(calls) < 2 * (failed := sum(call.error is not None for call in calls)):
         yield f"{failed} of {plural(len(calls), 'call')} failed: were these runs right?"
     if not match:
-        yield f"holds for all runs: none of {', '.join(_MATCHED_BY)} tells these from others"
+        yield f"applies to all runs: {', '.join(_MATCHED_BY)} do not distinguish these from others"
     agents = {each.agent for each in runs}
     if len(agents) > 1:
-        yield f"of {plural(len(agents), 'agent')}, which nothing that `match` looks at tells apart"
+        yield f"of {plural(len(agents), 'agent')}, which `match` cannot distinguish"
     if missing := sum(not each.completeness.complete for each in runs):
         yield f"{missing} of {len(runs)} runs were not recorded as a whole: calls of theirs may be missing"
 

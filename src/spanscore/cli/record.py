@@ -41,9 +41,9 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
         "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
-        "and end with its exit status, or with 1 where it ended with 0 and nothing came. Without one: until Ctrl-C."
-        " Spans and logs are written to FILE.part, which replaces FILE at the end; if the recording is killed, "
-        "FILE.part is what came until then."
+        "and end with its exit status, or with 1 if that was 0 but no spans or logs came. Without one: until Ctrl-C. "
+        "Spans and logs are written to FILE.part, which replaces FILE at the end; if the recording is killed, "
+        "FILE.part has the spans and logs received until then."
     )
     parser.add_argument(
         "-o",
@@ -52,9 +52,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"where to; the name ends in {endings} for JSON Lines or protobuf, or in one of these and .gz",
     )
-    parser.add_argument(
-        "--append", action="store_true", help="write behind what is in FILE, in place of: replace it at the end"
-    )
+    parser.add_argument("--append", action="store_true", help="append to FILE instead of replacing it at the end")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="a program and its arguments, behind --")
     parser.set_defaults(run=run)
 
@@ -146,10 +144,10 @@ async def _until_interrupted(recorder: Recorder, writer: RecordingWriter) -> Non
 
 def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) -> list[str]:
     if failure is not None:
-        kept = f"; what came before is in {writer.kept}" if writer.kept else ""
+        kept = f"; earlier requests are in {writer.kept}" if writer.kept else ""
         return [f"cannot write to {writer.path}: {failure.strerror}{kept}"]
     if not writer.written:
-        return ["nothing came: does the program export OTLP?", *_hints()]
+        return ["no spans or logs were received: does the program export OTLP?", *_hints()]
     seen = recorder.seen
     lines = [f"{writer.path}: {plural(len(seen.calls), 'trace')} with {plural(seen.tool_calls, 'tool call')}"]
     if seen.unrecognised:

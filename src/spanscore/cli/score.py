@@ -32,8 +32,8 @@ def define(parser: argparse.ArgumentParser) -> None:
         "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
         "- is standard input. Results are in the order of the recording: files as they are given, those of a "
         "directory by name, traces as they begin; where several begin in one request, by their start time. "
-        "Exit status: 0 all passed, 1 something failed, could not be read or was not found, "
-        "2 usage or configuration."
+        "Exit status: 0 all runs passed, 1 a run failed, was not checked or could not be read, 2 usage or "
+        "configuration."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         custom=[each for each in config.dialects if isinstance(each, Custom)],
     )
     with reading(arguments.files, wiring.wanted(config).log_names) as recording, ExitStack() as stack:
-        inputs = dict.fromkeys(arguments.files, "what is scored") | expecting(arguments.config, pipeline.entries)
+        inputs = dict.fromkeys(arguments.files, "the input") | expecting(arguments.config, pipeline.entries)
         outputs = opened_outputs(arguments, inputs, stack)
         for report in offline.score(recording, config, pipeline, selection.wanted):
             summary.add(report)

@@ -60,7 +60,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "Replay recorded OTLP: send its requests with spans and with logs again, each to the service of its "
         "signal, in their order. Metrics are left out. "
         "Reads JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, - is standard input. "
-        "Exit status: 0 all was taken, 1 something was refused or could not be read, 2 usage."
+        "Exit status: 0 the receiver took all of it, 1 it refused a part, or a recording could not be read, 2 usage."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")

@@ -23,9 +23,11 @@ _FENCED: Final = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
 class AgentUniverse:
-    """agentUniverse: `au.tool.input` is what the tool's method was called with, from a ReAct planner the model's text.
+    """Tool spans of agentUniverse's own instrumentation (recorded with 0.0.19).
 
-    `au.tool.pair_id` ties what went in to what came out and is not the model's call id. Models' spans hold text alone.
+    The name is in `au.tool.name`, the arguments are in `au.tool.input`, the result is in `au.tool.output`. With a
+    ReAct planner, `au.tool.input` holds the text that the model wrote. `au.tool.pair_id` connects input and output;
+    it is not the model's call id. Spans of models hold text alone.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -14,7 +14,10 @@ _ERROR: Final = "error"
 
 
 class Agentscope:
-    """AgentScope: the conventions, with results in an object whose `state` is the only sign of a failure."""
+    """Tool spans of AgentScope's `TracingMiddleware` (recorded with 2.0.11).
+
+    They follow the GenAI conventions. The result is an object, whose `state` is the only sign of a failure.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"agentscope"}))

@@ -16,9 +16,11 @@ _PRINTED: Final = re.compile(r"status='(success|failure)' result=(.*) error=(.*?
 
 
 class Agno:
-    """Agno: `tool.parameters` holds the arguments of the call, where other instrumentors hold the tool's schema.
+    """Tool spans of Agno, by OpenInference's and OpenLLMetry's instrumentors (recorded with agno 3.1.10).
 
-    OpenLLMetry writes the whole execution as Pydantic prints it, in which a failure shows alone: the status is OK.
+    OpenInference writes the arguments into `tool.parameters`, where its other instrumentors have the tool's schema.
+    OpenLLMetry writes the whole execution as its output, as Pydantic prints it: a failure shows only there, and the
+    status is OK.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -21,11 +21,12 @@ _IN_EVENT: Final = {"input": "content", "output": "message"}
 
 
 class AwsAdot:
-    """ADOT for Python, where agent observability is on: one log event a span, called after the span's scope.
+    """Log events of the AWS Distro for OpenTelemetry (ADOT) for Python with agent observability.
 
-    Its body is `{"input": {"messages": [{"role": .., "content": ..}]}, "output": ..}`. The content is what the
-    span had, or a mapping of those of a span event. Of which attribute is not told: the role is `tool` for a call's
-    arguments and result by the GenAI conventions, and `user` or `assistant` for those of other conventions.
+    ADOT moves the content of a span into one log event, named after the span's scope. Its body is `{"input":
+    {"messages": [{"role": .., "content": ..}]}, "output": ..}`. The content is the value of an attribute, or a
+    mapping with those of a span event. The event does not name the attribute: the role is `tool` for arguments and
+    results by the GenAI conventions, and `user` or `assistant` for those of other conventions.
     """
 
     precedence = Precedence.CONVENTION

@@ -22,10 +22,11 @@ _WRAPPED: Final = frozenset({"input", "options"})
 
 
 class Beeai:
-    """BeeAI under OpenInference, Python and TypeScript: events of agents and tools are spans of the same kinds.
+    """Spans of BeeAI, Python and TypeScript, by OpenInference's instrumentors (recorded with 0.1.30).
 
-    A tool has one span, which wraps its arguments, and below it one for each event such as `error` or `retry`. First
-    versions have no span of a tool but `tool.search.wikipedia.start-1`, `.success-1` and so on beside each other.
+    A call has one span of kind TOOL, which wraps its arguments in `input`. Each event of the call, such as `error`
+    or `retry`, is a span of the same kind below it. The first versions have no span of the call, but sibling spans
+    `tool.search.wikipedia.start-1`, `tool.search.wikipedia.success-1` and so on.
     """
 
     precedence = Precedence.FRAMEWORK

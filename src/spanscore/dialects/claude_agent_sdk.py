@@ -18,9 +18,11 @@ _ABANDONED: Final = "Abandoned"
 
 
 class ClaudeAgentSdk:
-    """The Claude Agent SDK, Python and TypeScript, under OpenInference: results are MCP content blocks.
+    """Tool spans of the Claude Agent SDK, Python and TypeScript, by OpenInference's instrumentors.
 
-    A tool whose result never came is abandoned: refused, cut off, or, where its agent's run says so, deferred.
+    Recorded with @arizeai/openinference-instrumentation-claude-agent-sdk 0.3.1. Results are MCP content blocks. A
+    status message that begins with `Abandoned` marks a call without a result: it was refused or interrupted, or
+    deferred if the agent's span has the `llm.finish_reason` `tool_deferred`.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -38,11 +38,11 @@ _LEFT_OUT: Final = re.compile(r"<nested>|…|.*…\[\d+ (?:chars|items)\]", re.D
 
 
 class ClaudeCode:
-    """Claude Code, from its spans and its log events: `tool_name` is the name the model called, MCP server included.
+    """Spans and log events of Claude Code (recorded with 2.1.197 and 2.1.330).
 
-    One call is several spans: the failure shows on `claude_code.tool.execution`, and a refusal on
-    `claude_code.tool.blocked_on_user`, below the span of the call, which was not made then. Arguments stand in log
-    events only, and results hardly anywhere.
+    The tool's name is in `tool_name`, with the MCP server as the model called it. One call has several spans: a
+    failure is on `claude_code.tool.execution`, and a refusal on `claude_code.tool.blocked_on_user`, both below the
+    span of the call; a refused call was not made. Arguments are only in log events; results are in few spans.
     """
 
     precedence = Precedence.FRAMEWORK

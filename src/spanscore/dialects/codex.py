@@ -36,10 +36,11 @@ _HEADER: Final = re.compile(
 
 
 class Codex:
-    """Codex CLI, from its spans and its log events `codex.tool_result`; content stands in the log events only.
+    """Spans and log events of Codex CLI, OpenAI's coding agent (recorded with 0.140 and 0.169).
 
-    One call is several of thousands of spans: one named after the tool, where namespace and name are run together; the
-    client's request to the MCP server; and the dispatch, whose event says whether the call succeeded. A command that
+    Arguments and results are only in the log event `codex.tool_result`. A call has several spans: one named after
+    the tool, with namespace and name joined; `mcp.tools.call`, the client's request to an MCP server; and
+    `dispatch_tool_call`, whose event `codex.tool_result_ready` says whether the call succeeded. A command that
     fails is a success to Codex: its exit code is part of the output.
     """
 

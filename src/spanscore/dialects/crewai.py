@@ -21,10 +21,12 @@ _FAILURE: Final = "tool_failure_detected"
 
 
 class Crewai:
-    """CrewAI's own spans, and OpenLLMetry's, in which the crew's span prints the messages of all its tasks.
+    """CrewAI's own spans, and the spans of a crew by OpenLLMetry's instrumentor (recorded with crewai 1.15.30).
 
-    The agent is known by its role. CrewAI itself follows the conventions, and writes a second span beside that of each
-    call that failed. Under OpenInference CrewAI's spans need no more than that convention.
+    CrewAI's spans follow the GenAI conventions. `crewai.agent.role` names the agent. A failed call has a second
+    span beside its own, with the `crewai.event_name` `tool_failure_detected`. OpenLLMetry's span of a crew holds
+    the messages of all tasks as printed text, in `crewai.crew.tasks_output`. The dialect `openinference` reads
+    CrewAI's spans by OpenInference.
     """
 
     precedence = Precedence.FRAMEWORK

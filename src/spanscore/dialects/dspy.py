@@ -11,7 +11,10 @@ from spanscore.model import Span
 
 
 class Dspy:
-    """DSPy: the tool's name stands only in the span's, as `name.__call__`."""
+    """Tool spans of DSPy, by OpenInference's instrumentor (recorded with 0.1.48).
+
+    The tool's name is only in the name of the span, as `name.__call__`; the arguments are in `input.value`.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.dspy"}))

@@ -32,10 +32,11 @@ _UNTRUSTED: Final = re.compile(r"\A<untrusted_context>\n(.*)\n</untrusted_contex
 
 
 class GeminiCli:
-    """Gemini CLI, from its spans and its log events `gemini_cli.tool_call`; each batch of calls is a trace of its own.
+    """Spans and log events `gemini_cli.tool_call` of Gemini CLI (recorded with 0.61.0).
 
-    A call that fails ends with status OK: what it came to is part of the content. A call of an unknown tool, or with
-    arguments that the tool does not take, leaves a log event alone. Log events have neither the call's id nor a result.
+    Each batch of calls is a trace of its own. A failed call has the status OK; its content has the failure. A call
+    of an unknown tool, or with arguments that the tool does not take, is only in a log event. Log events have
+    neither the call's id nor a result.
     """
 
     precedence = Precedence.FRAMEWORK

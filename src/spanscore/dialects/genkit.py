@@ -25,10 +25,12 @@ _STATE: Final = "genkit:state"
 
 
 class Genkit:
-    """Genkit, JavaScript and Go: actions of a tool's subtype, of which `tool.v2` wraps what the tool returned.
+    """Spans of Genkit (recorded with 1.42.0 for JavaScript and 1.4.0 for Go).
 
-    Call ids stand only in what the model asked for; the flow is the agent. Where a person answers in place of a tool
-    that has interrupted the run, the answer that the model is sent is marked.
+    A call has the `genkit:metadata:subtype` `tool`, or `tool.v2`, which wraps the result. The name is in
+    `genkit:name`, the arguments are in `genkit:input`, the result is in `genkit:output`; call ids are only in the
+    requests of the model. The flow is the agent. If a person answers in place of a tool that interrupted the run,
+    the answer in the next request to the model is marked.
     """
 
     precedence = Precedence.FRAMEWORK

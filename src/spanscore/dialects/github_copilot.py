@@ -24,11 +24,11 @@ _DENIED: Final = "denied"
 
 
 class GithubCopilot:
-    """GitHub Copilot, its command line and in Visual Studio Code: the GenAI conventions, and hooks that refuse calls.
+    """Spans of GitHub Copilot: its command line (recorded with 1.0.102) and Visual Studio Code.
 
-    With content off the command line writes two hashes for the name of a tool of an MCP server, which is not its name.
-    A call that a hook refuses has a span all the same: the command line says so there, the editor in the hook's span,
-    which names the call by its id as far as content is recorded.
+    They follow the GenAI conventions. Without content, the command line writes two hashes in place of the name of
+    an MCP server's tool; they are not its name. A call that a hook refuses has a span: the command line marks the
+    refusal there, the editor in the span of the hook, which has the call's id if content is recorded.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -30,12 +30,13 @@ _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 
 
 class GoogleAdk:
-    """Google ADK, Python, JavaScript, Java and Go, natively and under OpenInference.
+    """Spans of Google ADK, Python, JavaScript, Java and Go: its own, and OpenInference's.
 
-    One extra `execute_tool (merged)` span stands beside every batch of parallel calls, or above it. A tool that raised
-    may leave a tool span with no attribute at all. With content switched off, arguments and response are both the text
-    `{}`; in Go, whose spans say least, it cannot be. Versions before 1.0 have spans of two names, `tool_call [X]` with
-    the arguments and beside it `tool_response`.
+    Recorded with 1.5.0 and 2.13.0 (Python), 2.0.0 (JavaScript), 0.5.0 and 1.8.0 (Java), 1.5.0 (Go). A span
+    `execute_tool (merged)` is beside every batch of parallel calls, or above it; it is no call. A tool that raised
+    may leave a tool span without attributes. Without content, arguments and response are both the text `{}`; in Go
+    content cannot be switched off. Versions before 1.0 have two spans of a call: `tool_call [X]` with the arguments
+    and `tool_response`.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -28,14 +28,15 @@ _DECISION: Final = f"{_CONFIRMATION}.decision"
 
 
 class Haystack:
-    """Haystack's OpenTelemetryTracer. The scope is whatever the user named it; a failure is an attribute of its own.
+    """Spans of Haystack's own `OpenTelemetryTracer` (recorded with haystack-ai 2.12, 2.31 and 3.4).
 
-    An agent has the name that the pipeline gives its component; one that is run alone has none. The span of a
-    confirmation has the tool's name too: it is no call, and says whether one was refused.
+    The application chooses the name of the scope. `haystack.tool.error` marks a failure. An agent has the name of
+    its component in the pipeline, `haystack.component.name`, and none outside of a pipeline. The span of a
+    confirmation also has the tool's name: it is no call, and says whether a call was refused.
 
-    A call has a span of its own since version 3. Before, and in pipelines, one span of a ToolInvoker stands for all
-    calls of an answer: what the chat generator asked for are the calls, and the ToolInvoker says how they ended. The
-    first agents of version 2 have no spans below their own, which holds the conversation.
+    Since version 3 a call has a span with `haystack.tool.name`. Before, and in pipelines, one span of a ToolInvoker
+    covers all calls of an answer: the calls are read from the chat generator's requests, and their outcomes from
+    the ToolInvoker's output. The first agents of version 2 have one span, which holds the conversation.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -15,7 +15,11 @@ _AGENT_RUN: Final = "Agent.run"
 
 
 class HaystackOpeninference:
-    """Haystack under OpenInference: no span stands for a tool call, but the agent's run prints its messages."""
+    """Agent runs of Haystack, by OpenInference's instrumentor (recorded with 0.1.46).
+
+    No span is a tool call. The span `Agent.run` holds the messages of the run as printed text: the calls and their
+    results are read from these.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.haystack"}))

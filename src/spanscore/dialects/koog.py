@@ -18,10 +18,11 @@ _GENERATED: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F
 
 
 class Koog:
-    """Koog, whose agents have an id that the developer gives them, and no name; the conventions tell all else.
+    """Tool spans of Koog, JetBrains' agent framework (recorded with 1.1.1).
 
-    An agent that was given no id gets a random one, which is no name. A call that failed has an empty object for its
-    result, and that of a tool which does not exist only that; each tool that exists has a description.
+    They follow the GenAI conventions. Agents have no name: the name is the `gen_ai.agent.id` that the developer
+    chose; a random UUID is no name. The result of a failed call is an empty object. If a call has this result
+    without a failure, and the span has no `gen_ai.tool.description`, the tool does not exist.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -16,9 +16,11 @@ _SESSION: Final = "lmnr.association.properties.session_id"
 
 
 class Laminar:
-    """Laminar: `@observe(span_type="TOOL")` marks a tool, and its instrumentors of models write the GenAI attributes.
+    """Spans of Laminar's SDK, `lmnr` (recorded with 0.8.1).
 
-    No span says that it is an agent's. Laminar's spans of models have no operation name.
+    `@observe(span_type="TOOL")` writes a call: `lmnr.span.type` is `TOOL`, the span's name is the tool's, the
+    arguments are in `lmnr.span.input` and the result is in `lmnr.span.output`. Spans of type `LLM` have the GenAI
+    attributes, but no operation name. No span is marked as an agent's.
     """
 
     precedence = Precedence.FRAMEWORK

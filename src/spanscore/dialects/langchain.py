@@ -21,10 +21,10 @@ _COMMAND: Final = frozenset({"goto", "resume", "update"})
 
 
 class Langchain:
-    """LangChain and LangGraph, Python and JavaScript, under the OpenInference instrumentors.
+    """Spans of LangChain and LangGraph, Python and JavaScript, by OpenInference's instrumentors.
 
-    A tool with one string argument is written as that bare text, without the argument's name; Python writes nothing
-    where there are no arguments. The call id stands only in the serialised ToolMessage of the result.
+    A tool with one string argument has it as bare text in `input.value`, without the argument's name; Python writes
+    nothing if there are no arguments. The call id is only in the ToolMessage of the result, in `output.value`.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -19,11 +19,12 @@ _AGENT: Final = "traceloop.association.properties.lc_agent_name"
 
 
 class LangchainOpenllmetry:
-    """LangChain and LangGraph, Python and JavaScript, under Traceloop's instrumentors.
+    """Tool spans of LangChain and LangGraph, Python and JavaScript, by Traceloop's instrumentors.
 
-    Python wraps the arguments as `{"input_str", "inputs", "kwargs": {"tool_call_id"}}`. JavaScript writes them as JSON
-    text in a list, and the class of the tool for its name: the real one stands only in the result. What the model asked
-    for stands there in the spans of the graph's steps, not in the model's.
+    Recorded with 0.47.5 and 0.62.4 (Python), and 0.27.0 (JavaScript). The arguments are in
+    `traceloop.entity.input`: Python wraps them as `{"input_str", "inputs", "kwargs": {"tool_call_id"}}`, JavaScript
+    writes a list with JSON text. In JavaScript the tool's name may be its class: the real name is then only in the
+    result, and the model's requests are in the spans of the graph's steps, not in the model's.
     """
 
     precedence = Precedence.FRAMEWORK

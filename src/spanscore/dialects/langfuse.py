@@ -26,10 +26,12 @@ _CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
 
 
 class Langfuse:
-    """Langfuse, Python and JavaScript: `@observe`, the manual API, and the LangChain callback handler.
+    """Observations of Langfuse, Python and JavaScript: `@observe`, the manual API and the LangChain callback handler.
 
-    The tool's name is the span's. A failure may show in the observation's level alone. An interrupt of LangGraph has no
-    level of its own: what it was raised with is the message.
+    Recorded with langfuse 3.15.0 and 5.0.4, and @langfuse/otel 5.11.1. A call has the `langfuse.observation.type`
+    `tool`; its span is named after the tool, the arguments are in `langfuse.observation.input` and the result is in
+    `langfuse.observation.output`. A failure may show only in `langfuse.observation.level`. An interrupt of
+    LangGraph has no level of its own; its value is in `langfuse.observation.status_message`.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -27,10 +27,11 @@ _CONVERSATION: Final = tuple(
 
 
 class Langsmith:
-    """LangSmith's SDKs, Python and JavaScript, when they export OpenTelemetry.
+    """Spans of LangSmith's SDKs, Python and JavaScript, that export OpenTelemetry (recorded with 0.14.17 and 0.10.5).
 
-    The status of a failed tool is OK as often as not; the exception event is what tells. LangSmith's exporter also
-    marks the spans of the Vercel AI SDK, but adds nothing to them.
+    A call has the `langsmith.span.kind` `tool`, the arguments in `gen_ai.prompt` and the result in
+    `gen_ai.completion`. Many failed calls have the status OK and show the failure only in an exception event.
+    LangSmith's exporter also marks spans of the Vercel AI SDK, but adds nothing to them.
     """
 
     precedence = Precedence.FRAMEWORK

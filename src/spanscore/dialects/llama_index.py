@@ -18,10 +18,11 @@ _CURRENT_AGENT: Final = re.compile(r"""current_agent_name(?:": |=)["']([^"']+)["
 
 
 class LlamaIndex:
-    """LlamaIndex: OpenInference's `FunctionTool` spans, and OpenLLMetry's `*.task` spans with a tool's name.
+    """Tool spans of LlamaIndex, by OpenInference's and OpenLLMetry's instrumentors (recorded with core 0.14.25).
 
-    Both write the ToolOutput as JSON; OpenLLMetry's second, poorer span of each call (`FunctionTool.task`) is left
-    alone. The agent's name stands at the end of what the steps of the workflow hand on.
+    OpenInference writes spans of `FunctionTool`, OpenLLMetry spans `*.task` with a tool's name; both have the
+    ToolOutput as JSON. A second span of each call by OpenLLMetry, `FunctionTool.task`, is left out. The agent's
+    name is at the end of the values that the steps of the workflow pass on.
     """
 
     precedence = Precedence.FRAMEWORK

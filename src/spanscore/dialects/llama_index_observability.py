@@ -21,12 +21,13 @@ _NAMED: Final = re.compile(r"ToolCall\(tool_name='([^']+)'")
 
 
 class LlamaIndexObservability:
-    """LlamaIndex's own tracing: each call is a step `call_tool` of an agent's workflow.
+    """Spans of LlamaIndex's own tracing (recorded with 0.7.0).
 
-    It is the distribution `llama-index-observability-otel`.
-    What a step was given and what it returned are printed, and cut off after 200 characters. Below it, the tool's own
-    span says whether it failed, or waits for a person's event. What a model was sent and said are events of its span.
-    The name of an agent shows in printed steps that are not around its calls.
+    The distribution is `llama-index-observability-otel`. A call is a step `call_tool` of an agent's workflow. Its
+    input is in `llamaindex.step.input_summary`, printed and cut off after 200 characters. The tool's own span below
+    it says whether the call failed, or waits for a person's event. The messages to and from a model are events of
+    its span, `LLMChatStartEvent` and `LLMChatEndEvent`. The agent's name is in printed steps that are not around
+    its calls.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -17,9 +17,11 @@ _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
 class Logfire:
-    """Logfire: `instrument_openai_agents`, and the pending spans that announce spans still running.
+    """Spans of Logfire's `instrument_openai_agents`, and its pending spans (recorded with 5.2.0).
 
-    The names of its spans are templates: every tool span is called `Function: {name}`.
+    The names of spans are templates: every call has the name `Function: {name}`. The tool's name is in `name`, the
+    arguments are in `input` and the result is in `output`. A span with the `logfire.span_type` `pending_span`
+    announces a span that still runs; it is no call.
     """
 
     precedence = Precedence.FRAMEWORK

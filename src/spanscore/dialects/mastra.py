@@ -24,11 +24,13 @@ _CONVERSATION: Final = ("threadId", "sessionId", "conversationId")
 
 
 class Mastra:
-    """Mastra's exporters: its own, the OpenTelemetry bridge, and the one for Arize.
+    """Spans of Mastra's exporters: its own, the OpenTelemetry bridge and the one for Arize (recorded with core 1.71.0).
 
-    What the model asked for stands in the step spans, not in the chat spans. Arguments or results that fail validation
-    leave the status OK: the result tells. An unknown tool, and one that the client executes, is a span of its own kind.
-    An agent's run that is suspended names the call that it waits for, and the one that goes on whether it was approved.
+    A call has the `mastra.span.type` `tool_call`, `mcp_tool_call` or `provider_tool_call`. A span of type
+    `client_tool_call`, for an unknown tool or one that the client executes, is no call. The model's requests are in
+    spans of type `model_step`, not in the chat spans. If arguments or results fail validation, the status is OK and
+    the result has the failure. The span of a suspended run names the call that waits; the span of the resumed run
+    says whether it was approved.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -28,12 +28,11 @@ _OPENLLMETRY: Final = frozenset(
 
 
 class Mcp:
-    """The MCP SDK's own spans, OpenLLMetry's and OpenLIT's, and those of Envoy AI Gateway and agentgateway.
+    """Spans of MCP: the SDK's own, OpenLLMetry's and OpenLIT's, and those of Envoy AI Gateway and agentgateway.
 
-    Client and server each have one for a call; the server's tells errors. A gateway's stands between them, and a tool
-    may be called otherwise before and behind it, by what it puts in front: `backend__tool`, `target_tool`.
-
-    `jsonrpc.request.id` numbers requests on a connection and is not the model's call id.
+    Client and server each have a span of a call, with the `mcp.method.name` `tools/call`; the server's has the
+    error. The span of a gateway is between them. A gateway may change the tool's name by a prefix: `backend__tool`,
+    `target_tool`. `jsonrpc.request.id` numbers requests on a connection; it is not the model's call id.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -21,9 +21,11 @@ _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
 
 
 class Mlflow:
-    """MLflow: `mlflow.trace` and its autologging over OTLP. Every attribute is JSON, plain strings included.
+    """Spans of `mlflow.trace` and of MLflow's autologging, exported by OTLP (recorded with 3.17).
 
-    Autologging calls the span of an agent after the method, such as `Agent.run`; the agent's own name is an attribute.
+    Every attribute is JSON, plain strings included. A call has the `mlflow.spanType` `TOOL`, the arguments in
+    `mlflow.spanInputs` and the result in `mlflow.spanOutputs`. Autologging names the span of an agent after the
+    method, such as `Agent.run`; the agent's own name is in `name`.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -28,7 +28,12 @@ _SAID: Final = ("completion_tokens", "output_tokens")
 
 
 class Monocle:
-    """Monocle: the tool, the agent and the model are numbered entities, and what was sent and answered are events."""
+    """Spans of Monocle's `monocle_apptrace` (recorded with 0.8.15).
+
+    A call has the `span.type` `agentic.tool.invocation` or `agentic.mcp.invocation`. The names of tool, agent and
+    model are in numbered attributes `entity.*`. The arguments are in the event `data.input`, the result is in the
+    event `data.output`.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_VERSION}), scopes=frozenset({"monocle_apptrace"}))

@@ -13,7 +13,11 @@ _SEQUENCE: Final = "agent.tool.sequence"
 
 
 class Needlr:
-    """Needlr: calls are numbered by the framework; arguments and results are not recorded."""
+    """Tool spans of Needlr's agent framework.
+
+    The name is in `agent.tool.name`, the number of the call in `agent.tool.sequence`, a failure in `status`.
+    Arguments and results are not recorded.
+    """
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_NAME}))

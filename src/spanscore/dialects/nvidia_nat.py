@@ -20,10 +20,12 @@ _UNKNOWN: Final = "unknown"
 
 
 class NvidiaNat:
-    """NVIDIA's NeMo Agent Toolkit (NAT), once AIQ: each function is a span, the workflow as well as what it calls.
+    """Spans of NVIDIA's NeMo Agent Toolkit (NAT), AIQ before version 1.3 (recorded with 1.9.0).
 
-    Functions are a CHAIN for OpenInference. A tool of the framework within is a span of kind TOOL around the function,
-    where that is instrumented. A call that failed has no result, and no other sign of that.
+    Each function has a span with the `nat.span.kind` `FUNCTION`, the workflow included; to OpenInference it is a
+    CHAIN. If the framework within is instrumented, a span of kind `TOOL` is around the function. The name of a
+    function is in `nat.function.name`, a span of kind `TOOL` is named after the tool; the arguments are in
+    `input.value`, the result is in `output.value`. A failed call has no result, and no other sign of the failure.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -8,9 +8,10 @@ from spanscore.model import Span
 
 
 class OpeninferenceCore:
-    """`traceTool` and `traceAgent` of @arizeai/openinference-core: names are the spans'.
+    """Spans of `traceTool` and `traceAgent` of @arizeai/openinference-core.
 
-    A function with several arguments is written as a list of them, without their names.
+    The name of a tool or an agent is the span's. A function with several arguments has them as a list in
+    `input.value`, without their names.
     """
 
     precedence = Precedence.FRAMEWORK

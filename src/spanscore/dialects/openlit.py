@@ -34,10 +34,12 @@ _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0
 
 
 class Openlit:
-    """OpenLIT: arguments as a Python repr, results as a printed ToolMessage, and no exception events.
+    """Tool spans of OpenLIT's instrumentations of agent frameworks (recorded with 1.45.0).
 
-    Until a tool returns, the call id is the id of LangChain's run: a failed call keeps that one, which is not the
-    model's. Every node of a graph is written as an agent's run; the agent is the graph, a workflow in OpenLIT's words.
+    They follow the GenAI conventions, with the arguments as a Python repr, the result as a printed ToolMessage, and
+    no exception events. Until a tool returns, the call id is the id of LangChain's run, which is not the model's; a
+    failed call keeps it. OpenLIT writes every node of a graph as an agent's run. The agent is the graph, which
+    `gen_ai.workflow.name` names.
     """
 
     precedence = Precedence.FRAMEWORK

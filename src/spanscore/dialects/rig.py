@@ -21,11 +21,12 @@ _LOGGED: Final = re.compile(r"Error while (?:executing|calling) tool: ")
 
 
 class Rig:
-    """Rig, in Rust: the GenAI conventions, with the outcome of a call in an attribute instead of the status.
+    """Tool spans of Rig, an agent framework in Rust (recorded with 0.38.2 and 0.44.0).
 
-    A call that a hook skipped has not failed, one that the tool refused has. A tool's span gets its name when the
-    arguments are known to be JSON: one without is of a call that was answered with what is wrong with them. Before
-    there were outcomes, all that tells of a failure is a line of the log, which is an event of the span.
+    They follow the GenAI conventions, with the outcome in `gen_ai.tool.call.outcome` instead of the status. A call
+    that a hook skipped has not failed; a call that the tool refused has. A span without a tool's name is a call
+    whose arguments are no JSON. Versions without outcomes show a failure only in a line of the log, which is an
+    event of the span.
     """
 
     precedence = Precedence.FRAMEWORK

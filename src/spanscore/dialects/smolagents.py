@@ -14,9 +14,11 @@ _SANITIZE: Final = "sanitize_inputs_outputs"
 
 
 class Smolagents:
-    """smolagents: spans are named after the tool's class, and arguments stand beside a flag of the framework.
+    """Spans of smolagents, by OpenInference's instrumentor (recorded with 0.1.43).
 
-    Code agents pass positional arguments: their names come from the tool's parameters, which keep their order.
+    A tool span is named after the tool's class. Its arguments are in `input.value`, beside the framework's flag
+    `sanitize_inputs_outputs`. Code agents pass arguments by position: their names are the keys of
+    `tool.parameters`, in order.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -18,10 +18,11 @@ _CONVERSATION: Final = "spring.ai.chat.client.conversation.id"
 
 
 class SpringAi:
-    """Spring AI, from 1.0, over Micrometer's tracing: spans of kind `tool_call`. A chat client's is an agent's run.
+    """Spans of Spring AI from 1.0 on, over Micrometer's tracing (recorded with 1.1.6 and 2.0.1).
 
-    Arguments and results are there with `spring.ai.tools.observations.include-content`, ids from 2.0. Agents have no
-    names. An exception is told to the model as the result's text, and its span does not say that it failed, unless
+    A call has a span of kind `tool_call`. A span of a chat client is an agent's run; agents have no names.
+    Arguments and results are recorded with `spring.ai.tools.observations.include-content`, call ids from 2.0 on.
+    The text of an exception is the result that the model gets; the span does not show the failure unless
     `spring.ai.tools.throw-exception-on-error` is set.
     """
 

@@ -18,10 +18,11 @@ _UNNAMED: Final = (CallRequest(name=""),)
 
 
 class Strands:
-    """Strands Agents, Python and TypeScript. Arguments and results stand in span events unless told otherwise.
+    """Tool spans of Strands Agents, Python and TypeScript (recorded with 1.62.0 and 1.16.0).
 
-    OpenInference's processor moves them out of the events into attributes of its own. A tool that was interrupted has
-    neither a status nor a result; of one that a hook has cancelled there is only what the model was told.
+    They follow the GenAI conventions. Arguments and results are in span events by default; OpenInference's
+    processor moves them into `input.value` and `output.value`. An interrupted tool has neither a
+    `gen_ai.tool.status` nor a result. For a tool that a hook cancelled, only the text to the model is recorded.
     """
 
     precedence = Precedence.FRAMEWORK

@@ -17,7 +17,11 @@ _AGENT: Final = "lc_agent_name"
 
 
 class TraceAi:
-    """FutureAGI's traceAI, and others with a `gen_ai.span.kind`: inputs and outputs are as OpenInference has them."""
+    """Tool spans of FutureAGI's traceAI (recorded with 0.2.0), and of others with a `gen_ai.span.kind`.
+
+    The name is in `gen_ai.tool.name`, or is the span's; the arguments are in `input.value` and the result is in
+    `output.value`, as in OpenInference.
+    """
 
     precedence = Precedence.CONVENTION
     markers = Markers(attributes=frozenset({_KIND}))

@@ -20,9 +20,10 @@ _TOOL_NAME: Final = ("tool.name", gen_ai.TOOL_NAME)
 
 
 class Voltagent:
-    """VoltAgent: spans of type `tool` with bare `input` and `output`; `tool.parameters` is the tool's schema.
+    """Tool spans of VoltAgent (recorded with @voltagent/core 2.10.0).
 
-    The application may name the instrumentation scope as it likes.
+    A call has the `span.type` `tool`, the name in `tool.name`, the arguments in `input` and the result in `output`;
+    `tool.parameters` is the tool's schema. The application chooses the name of the scope.
     """
 
     precedence = Precedence.FRAMEWORK

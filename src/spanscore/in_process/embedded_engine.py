@@ -59,7 +59,7 @@ def for_process(config: Config, *, root_takes_events: bool, delays: bool = True)
         delays: whether the front door can wait after a root's end.
     """
     if config.receivers:
-        _LOGGER.warning("spanscore: receivers are for `spanscore serve`; inside an application nothing is listened to")
+        _LOGGER.warning("spanscore: `receivers` has no effect inside an application; it is for `spanscore serve`")
     whole = config.for_process()
     if root_takes_events and "annotate" not in config.given:
         whole = replace(whole, annotate="root_event")
@@ -122,7 +122,7 @@ def process_engine(
 
 
 def _not_started(name: str, error: OutputError) -> NotStarted:
-    _LOGGER.error("spanscore: %s; it is sent no scores", error)
+    _LOGGER.error("spanscore: %s; it gets no scores", error)
     return NotStarted(name)
 
 

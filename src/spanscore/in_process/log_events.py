@@ -19,7 +19,7 @@ from spanscore.sdk.span_conversion import scored_context
 class LogEvents(HandsOn):
     """Writes a log event `gen_ai.evaluation.result` for each evaluation, in the context of the evaluated span.
 
-    Its severity is WARN where the trajectory did not pass, ERROR where the evaluator went wrong, else INFO.
+    Its severity is WARN where the trajectory did not pass, ERROR if the evaluator had an error, else INFO.
 
     Args:
         provider: makes the logger; by default the global one, which may be set later.

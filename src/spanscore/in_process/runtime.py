@@ -161,7 +161,7 @@ class Runtime:
             return self.engine is None or self.engine.close(timeout_s)
         is_all_out = self._ask("close", min(timeout_s, _HUNG_S) if self._is_hung else timeout_s)
         if not is_all_out:
-            _LOGGER.warning("spanscore: the end came before all scores were sent")
+            _LOGGER.warning("spanscore: the timeout ended before all scores were sent")
         return is_all_out
 
     def _reset(self) -> None:

@@ -105,7 +105,7 @@ def _invocations(trajectory: Trajectory) -> tuple[Invocation, ...]:
 
 
 def outcome_word(evaluation: Evaluation) -> str:
-    """Return `pass`, `fail`, `informational`, `skipped`, or `failed` when the evaluator itself went wrong."""
+    """Return `pass`, `fail`, `informational`, `skipped`, or `failed` if the evaluator had an error."""
     outcome = evaluation.outcome
     if isinstance(outcome, Score):
         return evaluation.label or "informational"

@@ -98,7 +98,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The evaluator itself went wrong."""
+    """The outcome of an evaluator that had an error: an exception, a time-out, or no valid outcome."""
 
     error_type: str
     message: str

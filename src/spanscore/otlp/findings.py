@@ -72,8 +72,8 @@ class Unread(enum.StrEnum):
 def told_of_no_run(count: int) -> str:
     """Return a message with the remedy for log records that belong to no run."""
     return (
-        f"{plural(count, 'log record')} that may tell of calls left out, as nothing says which run they belong to: "
-        f"they have neither a trace id nor {', '.join(SESSIONS[:-1])} or {SESSIONS[-1]}; let the agent write its logs "
+        f"{plural(count, 'log record')} left out, because their run is not known; they may hold tool calls. They have "
+        f"neither a trace id nor {', '.join(SESSIONS[:-1])} or {SESSIONS[-1]}; let the agent write its logs "
         "inside of its spans, with traces switched on, or name its session in them"
     )
 

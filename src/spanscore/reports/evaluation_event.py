@@ -129,7 +129,7 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         case Skipped(reason):
             explanation = reason
         case Failed(error_type, message):
-            explanation = message if report.tool_content else f"the evaluator went wrong: {error_type}"
+            explanation = message if report.tool_content else f"the evaluator had an error: {error_type}"
             more["error.type"] = error_type
         case _:
             assert_never(outcome)

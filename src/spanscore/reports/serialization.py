@@ -163,7 +163,7 @@ def _outcome(outcome: Outcome, *, content: bool) -> dict[str, Any]:
         case Skipped(reason):
             return {"outcome": "skipped", "reason": reason}
         case Failed(error_type, message):
-            message = message if content else f"the evaluator went wrong: {error_type}"
+            message = message if content else f"the evaluator had an error: {error_type}"
             return {"outcome": "failed", "error_type": error_type, "message": message}
         case _:
             assert_never(outcome)

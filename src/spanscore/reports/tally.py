@@ -55,5 +55,5 @@ class Tally:
 
     @property
     def style(self) -> str:
-        """The colour of its row: red where a trajectory did not pass, or the evaluator went wrong."""
+        """The colour of its row: red if a trajectory did not pass or the evaluator had an error."""
         return "red" if self.not_passed or self.failed else ""

@@ -56,7 +56,7 @@ def assert_trajectory(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[
     trajectory = run if isinstance(run, Trajectory) else _only(run)
     if expected is None:
         if not isinstance(run, GoldenRuns):
-            message = "what is expected? Only the fixture spanscore_run knows what it did when that was right"
+            message = "an expectation is missing: only a run of the fixture spanscore_run has a golden run"
             raise TypeError(message)
         expected = _golden(run, trajectory)
     params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
@@ -86,7 +86,7 @@ def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
             write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
     row = next((row for row in _rows(run.path) if row.get(_KEY) == run.name), None)
     if row is None:
-        message = f"{run.path.name} has no row for {run.name!r}: pytest --spanscore-update writes what it does now"
+        message = f"{run.path.name} has no row for {run.name!r}: pytest --spanscore-update writes its calls of now"
         raise AssertionError(message)
     return {"steps": row["steps"], "other_calls": "forbid"}
 
@@ -109,7 +109,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _told(outcome: object, trajectory: Trajectory) -> Iterator[str]:
     if isinstance(outcome, Skipped):
-        yield f"nothing can be said of the run: {outcome.reason}"
+        yield f"the run cannot be evaluated: {outcome.reason}"
     elif isinstance(outcome, Score):
         yield outcome.explanation
         if entries := outcome.details.get("alignment"):

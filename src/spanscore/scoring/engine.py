@@ -338,7 +338,7 @@ class Engine:
 
 def _tell_too_late(_kind: LateReason, count: int) -> None:
     _log.warning(
-        "spans of agents came when their trace was scored and no longer held, so that they are in no score: %d; raise "
+        "spans of agents that arrived after their trace was scored and removed from memory are in no score: %d; raise "
         "traces.decision_delay, or traces.trace_timeout for traces whose root is not received",
         count,
     )

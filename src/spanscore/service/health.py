@@ -67,7 +67,7 @@ class Health:
                 self._listening = await listeners.troubles()
                 await self._tell(listeners)
             except Exception:  # noqa: BLE001 - whatever goes wrong, the next look is due
-                _log.exception("the state could not be told")
+                _log.exception("readiness could not be determined")
             await asyncio.sleep(_EVERY_S)
 
     async def _tell(self, listeners: Listeners) -> None:

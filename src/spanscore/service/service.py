@@ -241,7 +241,7 @@ class Service:
         # Not in the loop: connected clients, and requests for pages, are still answered.
         closed = await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, lambda: self._finish(close_s))
         if not closed:
-            _log.warning("not everything could be scored and sent within %g s: %s", close_s, self._what_is_left())
+            _log.warning("open traces could not be scored and sent within %g s: %s", close_s, self._what_is_left())
             self._live.ledger.keep_unsent()
         if self._kafka is not None:
             await self._kafka.stop(_AFTER_CLOSE_S + close_s)
@@ -276,8 +276,8 @@ class Service:
         for name in self.engine.unfinished:
             in_order = isinstance(self.engine.emitters[name], SendsInOrder)
             told.setdefault(stays if in_order else "is lost", []).append(name)
-        lines = [f"what {', '.join(names)} did not send {becomes}" for becomes, names in told.items()]
-        return "; ".join(lines) or f"what has no scores yet {stays}"
+        lines = [f"unsent data of {', '.join(names)} {becomes}" for becomes, names in told.items()]
+        return "; ".join(lines) or f"data of unscored traces {stays}"
 
     async def _give_up(self) -> None:
         """Release all resources if an address could not be listened on."""

@@ -31,8 +31,8 @@ from spanscore.storage.syncer import Synced
 from spanscore.storage.upkeep import Upkeep
 
 _END_S: Final = 5.0
-_NOT_SYNCED: Final = "what was sent could not be stored"
-_REPLAYING: Final = "replaying what an earlier process kept"
+_NOT_SYNCED: Final = "the request could not be stored"
+_REPLAYING: Final = "replaying stored requests"
 
 _log = logging.getLogger(__name__)
 

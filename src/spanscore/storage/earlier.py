@@ -82,7 +82,7 @@ class Earlier:
                 self.lost += lost
                 _log.error("storage: %s is damaged; requests lost: %d", name, lost)
             if found.torn:
-                _log.info("storage: %s ends in a request that nobody was told was kept; it is left out", name)
+                _log.info("storage: %s ends in an incomplete request that was never acknowledged; it is left out", name)
             segment = Segment(name, number_of(name), self._log.disk.monotonic_ns() / 1e9, len(content))
             self._log.adopt(segment)
             for record in found.records:

@@ -70,7 +70,7 @@ class Replay:
             await self._live.catch_up(received_at)
         table.resumed(time.monotonic())  # senders could send nothing meanwhile
         if restored:
-            _log.info("took %d spans of an earlier process in again", restored)
+            _log.info("replayed %d stored spans", restored)
 
     def _closed_before(self) -> dict[bytes, int]:
         closed: dict[bytes, int] = {}
@@ -102,7 +102,7 @@ class Replay:
                     )
                 await self._live.restore(spans, sizes, received_at, self._hold(request.place, all_sizes))
         except MalformedRequest:
-            _log.error("storage: a request cannot be read any more")
+            _log.error("storage: a stored request cannot be read; its spans are lost")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again
-            _log.exception("a request that was stored could not be taken in again")
+            _log.exception("storage: a stored request could not be replayed")
         return len(spans)

@@ -249,7 +249,7 @@ class Storage:
         lost = self.requests.forget_missing(there)
         if lost:
             self._removed += lost
-            _log.error("storage: files were removed; requests lost that are only in memory now: %d", lost)
+            _log.error("storage: files were removed; requests that are now only in memory: %d", lost)
         if self._gone:
             self._gone = False
             self._trouble.end()

@@ -91,7 +91,7 @@ class Syncer:
             try:
                 self._round()
             except Exception:  # noqa: BLE001 - a fault of ours must not leave senders waiting, nor end the thread
-                _log.exception("what was stored could not be synced")
+                _log.exception("storage: stored requests could not be synced to the disk")
                 self._tell(Synced(self._written, names_failed=True))
 
     def _wait(self) -> bool:

@@ -83,7 +83,7 @@ class Upkeep:
                     return
         except OSError as error:
             self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S
-            _log.warning("storage: a segment could not be written anew: %s", (error.strerror or str(error)).lower())
+            _log.warning("storage: a file could not be compacted: %s", (error.strerror or str(error)).lower())
         finally:
             self._compacting = None
 

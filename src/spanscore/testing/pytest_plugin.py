@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         _UPDATE,
         action="store_true",
-        help="write what was called as what is expected, where assert_trajectory is given no expectation",
+        help="write the calls of each test to its golden file, if assert_trajectory is given no expectation",
     )
 
 

@@ -16,7 +16,7 @@ from spanscore.trajectories.same_calls import merged_calls, same_calls
 from spanscore.trajectories.tree import NO_READING, NONE, SpanTree
 from spanscore.trajectories.withheld import Withheld
 
-_NOT_A_CALL: Final = "no tool call: its instrumentation writes something else so, such as a hand-over"
+_NOT_A_CALL: Final = "no tool call: its instrumentation writes other steps in this form, such as a hand-over"
 
 
 @dataclass(frozen=True, slots=True)

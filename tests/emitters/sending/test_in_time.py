@@ -15,7 +15,7 @@ def test_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         assert not within(5, [].pop)
 
-    assert "what was queued could not be sent" in caplog.text
+    assert "queued items could not be sent" in caplog.text
 
 
 def test_what_hangs_is_left_behind() -> None:

@@ -19,7 +19,7 @@ class ValidBy(Matcher):
         ValueError: the schema cannot be used.
     """
 
-    words = "what is valid by its schema"
+    words = "a value that is valid by its schema"
 
     def __init__(self, schema: Any) -> None:
         self._schema: Final = Schema(schema)

@@ -168,7 +168,7 @@ class Contains(Matcher):
 
     @property
     def words(self) -> str:
-        return f"something that contains {self.parts[0].words}"
+        return f"a value that contains {self.parts[0].words}"
 
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         seen.run.spend()

@@ -91,7 +91,7 @@ TRACES_UNRECOGNISED: Final = counter(
 DIALECT_ERRORS: Final = counter(
     "spanscore.dialect.errors",
     "{error}",
-    "Spans on which a dialect went wrong; the evaluations of their traces are skipped.",
+    "Spans on which a dialect raised an exception; the evaluations of their traces are skipped.",
     (DIALECT, ERROR_TYPE),
 )
 MEMORY_HELD: Final = gauge(
@@ -108,7 +108,7 @@ EVALUATION_DURATION: Final = histogram(
 EVALUATION_ERRORS: Final = counter(
     "spanscore.evaluation.errors",
     "{error}",
-    "Evaluations that failed because the evaluator went wrong.",
+    "Evaluations that failed because the evaluator raised an exception, took too long, or returned no valid outcome.",
     (EVALUATION, ERROR_TYPE),
 )
 SCORE_LATENCY: Final = histogram(
@@ -128,7 +128,7 @@ EXPORT_FAILURES: Final = counter(
 STORAGE_SIZE: Final = gauge(
     "spanscore.storage.size",
     "By",
-    "Size of what is kept on disk: spans until they are scored, and which traces are closed.",
+    "Size of the stored data on disk: spans until they are scored, and the ids of closed traces.",
 )
 STORAGE_CAPACITY: Final = gauge(
     "spanscore.storage.capacity", "By", "Size at which spans are refused, with a request to retry."
@@ -141,18 +141,18 @@ STORAGE_LOST: Final = counter(
 STORAGE_REFUSED: Final = counter(
     "spanscore.storage.refused",
     "{request}",
-    "Requests that could not be stored, by why; but for `too_large`, their senders were told to retry.",
+    "Requests that could not be stored, by why; except for `too_large`, their senders were asked to retry.",
     (REASON,),
 )
 STORAGE_SYNC_FAILURES: Final = counter(
     "spanscore.storage.sync_failures",
     "{failure}",
-    "Times that the disk could not be made to keep what was written; it then goes to a new file.",
+    "Writes that the disk did not confirm; their data is then written to a new file.",
 )
 KAFKA_RECORDS: Final = counter(
     "spanscore.kafka.records",
     "{record}",
-    "Records read from Kafka, those included that were read before by another member of the group.",
+    "Records read from Kafka, including records that another member of the group read before.",
 )
 KAFKA_POISON: Final = counter(
     "spanscore.kafka.poison_records",
@@ -187,7 +187,7 @@ PAGE_RUNS_SKIPPED: Final = counter(
 PAGE_CLIENTS_DROPPED: Final = counter(
     "spanscore.page.dropped_clients",
     "{client}",
-    "Readers of pages cut off as they did not read, or turned away as others did.",
+    "Readers of pages that were disconnected because they did not read, or refused because too many others read.",
 )
 
 OWN_INSTRUMENTS: Final = tuple(each for each in globals().values() if isinstance(each, Instrument))

@@ -29,7 +29,7 @@ def within(timeout_s: float, action: Callable[[], object]) -> bool:
         try:
             action()
         except BaseException:  # of a plug-in, or of the wrapped processor
-            _LOGGER.exception("what was queued could not be sent")
+            _LOGGER.exception("queued items could not be sent")
         else:
             ended.set()
         finally:

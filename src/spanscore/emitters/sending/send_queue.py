@@ -135,7 +135,7 @@ class SendQueue:
                 return
             due = self._backlog.due()
             if not self._backlog.put(item, self._timing.clock()):
-                self._tell(QUEUE_FULL, "the queue is full: what comes is not sent")
+                self._tell(QUEUE_FULL, "the queue is full: new items are dropped; is the receiver slow or gone?")
             elif due != self._backlog.due():  # waking the thread for every item would cost more than sending it
                 self._changed.notify_all()
 
@@ -179,7 +179,7 @@ class SendQueue:
             try:
                 self._refill()
             except Exception:  # noqa: BLE001 - a fault in new items: queued items are still sent
-                _log.exception("%s: nothing new can be sent", self._name)
+                _log.exception("%s: new items cannot be prepared for sending", self._name)
             with self._changed:
                 wait_s = self._wait_s()
                 if wait_s <= 0:
@@ -224,9 +224,9 @@ class SendQueue:
             self._reachable = True
             _log.info("%s: sending again", self._name)
         if answer.rejected:
-            self._tell(REJECTED, "the receiver rejected %d of what was sent: %s", answer.rejected, answer.message)
+            self._tell(REJECTED, "the receiver rejected %d items: %s", answer.rejected, answer.message)
         elif answer.message:
-            self._tell(answer.message, "the receiver warned about what was sent: %s", answer.message)
+            self._tell(answer.message, "the receiver took the items with a warning: %s", answer.message)
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
         if self._reachable:

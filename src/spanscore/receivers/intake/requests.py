@@ -49,11 +49,11 @@ class Busy(StrEnum):
 
 
 _TOLD: Final = {
-    Busy.STARTING: "starting: what was received before the restart is taken in first",
+    Busy.STARTING: "starting: stored requests are replayed first",
     Busy.SHUTTING_DOWN: "shutting down",
     Busy.REQUESTS: "too many requests at once",
     Busy.MEMORY: "too many requests at once",
-    Busy.STORAGE: "nothing can be stored now",
+    Busy.STORAGE: "the storage cannot take requests now",
     Busy.DOWNSTREAM: "the next receiver does not keep up",
     Busy.FAULT: "internal error",
 }

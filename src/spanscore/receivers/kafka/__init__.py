@@ -230,7 +230,7 @@ class Kafka:
         if self._puts_aside:
             failed = self._member.put_aside(poison)
             if failed:
-                _log.error("kafka: %d records could not be put aside", failed)
+                _log.error("kafka: %d records could not be written to the dead-letter topic", failed)
 
     def _commit(self) -> None:
         if self._member.commit_failures != self.counts.commit_failures:
@@ -259,7 +259,7 @@ class Kafka:
         except Exception:
             if self._loop.is_closed():
                 raise
-            _log.exception("kafka: something went wrong")
+            _log.exception("kafka: an unexpected error; reading continues")
             self._resting.wait(_AFTER_A_FAULT_S)
 
 

@@ -94,7 +94,7 @@ function evaluatorsTable(evaluators, narrow) {
       cell(counted(each.passed)),
       narrowing(each.failed, `runs that fail in ${each.name}`, () => narrow({ evaluator: each.name })),
       cell(counted(each.skipped)),
-      narrowing(each.errors, `runs on which ${each.name} went wrong`, () => narrow({ evaluator: each.name })),
+      narrowing(each.errors, `runs on which ${each.name} had an error`, () => narrow({ evaluator: each.name })),
       cell(scored(values ? each.total / values : null)),
       element("td", {}, distribution(each.bins)),
     );

@@ -29,7 +29,7 @@ function facts(run) {
   return element("dl", { class: "facts" }, shown.map(([name, text, kind]) => element("div", {}, element("dt", {}, name), element("dd", { class: kind }, text))));
 }
 
-const WORDS = { passed: "passed", failed: "failed", skipped: "skipped", errors: "went wrong", measured: "measured", unmeasured: "went wrong" };
+const WORDS = { passed: "passed", failed: "failed", skipped: "skipped", errors: "error", measured: "measured", unmeasured: "error" };
 const TONES = { passed: "passed", failed: "failed", errors: "failed", skipped: "", measured: "", unmeasured: "unchecked" };
 
 function badge(word, tone) {
