@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
 def notes() -> Iterator[Notes]:
     """A server that has them."""
     with Notes() as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()
