@@ -74,6 +74,7 @@ def step(contains: str) -> str:
     return str(script)
 
 
+@pytest.mark.processes
 def test_githubs_job_keeps_one_comment_up_to_date(versions: Path) -> None:
     """The first time it is written, then replaced; the verdict is the step's output, and the summary is the comment."""
     output, summary, calls, comments = (versions / name for name in ("output", "summary", "calls", "comments"))
