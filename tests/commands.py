@@ -1,7 +1,8 @@
 """Runs programs in processes of their own: Python's, and above all the command `spanscore`.
 
-The command runs in a fork of an interpreter that has imported all of it. `tests/cli/test_real_starts.py` starts each
-command as a user does.
+The command runs in a fork of an interpreter that has imported all of it and made the models of all evaluators. Its end
+joins its threads, calls what was registered for the exit and flushes its output, and leaves out to take the interpreter
+apart, which costs more than most commands. `tests/cli/test_real_starts.py` starts each command as a user does.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import os
 import re
 import subprocess
 import sys
-import threading
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from deadline import DEADLINE_S
-from warm import WarmInterpreter
+from warm import Fork, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
 _IMPORTS = """
@@ -25,8 +28,23 @@ import importlib, pkgutil, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
     if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
         importlib.import_module(module.name)
+spanscore.config.json_schema()
 """
-_COMMAND = "import runpy; runpy.run_module('spanscore', run_name='__main__', alter_sys=True)"
+_COMMAND = """
+import atexit, os, runpy, sys
+status = 1
+def end_at_once():
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(status)
+atexit.register(end_at_once)
+try:
+    runpy.run_module("spanscore", run_name="__main__", alter_sys=True)
+except SystemExit as ended:
+    status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    raise
+"""
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -42,10 +60,15 @@ def python(*arguments: object, **environment: str) -> subprocess.CompletedProces
 
 
 def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, in a fork; in a new interpreter if `environment` holds settings of Python's own."""
-    if any(name.startswith("PYTHON") for name in environment):
+    """Run the command to its end, in a fork; in a new interpreter if `environment` holds settings of Python's own.
+
+    For `PYTHONPATH` a fork is enough.
+    """
+    if any(name.startswith("PYTHON") for name in environment.keys() - {"PYTHONPATH"}):
         return really_started(*arguments, **environment)
-    return _warm().run(_COMMAND, ["spanscore", *map(str, arguments)], os.environ | environment)
+    path = [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
+    program = f"import sys\nsys.path[1:1] = {path}\n{_COMMAND}"
+    return _warm().run(program, ["spanscore", *map(str, arguments)], os.environ | environment)
 
 
 def spanscore_unread(
@@ -58,7 +81,8 @@ def spanscore_unread(
         unread: the descriptors that are pipes whose reader has left.
         closed: the descriptors that are closed; Python begins with None for their streams.
     """
-    program = f"""
+    return spanscore_after(
+        f"""
 import os, sys
 reading, writing = os.pipe()
 os.close(reading)
@@ -70,9 +94,22 @@ for each in {list(closed)}:
     name = ("stdin", "stdout", "stderr")[each]
     setattr(sys, name, None)
     setattr(sys, f"__{{name}}__", None)
-{_COMMAND}
-"""
-    return _warm().run(program, ["spanscore", *map(str, arguments)])
+""",
+        *arguments,
+    )
+
+
+def spanscore_after(preparation: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, in a fork that first executes some lines of Python."""
+    return _warm().run(f"{preparation}\n{_COMMAND}", ["spanscore", *map(str, arguments)])
+
+
+def started(
+    *arguments: object, source: Path = Path(os.devnull), output: Path, errors: Path, **environment: str
+) -> Fork:
+    """Start the command in a fork, with files, pipes or terminals as its standard streams."""
+    command = ["spanscore", *map(str, arguments)]
+    return _warm().start(_COMMAND, command, os.environ | environment, source=source, output=output, errors=errors)
 
 
 def really_started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -90,41 +127,52 @@ def _warm() -> WarmInterpreter:
 class Command:
     """`spanscore serve` in a process of its own."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Fork | subprocess.Popen[bytes], output: Path, errors: Path) -> None:
         self.process = process
         self.told: list[str] = []
-        """Lines of its standard error."""
+        """Lines of its standard error, as far as they were looked at."""
+        self._output = output
+        self._errors = errors
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Read from its standard error until a line is found."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.told.append(line)
-            if found := re.search(pattern, line):
-                return found
-        raise AssertionError(self.told)
+        """Look at its standard error, from the line after the last one that was found, until a line is found."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            has_ended = self.process.poll() is not None
+            for line in self._lines()[len(self.told) :]:
+                self.told.append(line)
+                if found := re.search(pattern, line):
+                    return found
+            assert not has_ended, self.told
+            assert time.monotonic() < deadline, self.told
+            time.sleep(0.001)  # lets it work
 
     def finish(self) -> tuple[int, str]:
         """Wait for its end, and return its exit status and what it printed."""
-        output, errors = self.process.communicate(timeout=DEADLINE_S)
-        self.told += errors.splitlines(keepends=True)
-        return self.process.returncode, output
+        status = self.process.wait(DEADLINE_S)
+        self.told = self._lines()
+        return status, text_of(self._output)
+
+    def _lines(self) -> list[str]:
+        return [line.decode() for line in self._errors.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 @contextmanager
 def serve(*arguments: object, launcher: Sequence[str] = (), **environment: str) -> Iterator[Command]:
-    """Run the command, which ends with the test."""
-    with subprocess.Popen(
-        [*launcher, *SPANSCORE, "serve", *map(str, arguments)],
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        too_late = threading.Timer(DEADLINE_S, process.kill)
-        too_late.start()
-        try:
-            yield Command(process)
-        finally:
-            too_late.cancel()
-            process.kill()
+    """Run the command in a fork, or with a launcher in an interpreter of its own; it ends with the test."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        if not launcher:
+            with started("serve", *arguments, output=output, errors=errors, **environment) as fork:
+                yield Command(fork, output, errors)
+            return
+        command = [*launcher, *SPANSCORE, "serve", *map(str, arguments)]
+        with (
+            output.open("wb") as out,
+            errors.open("wb") as err,
+            subprocess.Popen(command, env=os.environ | environment, stdout=out, stderr=err) as process,
+        ):
+            try:
+                yield Command(process, output, errors)
+            finally:
+                process.kill()

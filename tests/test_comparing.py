@@ -74,6 +74,7 @@ def step(contains: str) -> str:
     return str(script)
 
 
+@pytest.mark.processes
 def test_githubs_job_keeps_one_comment_up_to_date(versions: Path) -> None:
     """The first time it is written, then replaced; the verdict is the step's output, and the summary is the comment."""
     output, summary, calls, comments = (versions / name for name in ("output", "summary", "calls", "comments"))
@@ -136,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 def notes() -> Iterator[Notes]:
     """A server that has them."""
     with Notes() as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

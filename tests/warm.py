@@ -6,13 +6,14 @@ imported and nothing made of them: no thread, no socket, no event loop.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,21 +23,52 @@ from typing import Self
 from deadline import DEADLINE_S
 
 _FORKING = """
-import gc, json, os, sys, time
+import gc, json, os, select, signal, sys, time
 exec(sys.argv[1])
 gc.collect()
 gc.freeze()
-for line in sys.stdin:
-    asked = json.loads(line)
-    child = os.fork()
-    if not child:
-        break
-    _, status, used = os.wait4(child, 0)
-    print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, flush=True)
-else:
-    sys.exit()
-for descriptor, path in enumerate((os.devnull, asked["out"], asked["errors"])):
-    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
+states = {}
+asking = open(os.dup(0), "rb", buffering=0)
+ended, ending = os.pipe()
+os.set_blocking(ending, False)
+signal.signal(signal.SIGCHLD, lambda *_: None)
+signal.set_wakeup_fd(ending)
+while True:
+    ready, _, _ = select.select([asking, ended], [], [])
+    if ended in ready:
+        os.read(ended, 4096)
+        while states:
+            child, status, used = os.wait4(-1, os.WNOHANG)
+            if not child:
+                break
+            with states.pop(child) as state:
+                print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, file=state)
+    if asking in ready:
+        path = asking.readline().strip()
+        if not path:
+            sys.exit()
+        with open(path) as file:
+            asked = json.load(file)
+        state = open(asked["state"], "w", buffering=1)
+        streams = [os.open(asked["source"], os.O_RDONLY | os.O_NOCTTY)]
+        streams += [os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_NOCTTY) for name in ("output", "errors")]
+        child = os.fork()
+        if not child:
+            break
+        states[child] = state
+        print(child, file=state)
+        for each in streams:
+            os.close(each)
+signal.set_wakeup_fd(-1)
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+for each in (asking, state, *states.values()):
+    each.close()
+os.close(ended)
+os.close(ending)
+for descriptor, each in enumerate(streams):
+    os.dup2(each, descriptor)
+    os.close(each)
+sys.stdout.reconfigure(line_buffering=os.isatty(1))
 os.environ.clear()
 os.environ.update(asked["environment"])
 time.tzset()
@@ -54,8 +86,68 @@ def used_s() -> float:
     return _used_s
 
 
+class Fork:
+    """A program that runs in a fork."""
+
+    def __init__(self, state: Path) -> None:
+        """Wait until it runs.
+
+        Args:
+            state: a named pipe, which gives the process id, and at the end the exit status and the CPU-seconds
+        """
+        self._state = state.open(encoding="ascii")
+        self.pid = int(self._state.readline())
+        self.returncode: int | None = None
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it at once, if it still runs."""
+        self.kill()
+        self.wait()
+        self._state.close()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        self.send_signal(signal.SIGKILL)
+
+    def poll(self) -> int | None:
+        """Return its exit status; None while it runs."""
+        if self.returncode is None and select.select([self._state], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout_s: float = DEADLINE_S) -> int:
+        """Wait for its end, and return its exit status.
+
+        Raises:
+            TimeoutError: it still runs after so many seconds.
+        """
+        if self.returncode is None:
+            if not select.select([self._state], [], [], timeout_s)[0]:
+                raise TimeoutError
+            status, used = self._state.readline().split()
+            global _used_s  # noqa: PLW0603 - a sum over all interpreters
+            _used_s += float(used)
+            self.returncode = int(status)
+        return self.returncode
+
+
 class WarmInterpreter:
-    """Runs programs to their end, one at a time, each in a fork."""
+    """Runs programs, each in a fork."""
 
     def __init__(self, imports: str) -> None:
         """Start the interpreter.
@@ -64,12 +156,12 @@ class WarmInterpreter:
             imports: what it executes once, before the first fork
         """
         self._folder = tempfile.TemporaryDirectory(prefix="warm-")
-        self._one_at_a_time = threading.Lock()
+        self._numbers = itertools.count()
         self._process = subprocess.Popen(
             [sys.executable, "-c", _FORKING, imports],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            stdout=subprocess.DEVNULL,
+            bufsize=0,
             start_new_session=True,
         )
 
@@ -86,45 +178,63 @@ class WarmInterpreter:
     def run(
         self, program: str, arguments: Sequence[str] = ("-c",), environment: Mapping[str, str] = os.environ
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program, whose `sys.argv` and whole environment are given, and return its exit status and output."""
-        with self._one_at_a_time:
-            out, errors = (Path(self._folder.name) / name for name in ("out", "errors"))
-            asked = {
-                "program": program,
-                "arguments": list(arguments),
-                "environment": dict(environment),
-                "directory": str(Path.cwd()),
-                "out": str(out),
-                "errors": str(errors),
-            }
-            too_late = threading.Timer(DEADLINE_S, self._kill)
-            too_late.start()
-            try:
-                assert self._process.stdin is not None
-                assert self._process.stdout is not None
-                self._process.stdin.write(json.dumps(asked) + "\n")
-                self._process.stdin.flush()
-                status, used = self._process.stdout.readline().split()
-            finally:
-                too_late.cancel()
-            global _used_s  # noqa: PLW0603 - a sum over all interpreters
-            _used_s += float(used)
-            ended = subprocess.CompletedProcess(list(arguments), int(status), _text(out), _text(errors))
-            out.unlink()
-            errors.unlink()
-            return ended
+        """Run a program to its end, and return its exit status and output.
+
+        Args:
+            program: its text
+            arguments: its `sys.argv`
+            environment: its whole environment
+        """
+        output, errors = self._new_path(), self._new_path()
+        with self.start(program, arguments, environment, output=output, errors=errors) as fork:
+            ended = subprocess.CompletedProcess(list(arguments), fork.wait(), text_of(output), text_of(errors))
+        output.unlink()
+        errors.unlink()
+        return ended
+
+    def start(  # noqa: PLR0913 - a program has so many
+        self,
+        program: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        source: Path = Path(os.devnull),
+        output: Path,
+        errors: Path,
+    ) -> Fork:
+        """Start a program as in `run`, with files, pipes or terminals as its standard streams."""
+        state, request = self._new_path(), self._new_path()
+        os.mkfifo(state)
+        asked = {
+            "program": program,
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "directory": str(Path.cwd()),
+            "source": str(source),
+            "output": str(output),
+            "errors": str(errors),
+            "state": str(state),
+        }
+        request.write_text(json.dumps(asked))
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{request}\n".encode())
+        fork = Fork(state)
+        state.unlink()
+        request.unlink()
+        return fork
 
     def close(self) -> None:
         """End the interpreter, and all that its programs have left running."""
-        self._kill()
+        with suppress(ProcessLookupError):  # all have ended
+            os.killpg(self._process.pid, signal.SIGKILL)
         with self._process:
             pass  # closes its pipes, and waits for it
         self._folder.cleanup()
 
-    def _kill(self) -> None:
-        with suppress(ProcessLookupError):  # all have ended
-            os.killpg(self._process.pid, signal.SIGKILL)
+    def _new_path(self) -> Path:
+        return Path(self._folder.name) / str(next(self._numbers))
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return what a program has written to a file until now."""
     return path.read_bytes().decode().replace("\r\n", "\n")  # as `text=True` reads a pipe

@@ -7,7 +7,6 @@ import pty
 import select
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import spanscore
 from deadline import DEADLINE_S
 from spanscore.cli import main
 
@@ -90,7 +90,8 @@ def shell(name: str, folder: Path) -> Iterator[Shell]:
     try:
         shell = Shell(terminal)
         shell.type(f"{PREPARE[name]}\n")
-        shell.type(f'eval "$({sys.executable} -m spanscore completion {name})"; echo the end\n')
+        (folder / "completion").write_text(spanscore("completion", name).stdout)
+        shell.type('eval "$(cat completion)"; echo the end\n')
         shell.read_until("the end")
         yield shell
     finally:
@@ -114,7 +115,8 @@ def test_fish_completes(folder: Path) -> None:
     if fish is None:
         pytest.skip("needs fish")
     asked = "; ".join(f"complete -C '{typed}'" for typed, _ in LINES)
-    script = f"{sys.executable} -m spanscore completion fish | source; {asked}"
+    (folder / "completion").write_text(spanscore("completion", "fish").stdout)
+    script = f"cat completion | source; {asked}"
     done = subprocess.run(
         [fish, "-c", script], cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S, check=True
     )

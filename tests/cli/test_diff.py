@@ -186,6 +186,7 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
     )
 
 
+@pytest.mark.processes
 def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
     """Nothing else needs it."""
     base = version(tmp_path / "base.jsonl", 1, 0)

@@ -65,7 +65,7 @@ def server() -> Iterator[Server]:
     """A server of traces."""
     with Server(("127.0.0.1", 0), _Handler) as made:
         made.answers, made.redirects = {}, {}
-        thread = threading.Thread(target=made.serve_forever)
+        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
         thread.start()
         yield made
         made.shutdown()

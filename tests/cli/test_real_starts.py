@@ -1,6 +1,6 @@
 """Each command in an interpreter of its own, as a user starts it: the other tests run it in forks of a warm one.
 
-`serve` is started so by all tests that need it in a process of its own.
+`tests/cli/test_service_manager.py` starts `serve` so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from otlp_capture import capturing
 from spanscore.cli._overview import SUMMARIES
 
 RUNS = (("one", "look_up", "pay"), ("two", "look_up", "pay"))
+
+pytestmark = pytest.mark.processes
 ANSWERS: dict[str, tuple[str, int, str]] = {
     "demo": ("", 0, "8 trajectories, 27 tool calls"),
     "record": (f"-o new.jsonl -- {sys.executable} -c pass", 1, "export OTLP?"),

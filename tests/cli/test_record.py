@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 import spanscore as package
-from commands import SPANSCORE, python, spanscore
+from cli.recorded_runs import recorded
+from commands import SPANSCORE, python, spanscore, spanscore_after, started
 from deadline import DEADLINE_S
 from fuzzing.foreign import good_line
+from serving import eventually
 
 AGENT = """
-import logging, os, sys
+import os, sys
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
@@ -38,6 +41,23 @@ spans.shutdown()
 logs.shutdown()
 sys.exit(int(sys.argv[1]))
 """
+SENDER = """
+import os, sys, urllib.error, urllib.request
+url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"
+with open(sys.argv[1], "rb") as file:
+    request = urllib.request.Request(url, file.read(), {"Content-Type": "application/json"})
+try:
+    urllib.request.urlopen(request)
+except urllib.error.HTTPError:  # refused
+    pass
+"""
+"""Sends a request without an SDK, which takes long to load."""
+
+
+@pytest.fixture
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file with a request of one run."""
+    return Path(recorded(tmp_path_factory.mktemp("sent") / "run.json", ("a case", "fetch")))
 
 
 def record(file: Path, *command: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -45,37 +65,35 @@ def record(file: Path, *command: object, **environment: str) -> subprocess.Compl
     return spanscore("record", "-o", file, "--", sys.executable, *command, **environment)
 
 
-@pytest.mark.parametrize("name", ["runs.jsonl", "runs.pb.gz"])
-def test_the_demo_agent(name: str, tmp_path: Path) -> None:
+def test_the_demo_agent(tmp_path: Path) -> None:
     """All runs of an agent that exports with the SDK are in the file, which every command reads."""
-    ended = record(tmp_path / name, "-m", "spanscore.cli.demo_agent.agent")
+    path = tmp_path / "runs.jsonl"
+    ended = record(path, "-m", "spanscore.cli.demo_agent.agent")
 
     assert (0, "") == (ended.returncode, ended.stdout)
     assert ended.stderr.splitlines() == [
-        f"Recording to {tmp_path / name}. Until the end, spans and logs are written to {tmp_path / name}.part.",
-        f"{tmp_path / name}: 8 traces with 27 tool calls",
+        f"Recording to {path}. Until the end, spans and logs are written to {path}.part.",
+        f"{path}: 8 traces with 27 tool calls",
     ]
-    assert "8 trajectories, 27 tool calls" in spanscore("score", tmp_path / name).stdout
+    assert "8 trajectories, 27 tool calls" in spanscore("score", path).stdout
 
 
-@pytest.mark.parametrize("status", [0, 3])
-def test_logs_and_the_status(status: int, tmp_path: Path) -> None:
+def test_logs_and_the_status(tmp_path: Path) -> None:
     """Content in logs is recorded too, whatever the environment said before, and the program's status is ours."""
     elsewhere = {"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://localhost:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    ended = record(tmp_path / "runs.jsonl", "-c", AGENT, status, **elsewhere)
+    path = tmp_path / "runs.pb.gz"
+    ended = record(path, "-c", AGENT, 3, **elsewhere)
 
-    assert (status, f"{tmp_path / 'runs.jsonl'}: 1 trace with 1 tool call") == (
-        ended.returncode,
-        ended.stderr.splitlines()[-1],
-    )
-    (trajectory,) = package.read(tmp_path / "runs.jsonl")
+    assert (3, f"{path}: 1 trace with 1 tool call") == (ended.returncode, ended.stderr.splitlines()[-1])
+    (trajectory,) = package.read(path)
     assert [{"url": "x"}] == [call.arguments for call in trajectory.calls]
 
 
-def test_appended_to(tmp_path: Path) -> None:
+def test_appended_to(one_run: Path, tmp_path: Path) -> None:
     """The runs of two programs."""
-    for _ in range(2):
-        spanscore("record", "-o", tmp_path / "runs.jsonl", "--append", "--", sys.executable, "-c", AGENT, "0")
+    for number in (1, 2):
+        one_run.write_text(one_run.read_text().replace(f"{1:032x}", f"{number:032x}"))
+        spanscore("record", "-o", tmp_path / "runs.jsonl", "--append", "--", sys.executable, "-c", SENDER, one_run)
 
     assert 2 == len(package.read(tmp_path / "runs.jsonl"))
 
@@ -99,9 +117,10 @@ def test_nothing_came(environment: dict[str, str], hint: str, tmp_path: Path) ->
     assert "old" == (tmp_path / "old.jsonl").read_text()
 
 
-def test_other_services_are_recorded_too(tmp_path: Path) -> None:
+def test_other_services_are_recorded_too(one_run: Path, tmp_path: Path) -> None:
     """And told apart."""
-    ended = record(tmp_path / "runs.jsonl", "-c", AGENT.replace("gen_ai.", "http."), "0")
+    one_run.write_text(re.sub("gen_ai|invoke_agent|execute_tool", "http", one_run.read_text()))
+    ended = record(tmp_path / "runs.jsonl", "-c", SENDER, one_run)
 
     assert "0 traces with 0 tool calls\nand 1 trace without a span of a known instrumentation" in ended.stderr
 
@@ -129,35 +148,23 @@ def test_wrong_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_until_interrupted(number: signal.Signals, tmp_path: Path) -> None:
+def test_until_interrupted(number: signal.Signals, one_run: Path, tmp_path: Path) -> None:
     """Without a command it says where to send, and records until it is told to end."""
-    command = [*SPANSCORE, "record", "-o", str(tmp_path / "runs.jsonl")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(3)]
-            endpoint = lines[1].split("=")[1].split()[0]
-            subprocess.run(
-                [sys.executable, "-m", "spanscore.cli.demo_agent.agent"],
-                env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint},
-                check=True,
-                timeout=DEADLINE_S,
-            )
-            process.send_signal(number)
-            _, told = process.communicate(timeout=DEADLINE_S)
-        finally:
-            process.kill()
+    output, errors = tmp_path / "output", tmp_path / "errors"
+    with started("record", "-o", tmp_path / "runs.jsonl", output=output, errors=errors) as process:
+        eventually(lambda: output.read_text().count("\n") == 3)
+        endpoint = output.read_text().splitlines()[1].split("=")[1].split()[0]
+        assert 0 == python("-c", SENDER, one_run, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint).returncode
+        process.send_signal(number)
 
-    assert (0, True) == (process.returncode, "8 traces with 27 tool calls" in told)
+        assert (0, f"{tmp_path / 'runs.jsonl'}: 1 trace with 1 tool call\n") == (process.wait(), errors.read_text())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_disk(tmp_path: Path) -> None:
+def test_a_full_disk(one_run: Path, tmp_path: Path) -> None:
     """A full disk is reported at once, and only once, and the exit status is 1."""
     (tmp_path / "full.jsonl").symlink_to("/dev/full")
-    ended = record(
-        tmp_path / "full.jsonl", "-c", f"{AGENT.replace('sys.exit', 'print')}\nprint('end', file=sys.stderr)", 0
-    )
+    ended = record(tmp_path / "full.jsonl", "-c", f"{SENDER}\nprint('end', file=sys.stderr)", one_run)
 
     assert 1 == ended.returncode
     before, _, _ = ended.stderr.partition("end\n")
@@ -165,13 +172,13 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert f"cannot write to {tmp_path / 'full.jsonl'}: No space left on device" in ended.stderr
 
 
-def test_a_full_disk_keeps_the_earlier_recording(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_earlier_recording(one_run: Path, tmp_path: Path) -> None:
     """The failure is named, and is no success."""
     path = tmp_path / "runs.jsonl"
     path.write_text(good_line(1))
-    limit = "import resource as r, runpy; r.setrlimit(r.RLIMIT_FSIZE, (1_000,) * 2);"
-    program = f"{limit} runpy.run_module('spanscore', run_name='__main__', alter_sys=True)"
-    ended = python("-c", program, "record", "-o", path, "--", sys.executable, "-c", AGENT, 0)
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (2_000,) * 2)"  # the log is a file, too
+    one_run.write_text(one_run.read_text().replace("fetch", "x" * 2_000))
+    ended = spanscore_after(limit, "record", "-o", path, "--", sys.executable, "-c", SENDER, one_run)
 
     assert (1, good_line(1)) == (ended.returncode, path.read_text())
     assert f"cannot write {path}.part: File too large. Requests are refused from now on" in ended.stderr

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from commands import SPANSCORE
-from deadline import DEADLINE_S
+from commands import spanscore, started
 from spanscore.cli import main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -175,17 +172,11 @@ def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert "evaluators" in json.loads(capsys.readouterr().out)["properties"]
 
 
-def test_standard_input_is_read_and_a_closed_pipe_is_no_error() -> None:
-    """`... | spanscore score - | head -1` works: no traceback, the line is whole, and the status is its own."""
-    command = [*SPANSCORE, "score", "-", "--format", "json"]
-    with Path(RECORDING).open("rb") as recording:
-        process = subprocess.Popen(command, stdin=recording, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        line = process.stdout.readline()
-        process.stdout.close()
+def test_standard_input_is_read(tmp_path: Path) -> None:
+    """`spanscore score - < FILE` prints what `spanscore score FILE` prints."""
+    streams = {"output": tmp_path / "output", "errors": tmp_path / "errors"}
+    with started("score", "-", "--format", "json", source=Path(RECORDING), **streams) as ended:
+        assert 1 == ended.wait()
 
-        assert 1 == process.wait(timeout=DEADLINE_S)
-        assert b"" == process.stderr.read()
-        process.stderr.close()
-    assert "trace_id" in json.load(io.BytesIO(line))
+    assert spanscore("score", RECORDING, "--format", "json").stdout == streams["output"].read_text()
+    assert "" == streams["errors"].read_text()

@@ -12,7 +12,7 @@ import junitparser
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
-from commands import SPANSCORE, spanscore
+from commands import SPANSCORE, spanscore, started
 from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
 from spanscore.cli import _report_writers, main
@@ -137,14 +137,11 @@ def test_a_file_that_cannot_be_written(
 
 
 @pytest.mark.parametrize("command", ["score", "explain"])
-def test_a_full_disk_is_told_in_a_line(command: str) -> None:
+def test_a_full_disk_is_told_in_a_line(command: str, tmp_path: Path) -> None:
     """What was to be shown did not arrive, and the exit status says so."""
-    with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(
-            [*SPANSCORE, command, str(CORPUS)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-
-    assert (1, "spanscore: [Errno 28] No space left on device\n") == (ended.returncode, ended.stderr)
+    with started(command, CORPUS, output=Path("/dev/full"), errors=tmp_path / "errors") as ended:
+        assert 1 == ended.wait()
+    assert "spanscore: [Errno 28] No space left on device\n" == (tmp_path / "errors").read_text()
 
 
 @pytest.mark.full_size

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from commands import SPANSCORE
+from commands import started
 from otlp_capture import Capture, capturing
 from receivers.otlp_requests import request_of, simple_span, to_json
+from serving import eventually
 from spanscore.cli import main
 from spanscore.emitters.sending.client import Protocol
 
@@ -109,16 +109,13 @@ def test_certificates_need_tls(protocol: Protocol, recording: str, capsys: pytes
     assert "begins with https://, not for 'http://localhost:1'" in capsys.readouterr().err
 
 
-def test_nobody_there_is_tried_again(protocol: Protocol, recording: str) -> None:
+def test_nobody_there_is_tried_again(protocol: Protocol, recording: str, tmp_path: Path) -> None:
     """The line names the endpoint and why it cannot be reached."""
     command = ["send", recording, "--endpoint", "http://localhost:1", "--protocol", protocol]
-    process = subprocess.Popen([*SPANSCORE, *command], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    first, second = process.stderr.readline(), process.stderr.readline()
-    process.kill()
-    process.wait()
-    process.stderr.close()
+    errors = tmp_path / "errors"
+    with started(*command, output=tmp_path / "output", errors=errors):
+        eventually(lambda: errors.read_text().count("\n") >= 2)
 
-    for line in (first, second):
+    for line in errors.read_text().splitlines()[:2]:
         assert line.startswith("cannot send to http://localhost:1 now (")
         assert "Connection refused): trying again in " in line

@@ -7,7 +7,6 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from commands import SPANSCORE
+from commands import started
 from deadline import DEADLINE_S
+from warm import Fork
 
 CONFIGURATION = """
 receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:0"}, grpc: {endpoint: "127.0.0.1:0"}}}}
@@ -59,7 +59,7 @@ class Watched:
             self._read(0.1)
         return found
 
-    def read_to_the_end(self, program: subprocess.Popen[bytes]) -> None:
+    def read_to_the_end(self, program: Fork) -> None:
         """Read until the program has ended."""
         while program.poll() is None:
             self._read(0.1)
@@ -84,15 +84,10 @@ def test_the_log_stands_above_the_table(tmp_path: Path, *, is_elsewhere: bool) -
     path, log = tmp_path / "serve.yaml", tmp_path / "log"
     path.write_text(CONFIGURATION)
     terminal, other_end = pty.openpty()
-    with log.open("wb") as file:
-        program = subprocess.Popen(
-            [*SPANSCORE, "serve", "--config", str(path)],
-            stdin=other_end,
-            stdout=other_end,
-            stderr=file if is_elsewhere else other_end,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "300", "LINES": "50"},
-            start_new_session=True,
-        )
+    log.touch()
+    shown = Path(os.ttyname(other_end))
+    streams = {"source": shown, "output": shown, "errors": log if is_elsewhere else shown}
+    program = started("serve", "--config", path, **streams, TERM="xterm", COLUMNS="300", LINES="50")
     os.close(other_end)
     watched = Watched(terminal, log)
     try:
@@ -105,8 +100,7 @@ def test_the_log_stands_above_the_table(tmp_path: Path, *, is_elsewhere: bool) -
         program.send_signal(signal.SIGINT)
         watched.read_to_the_end(program)
     finally:
-        program.kill()
-        program.wait()
+        program.close()
         os.close(terminal)
     seen = screen(watched.text)
     assert 1 == sum("trajectories scored" in line for line in seen), seen

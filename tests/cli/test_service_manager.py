@@ -122,6 +122,7 @@ def fill(name: str) -> None:
                 sending.sendto(b"x", name)
 
 
+@pytest.mark.processes
 def test_hangups_from_the_first_moment_end_nothing(path: Path, tmp_path: Path) -> None:
     """Started where SIGHUP ends nobody, as by nohup, it is sent one after the other; in the end all of it is there."""
     path.write_text(f"{path.read_text()}telemetry: {{log_level: error}}\n")  # a log that nobody reads holds us up
@@ -136,9 +137,10 @@ def test_hangups_from_the_first_moment_end_nothing(path: Path, tmp_path: Path) -
         assert 0 == ended(command)
 
 
+@pytest.mark.processes
 def test_a_hangup_during_the_start_waits_for_its_end(path: Path) -> None:
     """As soon as we are there, long before we listen, SIGHUP is held back; then the configuration is read again."""
-    with receiver(path) as command:
+    with receiver(path, launcher=("env",)) as command:
         eventually(lambda: has_hangups(command.process.pid, "SigBlk", "SigCgt"))
         command.process.send_signal(signal.SIGHUP)
         command.wait_for(_READS_AGAIN)

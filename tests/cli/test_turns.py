@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.recorded_runs import recorded
+from commands import spanscore
 from spanscore.cli import main
 
 LOOKUP, REFUND = "lookup_order", "issue_refund"
@@ -105,9 +106,7 @@ def test_plain_scores_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(("form", "said"), [("table", UNTOLD), ("markdown", UNTOLD), ("json", '_turns": 2')])
-def test_versions_are_compared_without_cases(
-    form: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_versions_are_compared_without_cases(form: str, said: str, tmp_path: Path) -> None:
     """Where one of them has conversations with several turns; and the comparison says so."""
     base, new = (
         turns(tmp_path, *TURNS),
@@ -115,21 +114,18 @@ def test_versions_are_compared_without_cases(
     )
 
     for one, other in ((base, new), (new, base)):
-        main(["diff", one, other, "--format", form])
-        told = capsys.readouterr().out
+        told = spanscore("diff", one, other, "--format", form).stdout
         assert said in told
         assert "cases of" not in told
 
 
-def test_versions_are_compared_by_a_key_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_versions_are_compared_by_a_key_that_is_asked_for(tmp_path: Path) -> None:
     """Also by the conversation, and by conversations of one turn without it."""
     base, new = turns(tmp_path, *TURNS), turns(tmp_path, *TURNS, name="new.jsonl")
-    main(["diff", base, new, "--key", KEY])
-    assert f"compared by 3 cases of {KEY}" in capsys.readouterr().out
+    assert f"compared by 3 cases of {KEY}" in spanscore("diff", base, new, "--key", KEY).stdout
 
     single = turns(tmp_path, ("c-1", LOOKUP), ("c-2", LOOKUP))
-    main(["diff", single, single])
-    assert f"compared by 2 cases of {KEY}" in capsys.readouterr().out
+    assert f"compared by 2 cases of {KEY}" in spanscore("diff", single, single).stdout
 
 
 def test_a_dataset_by_conversation_is_used_with_a_remark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

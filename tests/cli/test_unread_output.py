@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.recorded_runs import recorded
-from commands import SPANSCORE, spanscore_unread
+from commands import SPANSCORE, spanscore_unread, started
 from deadline import DEADLINE_S
 from otlp_capture import INVALID, capturing
 
@@ -87,6 +87,7 @@ def test_send_sends_all(tmp_path: Path) -> None:
         assert 1 == spanscore_unread(*command, unread=(1, 2)).returncode
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_a_pipeline_fails_as_the_command_does(form: str) -> None:
     """Under `pipefail`, `spanscore score FILE | head -1` shows a line and has the status of the command alone."""
@@ -99,11 +100,9 @@ def test_a_pipeline_fails_as_the_command_does(form: str) -> None:
 def test_a_named_pipe_is_left_by_its_reader(tmp_path: Path) -> None:
     """`--json PIPE` of which a reader takes nothing costs neither the status nor the other outputs."""
     os.mkfifo(tmp_path / "pipe")
-    with subprocess.Popen(
-        [*SPANSCORE, "score", str(FAILING), "--json", str(tmp_path / "pipe")], stdout=subprocess.PIPE
-    ) as process:
+    output = tmp_path / "output"
+    with started("score", FAILING, "--json", tmp_path / "pipe", output=output, errors=tmp_path / "errors") as ended:
         (tmp_path / "pipe").open("rb").close()
-        shown, _ = process.communicate(timeout=DEADLINE_S)
 
-    assert 1 == process.returncode
-    assert shown.endswith(b" 4 failing\n")
+        assert 1 == ended.wait()
+    assert output.read_text().endswith(" 4 failing\n")

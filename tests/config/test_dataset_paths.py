@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from commands import SPANSCORE
-from deadline import DEADLINE_S
+from commands import really_started
 from spanscore.config import Config
 from spanscore.evaluators.tool_call_order import ToolCallOrder
 from spanscore.model import Trajectory
@@ -90,9 +88,8 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
     """`spanscore check` says what is wrong and ends."""
     os.mkfifo(tmp_path / "rows.jsonl")
     (tmp_path / "c.yaml").write_text(entry("rows.jsonl"))
-    command = [*SPANSCORE, "check", "c.yaml"]
 
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    done = really_started("check", tmp_path / "c.yaml")
 
     assert "rows.jsonl: cannot be read: not a regular file" in done.stderr
     assert 2 == done.returncode

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import spanscore
+from commands import really_started
 from conformance.doors import GRPC, HTTP, OK, Door, Told, chain, over_http
 from conformance.processes import process
 from conformance.raw_http import head
@@ -34,7 +34,7 @@ def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
     """Run the command until it ends by itself, and return its exit status and what it says."""
     path = tmp_path / "spanscore.yaml"
     path.write_text(configuration)
-    ended = spanscore("serve", "--config", path)
+    ended = really_started("serve", "--config", path)
     return ended.returncode, ended.stderr
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from deadline import DEADLINE_S
+from warm import WarmInterpreter
 
 ROOT = Path(__file__).parents[2]
 PROOF = ROOT / "deploy" / "proof"
@@ -31,14 +34,15 @@ def programs(directory: Path, scripts: Mapping[str, str]) -> Path:
 
 def prove(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the proof with nothing but the programs of a directory."""
-    return subprocess.run(
-        [sys.executable, PROOF, *arguments],
-        env={"PATH": str(path), "TMPDIR": str(path)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    program = f"import runpy; runpy.run_path({str(PROOF)!r}, run_name='__main__')"
+    return _warm().run(program, [str(PROOF), *arguments], {"PATH": str(path), "TMPDIR": str(path)})
+
+
+@cache
+def _warm() -> WarmInterpreter:
+    interpreter = WarmInterpreter(f"import sys; sys.path.insert(0, {str(PROOF)!r}); import building, parts")
+    atexit.register(interpreter.close)
+    return interpreter
 
 
 def claims(output: str, outcome: str) -> list[str]:

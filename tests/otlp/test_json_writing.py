@@ -61,7 +61,7 @@ def enveloped(outer: str, inner: str, items: str, around: Any, content: Any) -> 
     return json.dumps({outer: [{inner: [scope, {items: []}], "resource": around}, {}]}).encode()
 
 
-@pytest.fixture(scope="module", autouse=True, params=[1, 1_024])
+@pytest.fixture(scope="module", params=[1, 1_024])
 def values_at_once(request: pytest.FixtureRequest) -> Any:
     """Take apart all that has more than one value, or only what is large."""
     with pytest.MonkeyPatch.context() as patch:
@@ -95,6 +95,7 @@ def is_repeated(field: Any) -> bool:
     return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
 
 
+@pytest.mark.usefixtures("values_at_once")
 @at_most(300)
 @given(around=VALUES, records=st.lists(RECORDS, max_size=4) | VALUES)
 def test_logs_are_written_in_steps_as_at_once(around: Any, records: Any) -> None:
@@ -114,6 +115,7 @@ def test_logs_are_written_in_steps_as_at_once(around: Any, records: Any) -> None
     assert expected == outcome(lambda: of(lambda: at_once(writing_logs(body))))
 
 
+@pytest.mark.usefixtures("values_at_once")
 @at_most(300)
 @example(around="x", metrics=[{"gauge": {"dataPoints": [{"asInt": "5"}]}}])
 @given(around=VALUES, metrics=st.lists(VALUES, max_size=4) | VALUES)

@@ -71,6 +71,7 @@ def metrics(running: Running) -> dict[str, float]:
     return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines)}
 
 
+@pytest.mark.waits
 def test_partitions_change_hands_while_traces_are_open(brokers: Cluster) -> None:
     """Offsets are held for open traces; a second member that joins, and one that ends, get whole traces, once each.
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from itertools import product
+from typing import Any, Final, TypeAlias
 
 import grpc
 import pytest
@@ -22,8 +23,9 @@ from spanscore.reports.serialization import report_object
 from spanscore.runs import offline
 
 EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-SHARES: Final = 16
+SHARES: Final = 18
 """How many servers share the recordings: each starts once, and no test takes long."""
+Send: TypeAlias = Callable[[Running, Sequence[bytes]], None]
 
 Told = Mapping[str, list[dict[str, Any]]]
 """Reports as they are written, by trace id."""
@@ -55,27 +57,36 @@ def as_protobuf(line: bytes) -> bytes:
     return from_json(line).SerializeToString()
 
 
+WAYS: Final = list(product((over_grpc, over_http, over_http_as_json), (Reports, Sparing)))
+
+
 @pytest.mark.parametrize("share", range(SHARES))
 def test_live_and_offline_score_alike(share: int) -> None:
-    """Whichever protocol a recording comes by; where nothing looks at what tools returned, all else is the same."""
-    names = CORPUS_NAMES[share::SHARES]
-    for send in (over_grpc, over_http, over_http_as_json):
-        live = scored_live(names, send, Reports())
-        assert [] == [name for name in names if as_text(scored_offline(name)) != as_text(live[name])], send
+    """Each recording comes by one protocol; where nothing looks at what tools returned, all else is the same."""
+    scored_alike(share, [WAYS[share % len(WAYS)]])
 
-        live = scored_live(names, send, Sparing())
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("share", range(SHARES))
+def test_live_and_offline_score_alike_by_every_protocol(share: int) -> None:
+    """Each recording comes by each protocol."""
+    scored_alike(share, WAYS)
+
+
+def scored_alike(share: int, ways: Iterable[tuple[Send, type[Reports]]]) -> None:
+    """Send the recordings of a share in some ways, and compare their reports with those on their files."""
+    names = CORPUS_NAMES[share::SHARES]
+    for send, reports in ways:
+        live = scored_live(names, send, reports())
+        compared = without_results if reports is Sparing else dict
         assert [] == [
-            name
-            for name in names
-            if as_text(without_results(scored_offline(name))) != as_text(without_results(live[name]))
-        ], send
+            name for name in names if as_text(compared(scored_offline(name))) != as_text(compared(live[name]))
+        ], (send, reports)
     as_protobuf.cache_clear()
     scored_offline.cache_clear()
 
 
-def scored_live(
-    names: Sequence[str], send: Callable[[Running, Sequence[bytes]], None], reports: Reports
-) -> dict[str, Told]:
+def scored_live(names: Sequence[str], send: Send, reports: Reports) -> dict[str, Told]:
     """Send recordings to one receiver, and return the reports on each: no two of them have a trace in common."""
     owner = {trace: name for name in names for trace in scored_offline(name)}
     assert len(owner) == sum(len(scored_offline(name)) for name in names)

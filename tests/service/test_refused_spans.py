@@ -31,7 +31,7 @@ evaluators:
   measured: {type: tool_call_trajectory, informational: true}
   no_refund: {type: tool_policy, forbidden: [refund]}
   no_search: {type: tool_policy, forbidden: [search]}
-traces: {decision_delay: 0s}
+traces: {decision_delay: 10ms}
 """
 REASON: Final = "a span of this run was refused"
 
@@ -190,7 +190,7 @@ def test_one_that_was_never_sent(send: Send, tmp_path: Path) -> None:
 
 def test_without_any_span_nothing_is_said() -> None:
     """A trace of which all was refused has no report, and holds nothing for ever."""
-    soon = EVALUATORS.replace("decision_delay: 0s", "decision_delay: 0s, max_trace_age: 50ms")
+    soon = EVALUATORS.replace("decision_delay: 10ms", "decision_delay: 10ms, max_trace_age: 50ms")
     with serving(ON_ANY_PORT + soon) as running:
         assert not over_http(running, request(broken()))
         eventually(lambda: running.service.engine.counts().open_traces == 0)

@@ -6,8 +6,9 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -32,15 +33,19 @@ def first_sentence(text: str) -> str:
 
 def field_docs(documented: type) -> dict[str, str]:
     """Return the string below each annotated field of a class and of the classes it derives from, on one line."""
-    docs: dict[str, str] = {}
-    for each in reversed(documented.__mro__[:-1]):
+    return {name: text for each in reversed(documented.__mro__[:-1]) for name, text in _own_field_docs(each).items()}
+
+
+@lru_cache(maxsize=256)
+def _own_field_docs(documented: type) -> Mapping[str, str]:
+    if "__annotations__" in vars(documented):
         with suppress(OSError, TypeError, SyntaxError):  # compiled, or made at run time: there is no source to look at
-            for definition in ast.parse(textwrap.dedent(inspect.getsource(each))).body:
-                docs |= dict(_own_field_docs(definition))
-    return docs
+            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body
+            return dict(_docs_in(definition))
+    return {}
 
 
-def _own_field_docs(definition: ast.stmt) -> Iterator[tuple[str, str]]:
+def _docs_in(definition: ast.stmt) -> Iterator[tuple[str, str]]:
     for pair in pairwise(getattr(definition, "body", ())):
         match pair:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
