@@ -51,6 +51,18 @@ MEASURED = {
 }
 
 
+def test_after_a_pause_only_calls_are_known() -> None:
+    """What the run took before is in another trace; a limit that this trace exceeds alone is exceeded."""
+    resumed = replace(RUN, completeness=Completeness(resumed=True))
+    reason = "the run continues after a pause; what it took before is in another trace"
+    limits = {name: number for name, number in MEASURED.items() if name not in {"cost", "tool_calls"}}
+
+    assert [Skipped(reason)] * len(limits) == [outcome(resumed, **{name: number}) for name, number in limits.items()]
+    assert Skipped(reason) == outcome(resumed, cost=1, prices=PRICES)
+    assert not score(resumed, duration_s=2).passed
+    assert score(resumed, tool_calls=2).passed
+
+
 @pytest.mark.parametrize(("name", "number"), [(name, number) for name, number in MEASURED.items() if name != "cost"])
 def test_a_limit_itself_is_kept_and_less_is_not(name: str, number: float) -> None:
     """The value is 1 exactly at the limit and 0 where the run takes more."""

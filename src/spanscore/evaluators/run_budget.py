@@ -140,7 +140,7 @@ class RunBudget(Parameters):
         none = "" if requests else "no model calls were recorded"
         sent = _tokens("input", [call.input_tokens for call in requests])
         said = _tokens("output", [call.output_tokens for call in requests])
-        return {
+        found = {
             "model_calls": _Measured(len(requests), none),
             "tool_calls": _Measured(len(calls)),
             "steps": _Measured(len(requests) + len(calls), none),
@@ -150,6 +150,13 @@ class RunBudget(Parameters):
             "duration_s": _duration(trajectory),
             "tool_duration_s": _tool_duration(calls),
             "cost": self._cost(requests),
+        }
+        if not trajectory.completeness.resumed:
+            return found
+        known = {"tool_calls"}  # those before the pause are restored
+        return {
+            name: each if name in known else each._replace(missing=each.missing or _BEFORE)
+            for name, each in found.items()
         }
 
     def _cost(self, requests: Sequence[ModelCall]) -> _Measured:
@@ -164,6 +171,9 @@ class RunBudget(Parameters):
 
     def _price(self, model: str) -> Price | None:
         return next((price for matches, price in self._prices if matches(model)), None)
+
+
+_BEFORE: Final = "the run continues after a pause; what it took before is in another trace"
 
 
 class _Measured(NamedTuple):
