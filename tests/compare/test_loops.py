@@ -75,8 +75,9 @@ def test_cycles_against_all_ways_to_place_them(symbols: str, longest: int, times
         (1.0, 1, 1.0, False),
         (1.0, 1, 1, True),
         (1.0, "", "", True),
-        (1.0, LONG, LONG + "y", True),
-        (1.0, LONG[:1_990] + "y", LONG[:1_990] + "z", False),
+        (0.1, 1, 2, False),
+        (1.0, LONG[:1_999] + "y", LONG[:1_999] + "z", True),  # the texts begin with a quote
+        (1.0, LONG[:1_998] + "y", LONG[:1_998] + "z", False),
     ],
 )
 def test_alike(least: float, one: object, other: object, is_alike: bool) -> None:  # noqa: FBT001

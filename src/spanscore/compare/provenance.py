@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -29,7 +30,7 @@ _MOST_DAYS: Final = 31
 _SHORTEST_PART: Final = 4
 _LONGEST_NUMBER: Final = 40
 _MOST_BITS: Final = 1_024
-_NEVER: Final = 1 << 62
+_NEVER: Final = sys.maxsize
 _BETWEEN: Final = "\0"
 _NUMBER: Final = re.compile(r"(?:(?<!\w)[-+])?(?<!\w)\d(?:[\d.,']*\d)?")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -136,19 +137,21 @@ class _JoinedText(NamedTuple):
 
     def part(self, at: int) -> int:
         """Return the part with a position."""
-        return bisect_left(self.ends, at + 1)
+        return bisect_right(self.ends, at)
 
     def words(self, needle: str) -> int:
         """Return the first part with a text in whole words. The search ends after too many matches inside words."""
-        at = self.text.find(needle) if needle else -1
+        if not needle:
+            return _NEVER
+        at = -1
         for _ in range(_OCCURRENCES):
+            at = self.text.find(needle, at + 1)
             if at < 0:
                 break
             end = at + len(needle)
             starts = not at or not (self.text[at - 1].isalnum() and needle[0].isalnum())
             if starts and not (self.text[end].isalnum() and needle[-1].isalnum()):
                 return self.part(at)
-            at = self.text.find(needle, at + 1)
         return _NEVER
 
     def anywhere(self, needle: str) -> int:

@@ -58,7 +58,7 @@ def broken(rules: dict[str, Any], run: CalledTools) -> list[tuple[str, list[int]
             "aaaba",
             [("forbidden_sequences: a, ?, a", [2, 4], MendedBy.BETWEEN)],
         ),
-        ({"forbidden_sequences": (("?", "b"),)}, "bab", [("forbidden_sequences: ?, b", [2], MendedBy.BETWEEN)]),
+        ({"forbidden_sequences": (("?", "b"),)}, "baab", [("forbidden_sequences: ?, b", [3], MendedBy.BETWEEN)]),
         ({"forbidden_sequences": (("b", "?"),)}, "bab", [("forbidden_sequences: b, ?", [1], MendedBy.BETWEEN)]),
         ({"forbidden_sequences": (("a", "a"),)}, "aba", []),
         ({"forbidden_sequences": (("a", "x"),)}, "aba", []),

@@ -40,7 +40,7 @@ def test_rows() -> None:
 
 def test_counts() -> None:
     """Missing steps, calls with something wrong, and unexpected calls without a step count as one each."""
-    found = aligned("abc", "axbx", [0, 2, None], unexpected="axb", wrong=2)
+    found = aligned("abcd", "axbxd", [0, 2, None, 4], unexpected="axb", wrong=2)
 
     assert found.missing == 1
     assert found.count == 4
