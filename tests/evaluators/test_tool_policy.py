@@ -163,6 +163,13 @@ class TestRules:
         ) == outcome.explanation
         assert ["a", "b", "c", "delete_*"] == list(policy.named_tools())
 
+    def test_a_broken_gate_fails_whatever_the_threshold(self) -> None:
+        """It cannot be made up for, and not be configured away either."""
+        outcome = ToolPolicy(gates=Rules(forbidden=("a",)), threshold=0).evaluate(called("a"))
+
+        assert isinstance(outcome, Score)
+        assert (0, False) == (outcome.value, outcome.passed)
+
     @pytest.mark.parametrize(
         ("names", "value"), [("abxb", 0.75), ("xx", 0.0), ("aab", 1.0), ("bbb", 1.0), ("bbbbbb", 5 / 6)]
     )

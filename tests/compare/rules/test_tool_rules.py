@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluators.runs import called
 from spanscore.compare.names import canonical, exact
@@ -149,3 +151,18 @@ def test_named_tools() -> None:
     )
 
     assert list("abcdefghijklmnopqrs") == list(rules.named_tools())
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd*?"), min_size=2, max_size=4))
+def test_forbidden_sequences(names: list[str], sequence: list[str]) -> None:
+    """A rule is broken where calls fit its tools one right after the other."""
+
+    def fits(name: str, pattern: str) -> bool:
+        return pattern in {name, "*", "?"}
+
+    size = len(sequence)
+    windows = [names[start : start + size] for start in range(len(names) - size + 1)]
+    breaking = [start + size - 1 for start, window in enumerate(windows) if all(map(fits, window, sequence))]
+    (rule,) = Rules(forbidden_sequences=(tuple(sequence),)).each(exact)
+
+    assert (breaking or None) == rule.broken_by(CalledTools(called(*names), exact))
