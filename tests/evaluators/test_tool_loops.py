@@ -9,6 +9,7 @@ from evaluators.runs import NO_ARGUMENTS, around_its_value, called, details_of, 
 from spanscore.config import loads
 from spanscore.evaluators.tool_loops import Cycle, ToolLoops
 from spanscore.model import Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
 EXACT: dict[str, Any] = {"similar": None}
@@ -85,6 +86,13 @@ def test_what_is_told() -> None:
     told = "3 of 5 calls are part of a loop. a was called again with the same arguments, 3 times in total (call 3)."
     assert told == outcome.explanation
     assert [{"kind": "identical", "tools": ["a"], "calls": [0, 2, 4], "times": 3}] == details_of(outcome)["loops"]
+    assert {"calls": 5, "in_loops": 3} == details_of(outcome)["totals"]
+    assert [("a", 2, "identical: 3 times")] == [
+        (each["tool"], each["call"], each["expected"]) for each in details_of(outcome)["deviations"]
+    ]
+    nothing = ToolLoops().evaluate(run(""))
+    assert isinstance(nothing, Score)
+    assert (1.0, "No tool was called.") == (nothing.value, nothing.explanation)
 
 
 def test_a_round_of_calls_is_told() -> None:
@@ -93,6 +101,29 @@ def test_a_round_of_calls_is_told() -> None:
 
     assert isinstance(outcome, Score)
     assert "a begins the same 4 calls again, 3 times in total (call 5)" in outcome.explanation
+    assert [{"kind": "cycle", "tools": ["a", "b"] * 2, "calls": [*range(12)], "times": 3}] == outcome.details["loops"]
+    assert ["cycle of 4 calls: 3 times"] == [each["expected"] for each in details_of(outcome)["deviations"]]
+
+
+@pytest.mark.parametrize(
+    ("calls", "parameters", "sides"),
+    [
+        ("a1 a1 a1", {}, MendedBy.NOTHING),
+        ("a1 a1 a1", {"threshold": 0.9}, MendedBy.ANY),
+        ("a1 a1 a1", {"adjacent": True}, MendedBy.BETWEEN),
+        ("a1 b1 a1 b1 a1 b1", {"identical": None}, MendedBy.BETWEEN),
+        ("a1 b1 a1 b1 a1 b1", {}, MendedBy.NOTHING),
+        ("aParis1 aParis2 aParis3", {"similar": 0.5}, MendedBy.EARLIER | MendedBy.BETWEEN),
+        ("aParis1 aParis2 aParis3 b1 b1 b1", {"similar": 0.5}, MendedBy.NOTHING),
+        ("aParis1 b1 aParis2 b1 aParis3 b1", {"similar": 0.5, "identical": None}, MendedBy.EARLIER | MendedBy.BETWEEN),
+    ],
+)
+def test_where_further_calls_could_mend_a_loop(calls: str, parameters: dict[str, Any], sides: MendedBy) -> None:
+    """Between its calls; with similar arguments, before it; where the same call may be anywhere, nowhere."""
+    outcome = ToolLoops(**EXACT | parameters).evaluate(run(calls))
+
+    assert isinstance(outcome, Score)
+    assert (False, sides) == (outcome.passed, outcome.mended_by)
 
 
 def test_arguments_that_were_not_recorded() -> None:
