@@ -49,7 +49,9 @@ def test_parents_that_form_a_cycle() -> None:
     """Every span is told once."""
     found = of(tool(1, "book", BERN, parent=2), tool(2, "pay", parent=1))
 
-    assert ["execute_tool book", "execute_tool pay"] == sorted(each.span.name for each in found.spans)
+    assert [("execute_tool book", 0), ("execute_tool pay", 0)] == sorted(
+        (each.span.name, each.depth) for each in found.spans
+    )
 
 
 def test_requests_without_ids_that_were_run_and_one_that_was_not() -> None:
@@ -222,3 +224,5 @@ def test_what_models_asked_for_in_vain(
 
     found = explained(trace, trajectories(trace, GIVEN) if calls else [], GIVEN)
     assert (not_made, (), ()) == (found.not_made, found.waits, found.refused)
+    if not calls:  # what models asked for are the calls of the run then
+        assert () == explained(trace, trajectories(trace, GIVEN), GIVEN).not_made

@@ -32,6 +32,9 @@ def test_by_name() -> None:
 
     assert aligned(steps, calls)[0] == [1]
     assert aligned(steps, calls, by_name=True)[0] == [0]
+    pattern, run = read_pattern(steps, str), Trajectory(calls=(calls[0],))
+    found = StepCalls(pattern, bool, run, run.names, ignore_failed=False)
+    assert [1, 0] == [found.aligned(graph_of(pattern.row), by_name=by_name).count for by_name in (False, True)]
 
 
 def test_blocks_of_one_agent() -> None:

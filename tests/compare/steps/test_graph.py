@@ -45,6 +45,8 @@ def test_states() -> None:
     [
         (["a", {"any_order": [{"call": "a", "args": {"x": index}} for index in range(13)]}], "steps[1]"),
         ([{"repeat": ["a", "b"], "max": 5_000}], "steps[0]"),
+        ([{"repeat": ["a"], "max": 4_900}, *["b"] * 200], "steps"),
+        ([{"any_order": [["a"] * 68, ["a"] * 68]}, *["b"] * 200], "steps"),
         ([{"optional": [{"repeat": [{"repeat": ["a"], "max": 100}], "max": 100}]}], "steps[0].optional[0].repeat[0]"),
     ],
 )
