@@ -52,6 +52,7 @@ def loops(text: str, **parameters: Any) -> list[tuple[str, list[int]]]:
         ("a1 b1 c1 a1 b1 c1", {"cycle": Cycle(times=2, longest=2)}, []),
         ("a1 b1 a1 b1 a1 b1", {"identical": None, "cycle": None}, []),
         ("a1=x b1 a1=y b1 a1=z b1", {"identical": None}, []),
+        ("a1 b1 c1 d1 e1 " * 3, {"identical": None}, []),
     ],
 )
 def test_loops(calls: str, parameters: dict[str, Any], expected: list[Any]) -> None:
@@ -102,6 +103,9 @@ def test_a_round_of_calls_is_told() -> None:
     assert isinstance(outcome, Score)
     assert "a begins the same 4 calls again, 3 times in total (call 5)" in outcome.explanation
     assert [{"kind": "cycle", "tools": ["a", "b"] * 2, "calls": [*range(12)], "times": 3}] == outcome.details["loops"]
+    shortest = ToolLoops(identical=None).evaluate(run("a1 b1 a1 b1 a1 b1"))
+    assert isinstance(shortest, Score)
+    assert "a begins the same 2 calls again, 3 times in total (call 3)" in shortest.explanation
     assert ["cycle of 4 calls: 3 times"] == [each["expected"] for each in details_of(outcome)["deviations"]]
 
 

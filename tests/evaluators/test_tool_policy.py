@@ -10,8 +10,11 @@ from spanscore.compare.rules.call_rules import CallPattern, Then, When
 from spanscore.compare.rules.tool_rules import Rules
 from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import Completeness, Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
+EARLIER = MendedBy.EARLIER | MendedBy.BETWEEN
+GATE = Rules(forbidden=("a",))
 RULES: dict[str, Any] = {
     "required": ("lookup_*",),
     "allowed": ("lookup_*", "issue_refund"),
@@ -162,6 +165,7 @@ class TestRules:
             "broken: 'gates.forbidden: delete_*' by delete_order (call 4)."
         ) == outcome.explanation
         assert ["a", "b", "c", "delete_*"] == list(policy.named_tools())
+        assert 0.0 == value_of(policy.evaluate(called("a", "delete_order")))
 
     def test_a_broken_gate_fails_whatever_the_threshold(self) -> None:
         """It cannot be made up for, and not be configured away either."""
@@ -223,6 +227,25 @@ class TestRules:
         assert 0.0 == value_of(policy.evaluate(called("mcp__shop__delete_order", "DropTable")))
         assert 1.0 == value_of(ToolPolicy(forbidden=("DeleteOrder",)).evaluate(called("delete_order")))
 
+    @pytest.mark.parametrize(
+        ("parameters", "names", "sides"),
+        [
+            ({"must_precede": (("c", "a"),), "must_follow": (("a", "c"),)}, "a", MendedBy.BETWEEN),
+            ({"must_precede": (("b", "a"),), "required": ("c",)}, "a", EARLIER),
+            ({"must_precede": (("b", "a"),), "forbidden": ("a",)}, "a", MendedBy.NOTHING),
+            ({"forbidden": ("a",), "score_by": "calls"}, "ab", MendedBy.NOTHING),
+            ({"forbidden": ("a",), "score_by": "calls", "threshold": 0.9}, "ab", MendedBy.ANY),
+            ({"required": ("b",), "gates": GATE, "score_by": "calls", "threshold": 0.5}, "a", MendedBy.NOTHING),
+            ({"required": ("b",), "gates": Rules(required=("c",)), "threshold": 0.5}, "a", MendedBy.ANY),
+        ],
+    )
+    def test_where_further_calls_could_mend_it(self, parameters: dict[str, Any], names: str, sides: MendedBy) -> None:
+        """On the sides that are enough alone, or else on all that are needed; a gate that is broken for good is not."""
+        score = ToolPolicy(**parameters).evaluate(called(*names))
+
+        assert isinstance(score, Score)
+        assert (False, sides) == (score.passed, score.mended_by)
+
 
 class TestThreshold:
     def test_the_value_itself_is_enough(self) -> None:
@@ -254,6 +277,8 @@ class TestContract:
         assert "1 of 2 rules were kept; broken: 'forbidden: b' by b (call 1)." == getattr(breach, "explanation", None)
         assert Skipped(reason) == policy.evaluate(called("c", completeness=CUT_OFF))
         assert 0.5 == value_of(policy.evaluate(called("a", "b", completeness=CUT_OFF)))
+        shared = replace(policy, score_by="calls", threshold=0.9)
+        assert Skipped(reason) == shared.evaluate(called("b", completeness=CUT_OFF))
         followed = ToolPolicy(must_follow=(("open", "close"),))
         assert Skipped(reason) == followed.evaluate(called("open", completeness=CUT_OFF))
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evaluators.runs import CUT_OFF, around_its_value, details_of, value_of
 from spanscore.evaluators.tool_recovery import ToolRecovery
 from spanscore.model import Completeness, Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
 
@@ -78,6 +79,14 @@ def test_a_recovery_that_may_not_have_been_received() -> None:
 def test_the_threshold_itself_is_enough() -> None:
     """And with any greater one it does not pass."""
     assert (0.5, [True, True, False]) == around_its_value(ToolRecovery(), run("a! a b!"))
+
+
+def test_a_recovery_may_come_behind_the_failure() -> None:
+    """Where only some failures have to be recovered from, further ones anywhere raise the share."""
+    for threshold, sides in ((1.0, MendedBy.BETWEEN | MendedBy.LATER), (0.9, MendedBy.ANY)):
+        score = ToolRecovery(threshold=threshold).evaluate(run("a! b! b"))
+        assert isinstance(score, Score)
+        assert (0.5, False, sides) == (score.value, score.passed, score.mended_by)
 
 
 def test_the_contract() -> None:
