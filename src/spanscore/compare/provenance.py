@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
@@ -30,7 +29,7 @@ _MOST_DAYS: Final = 31
 _SHORTEST_PART: Final = 4
 _LONGEST_NUMBER: Final = 40
 _MOST_BITS: Final = 1_024
-_NEVER: Final = sys.maxsize
+_NEVER: Final = 1 << 62
 _BETWEEN: Final = "\0"
 _NUMBER: Final = re.compile(r"(?:(?<!\w)[-+])?(?<!\w)\d(?:[\d.,']*\d)?")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
