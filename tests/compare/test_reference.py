@@ -95,6 +95,13 @@ class TestReference:
             assert known.is_surely_not_in_order(*run(calls))
             assert known.is_surely_missed(*run(calls)) == (calls[0][0] == "a")
 
+    def test_a_few_calls_that_are_elsewhere_are_looked_for(self) -> None:
+        """With more of them it is not known at a glance whether one is missing."""
+        for elsewhere, is_missed in ((7, True), (8, False)):
+            *others, first, missing = [("a", {"x": number}) for number in range(2, elsewhere + 3)]
+            known = expecting([*others, first, missing])
+            assert known.is_surely_missed(*run([first, *others, ("a", {"x": 99})])) is is_missed, elsewhere
+
     def test_a_run_without_doubtful_values_is_known_at_once(self) -> None:
         """Where no boolean can be mistaken for a number, equal runs are found equal."""
         calls = [("search", {"city": "Paris", "limit": 10}), ("book", {})]

@@ -354,3 +354,13 @@ def test_plain_calls_beside_matchers(mode: str) -> None:
         (("a", {"x": 1}), ("a", {"x": 5}), 0.5),
     ):
         assert value == value_of(evaluator.evaluate(made(first, second))), (first, second)
+
+
+@pytest.mark.parametrize("scoring", ["binary", "f1", "precision", "recall"])
+def test_nothing_deviates_where_the_value_is_1(scoring: str) -> None:
+    """Then there is no alignment either, in whatever order the calls were made."""
+    run = made(("b", {}), ("a", {}))
+
+    details = details_of(expecting(("a", {}), ("b", {}), mode="unordered", scoring=scoring).evaluate(run))
+    assert ({"reference": 2, "actual": 2}, 2) == (details["totals"], details["hits"])
+    assert set() == {"alignment", "deviations"} & details.keys()

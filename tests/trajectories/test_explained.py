@@ -178,6 +178,16 @@ def test_a_part_of_a_call() -> None:
     )
 
 
+@pytest.mark.parametrize(("at", "number"), [(1, 1), (3, 2), (5, 3), (7, 3)])
+def test_a_part_beside_its_call_names_it_by_its_id(at: int, number: int) -> None:
+    """Where the id comes again, it is of the next call to start, else of the last."""
+    pay = Reading(call=CallReading(name="pay", call_id="c1"))
+    part = Reading(call=CallReading(name="pay", call_id="c1"), part_of_call=True)
+    spans = [given(pay, start) for start in (2, 4, 6)]
+
+    assert (f"a part of call {number}", number) in taken_for(*spans, given(part, 9, at_ms=at))
+
+
 def test_a_call_that_waited_and_was_executed_afterwards() -> None:
     """The first span is no call of its own."""
     waiting = Reading(call=CallReading(name="pay", call_id="c1", state="waits"))

@@ -40,6 +40,7 @@ def matches(expected: Any, actual: Any, before: int = 4) -> bool:
         ({"$from": "*"}, 1.0, True),
         ({"$from": "*"}, {"deep": True}, True),
         ({"$from": "*"}, None, False),
+        ({"$from": "*"}, NOT_RECORDED, False),
         ({"$from": "*", "path": "/no"}, "4711", False),
     ],
 )

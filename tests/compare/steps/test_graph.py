@@ -22,6 +22,7 @@ def graph(*steps: Any) -> Graph:
         [{"any_order": [f"t{index}" for index in range(500)]}],
         [{"one_of": [["a", "b"], ["c"]]}],
         [{"repeat": ["a", "b"], "min": 3, "max": 7}],
+        [{"repeat": ["a"], "min": 2, "max": 2}, "b"],
         [{"repeat": ["a"], "min": 0}, {"repeat": [], "min": 5}],
         [{"parallel": ["a", ["b", "c"]]}],
     ],
