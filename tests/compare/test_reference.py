@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import at_most
+from spanscore.compare.matchers.base import EarlierResults
 from spanscore.compare.matching import json_equal, member_keys
 from spanscore.compare.reference import UNKNOWN, ComparableCall, Reference
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
@@ -41,6 +42,15 @@ def _take(left: list[tuple[str, Any]], wanted: tuple[str, Any]) -> bool:
     if place is not None:
         del left[place]
     return place is not None
+
+
+def test_further_arguments_count_unless_told_otherwise() -> None:
+    """For a call with matchers, as for one without."""
+    for extra in (True, False):
+        wanted = ComparableCall.read("a", {"x": {"$any": True}}, "it", extra=extra)
+        assert extra is not wanted.fits({"x": 1, "y": 2}, EarlierResults.nothing())
+        assert wanted.fits({"x": 1}, EarlierResults.nothing())
+        assert not wanted.fits({"y": 2}, EarlierResults.nothing())
 
 
 class TestReference:
