@@ -30,6 +30,12 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "256 -> 257",
         ): "how much is remembered is a matter of memory",
     },
+    "compare/rules/tool_rules": {
+        (
+            "rarest = counts.index(min(counts))",
+            "min(counts) -> max(counts)",
+        ): "where in a sequence the search begins is a matter of speed",
+    },
     "evaluators/tool_call_accuracy": {
         ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",
     },

@@ -10,7 +10,7 @@ from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import LateReason
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.model import CloseReason, Span, Trace
+from spanscore.model import CloseReason, SharedAttributes, Span, Trace
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 ROOT = b"rootroot"
@@ -36,9 +36,9 @@ def table(**settings: Any) -> TraceTable:
     return TraceTable(TraceSettings(**settings), is_root)
 
 
-def closed(reason: CloseReason, *spans: Span, revision: int = 0) -> Trace:
+def closed(reason: CloseReason, *spans: Span, revision: int = 0, beyond: Span | None = None) -> Trace:
     """The trace that the table is expected to return."""
-    return Trace(trace_id=spans[0].trace_id, spans=spans, close_reason=reason, revision=revision)
+    return Trace(trace_id=spans[0].trace_id, spans=spans, close_reason=reason, revision=revision, beyond=beyond)
 
 
 def trace_id(number: int) -> bytes:
@@ -97,6 +97,26 @@ class TestWhatIsOpen:
         assert (True, True, False) == tuple(map(traces.is_open, (A, B, C)))
         traces.close(B)
         assert (True, False, False) == tuple(map(traces.is_open, (A, B, C)))
+
+    def test_whose_root_has_ended(self) -> None:
+        """Those are told apart from the others that are open, the oldest first."""
+        traces = table()
+        traces.add([child(A, 1), root(B), root(C), child(C, 1)], now=0)
+
+        assert ([A, B, C], [B, C]) == (traces.open_traces(), traces.ended())
+
+    def test_a_resource_takes_up_room_in_each_trace_that_keeps_it(self) -> None:
+        """Once for each run of spans that share it, on top of what the spans take."""
+        resource = SharedAttributes({"service.name": "a"}, 100)
+        one, two, other = (child(each, number)._replace(resource=resource) for each, number in ((A, 1), (A, 2), (B, 1)))
+        traces = table(max_trace_bytes=115)
+        traces.add([one, two, other], now=0, sizes=[1, 2, 4])
+
+        assert 207 == traces.counts().held_bytes
+        assert [] == traces.add([child(A, 3)], now=0, sizes=[12])
+        assert [closed(CloseReason.SIZE_LIMIT, one, two, child(A, 3), beyond=child(A, 4))] == traces.add(
+            [child(A, 4)], now=0, sizes=[1]
+        )
 
     def test_when_something_is_due(self) -> None:
         """Not before a trace can be: its timeout after the first span, or its age if that is less."""
@@ -547,7 +567,7 @@ class TestLateSpans:
             traces.expire(60)
 
         assert [] == traces.add([child(A, 1)], now=60)
-        assert {LateReason.NOT_KEPT: 1} == traces.counts().late
+        assert ({LateReason.NOT_KEPT: 1}, [child(A, 1)]) == (traces.counts().late, traces.too_late)
         assert [] == traces.drain()
 
     def test_spans_of_closed_traces_are_bounded(self) -> None:

@@ -102,6 +102,8 @@ def test_results_that_were_not_recorded() -> None:
         with pytest.raises(UnrecordedError, match=r"^results of 1 call of 'a' were not recorded$"):
             need_sources(trajectory, exact, matchers({"x": {"$from": tool}}))
     need_sources(trajectory, exact, matchers({"x": {"$from": "b"}}))
+    with pytest.raises(UnrecordedError, match=r"^results of 1 call of 'a' were not recorded$"):
+        need_sources(trajectory, exact, matchers({"x": {"$from": "a"}, "y": {"$from": "b"}}, {"x": {"$from": "c"}}))
 
 
 def test_differences() -> None:

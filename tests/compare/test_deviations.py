@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from spanscore.compare.alignment import LIMIT, Aligned
-from spanscore.compare.deviations import DETAILED, Account, Deviation, of_alignment, scored
+from spanscore.compare.alignment import LIMIT, Aligned, whole
+from spanscore.compare.deviations import (
+    DETAILED,
+    Account,
+    Deviation,
+    Nth,
+    among_equals,
+    matching_words,
+    of_alignment,
+    scored,
+    unmet,
+)
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Score, ToolCall
 
@@ -65,6 +75,15 @@ def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
         (at("order"), "issue_refund was called out of order", "issue_refund was called out of order"),
         (at("wrong_tool", expected="lookup"), "expected lookup, got issue_refund", "expected lookup, got issue_refund"),
         (at("rule", expected="max_calls: 1"), "issue_refund breaks 'max_calls: 1'", "issue_refund breaks"),
+        (at("count", expected="3"), "issue_refund breaks '3'", "issue_refund breaks '3'"),
+        (at("error"), "issue_refund failed", "issue_refund failed"),
+        (at("rule", sentence="was made up"), "issue_refund was made up", "issue_refund was made up"),
+        (
+            at("provenance", Difference(("who", "secret"), "not seen before", 5, ("who", "*"))),
+            "issue_refund.who.secret: not seen before, got 5",
+            'issue_refund.who["*"]: not seen before',
+        ),
+        (at("schema"), "issue_refund: not the expected schema", "issue_refund: not the expected schema"),
     ],
 )
 def test_words(deviation: Deviation, words: str, plain: str) -> None:
@@ -77,6 +96,46 @@ def test_words(deviation: Deviation, words: str, plain: str) -> None:
 def test_a_missing_call_has_no_number() -> None:
     """What was not called is nowhere in the run."""
     assert "lookup was not called" == Deviation(kind="missing", tool="lookup").words(content=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["1st", "2nd", "3rd", "4th", "10th", "11th", "12th", "13th", "14th", "21st", "103rd", "110th", "111th", "122nd"],
+)
+def test_of_several_equal_calls_the_place_is_told(words: str) -> None:
+    """Counted from 1; a program gets the numbers."""
+    nth = int(words[:-2])
+    missing = Deviation(kind="missing", tool="lookup", nth=Nth(nth, 200))
+
+    assert f"the {words} of 200 lookup calls was not made" == missing.words(content=True)
+    assert (nth, 200) == (missing.as_json()["nth"], missing.as_json()["of"])
+
+
+def test_among_equals() -> None:
+    """Only where there are several of a name."""
+    assert [Nth(1, 2), None, Nth(2, 2)] == among_equals(["a", "b", "a"])
+
+
+def test_matching_words() -> None:
+    """One call matches, several match."""
+    assert "1 call matches (3 made, 2 expected)" == matching_words(1, 3, 2)
+    assert "0 calls match (3 made, 2 expected)" == matching_words(0, 3, 2)
+
+
+def test_unmet() -> None:
+    """What found none is compared with the calls of its tool that are left, if there are any; else it is missing."""
+    asked: list[tuple[int, int, list[int]]] = []
+
+    def nearest(number: int, place: int, left: list[int]) -> Deviation:
+        asked.append((number, place, left))
+        return at("arguments")
+
+    found = unmet(["a", "b", "a", "c", "b"], [0, None, None, None, 3], ["a", "a", "a", "b"], nearest)
+
+    assert [("missing", "b", Nth(1, 2)), ("arguments", "issue_refund", None), ("missing", "c", None)] == [
+        (each.kind, each.tool, each.nth) for each in found
+    ]
+    assert [(1, 2, [1, 2])] == asked
 
 
 def told(account: Account) -> Score:
@@ -106,6 +165,39 @@ def test_rows() -> None:
         ]
     } == rows([at("arguments", AMOUNT, NOTE)])
     assert {} == rows([])
+
+
+@pytest.mark.parametrize(
+    "numbers", [(0, 0, 0), (2, 1, 1), (1, 0, 1), (LIMIT, 1, 0), (LIMIT, 0, 1), (LIMIT, 0, 0), (9, 0, 0)]
+)
+def test_what_is_listed_and_what_only_belongs_to_it(numbers: tuple[int, int, int]) -> None:
+    """Deviations, those told already, and further calls of these, which are left out where all are listed as well."""
+    kinds: list[Any] = ["unexpected", "order", "rule"]
+    deviations, before, marked = ([at(kind)] * count for kind, count in zip(kinds, numbers, strict=True))
+    score = told(Account("1.", {"n": 1}, deviations, before, marked))
+    listed = score.details.get("deviations", [])
+    every = [kind for kind, count in zip(kinds, numbers, strict=True) for _ in range(count)]
+
+    assert 1 == score.details["n"]
+    assert every[: min(LIMIT, numbers[0] + numbers[1])] == [row["kind"] for row in listed]
+    assert every == [row["kind"] for row in whole(listed)]
+    assert (len(listed) == len(every)) == (type(listed) is list)
+
+
+def test_what_is_listed_as_told_already_is_not_in_the_explanation() -> None:
+    """It is in the summary; a formula is behind everything."""
+    told_before = told(Account("1 of 2 (a).", {}, told=[at("order")], formula="1 / 2."))
+    behind = told(Account("1 of 2:", {}, [at("order")], formula="1 / 2."))
+
+    assert "1 of 2 (a)." == told_before.explanation
+    assert "1 of 2: issue_refund was called out of order (call 2). 1 / 2." == behind.explanation
+
+
+def test_tools_that_look_alike_are_told_apart() -> None:
+    """An invisible character is written out."""
+    found = [Deviation(kind="missing", tool=name) for name in ("pay", "p\u200bay")]
+
+    assert "1. pay was not called; p\\u200bay was not called." == told(Account("1.", {}, found)).explanation
 
 
 def test_a_row_says_in_whose_place() -> None:

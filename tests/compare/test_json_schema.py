@@ -49,6 +49,11 @@ class TestProblems:
             "/tags/1: enum: ['a', 'b']",
         ] == problems(schema, {"days": "secret", "tags": ["a", "secret"]})
 
+    def test_the_first_three_are_enough(self) -> None:
+        """And each of them once."""
+        assert [f"/: {name!r} is a required property" for name in "abc"] == problems({"required": [*"abcdef"]}, {})
+        assert ["/x: type: 'null'"] == problems({"allOf": [{"properties": {"x": {"type": "null"}}}] * 2}, {"x": 1})
+
     def test_a_problem_holds_the_value_and_the_path_that_the_schema_knows(self) -> None:
         """A key that only the value has may be a user's, so that it stands as a star in the path that may be told."""
         schema = {"properties": {"days": {"additionalProperties": {"maximum": 3}}}}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import at_most
+from spanscore.compare.matchers.base import EarlierResults
 from spanscore.compare.matching import json_equal, member_keys
 from spanscore.compare.reference import UNKNOWN, ComparableCall, Reference
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
@@ -41,6 +42,15 @@ def _take(left: list[tuple[str, Any]], wanted: tuple[str, Any]) -> bool:
     if place is not None:
         del left[place]
     return place is not None
+
+
+def test_further_arguments_count_unless_told_otherwise() -> None:
+    """For a call with matchers, as for one without."""
+    for extra in (True, False):
+        wanted = ComparableCall.read("a", {"x": {"$any": True}}, "it", extra=extra)
+        assert extra is not wanted.fits({"x": 1, "y": 2}, EarlierResults.nothing())
+        assert wanted.fits({"x": 1}, EarlierResults.nothing())
+        assert not wanted.fits({"y": 2}, EarlierResults.nothing())
 
 
 class TestReference:
@@ -94,6 +104,13 @@ class TestReference:
             assert known.is_surely_not_run(*run(calls))
             assert known.is_surely_not_in_order(*run(calls))
             assert known.is_surely_missed(*run(calls)) == (calls[0][0] == "a")
+
+    def test_a_few_calls_that_are_elsewhere_are_looked_for(self) -> None:
+        """With more of them it is not known at a glance whether one is missing."""
+        for elsewhere, is_missed in ((7, True), (8, False)):
+            *others, first, missing = [("a", {"x": number}) for number in range(2, elsewhere + 3)]
+            known = expecting([*others, first, missing])
+            assert known.is_surely_missed(*run([first, *others, ("a", {"x": 99})])) is is_missed, elsewhere
 
     def test_a_run_without_doubtful_values_is_known_at_once(self) -> None:
         """Where no boolean can be mistaken for a number, equal runs are found equal."""

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import at_most
 from spanscore.compare.matching import member_keys
-from spanscore.compare.similarity import SimilarArguments, UntakenArguments
+from spanscore.compare.similarity import SimilarArguments, UntakenArguments, similarity_of
 
 ARGUMENTS = st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2), max_size=4), max_size=6)
 LEAST = st.sampled_from([0.0, 0.3, 0.5, 0.67, 0.75, 0.8, 1.0])
@@ -33,6 +34,14 @@ def one_by_one(calls: list[dict[str, Any]], references: list[dict[str, Any]], le
         found.append((-place, best) if fits else None)
         taken |= {-place} if fits else set()
     return found
+
+
+@pytest.mark.parametrize(
+    ("members", "reference", "similarity"), [("", "", 1.0), ("a", "", 0.5), ("", "a", 0.0), ("abx", "abcd", 0.5)]
+)
+def test_similarity_of(members: str, reference: str, similarity: float) -> None:
+    """The share of the reference's members; one that has none is half like everything but itself."""
+    assert similarity == similarity_of(frozenset(members), frozenset(reference))
 
 
 class TestSimilarArguments:

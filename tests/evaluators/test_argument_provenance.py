@@ -10,6 +10,7 @@ import pytest
 import spanscore
 from spanscore.evaluators.argument_provenance import ArgumentProvenance
 from spanscore.model import NOT_RECORDED, Outcome, Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
 ASKED = "Refund order R-1 of November 3, 2026, to Anna Müller: 1,234.50 EUR, please."
@@ -132,6 +133,14 @@ def test_without_arguments_or_values_there_is_nothing_to_score() -> None:
     lacking = replace(lacking, completeness=lacking.completeness.of(lacking.calls))
     assert lacking.calls[0].arguments is NOT_RECORDED
     assert outcome(lacking) == Skipped("arguments of 1 call of 'f' were not recorded")
+
+
+def test_the_value_itself_is_enough_and_earlier_results_may_mend_less() -> None:
+    """Where a share is enough, so may further calls anywhere."""
+    made = run({"name": "refund", "arguments": {"order": "R-1", "amount": 400}})
+    assert [True, False] == [score(made, threshold=threshold).passed for threshold in (0.5, 0.51)]
+    assert score(made).mended_by == MendedBy.EARLIER | MendedBy.BETWEEN
+    assert score(made, threshold=0.9).mended_by == MendedBy.ANY
 
 
 def test_wrong_parameters_are_named() -> None:

@@ -9,17 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spanscore
-from evaluators.runs import called
 from examples import at_most
-from spanscore.compare.rules.tool_rules import Rules
 from spanscore.contracts import plugins
-from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import ModelCall, Score, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 BETWEEN: Final = MendedBy.BETWEEN
-EARLIER: Final = MendedBy.EARLIER | MendedBy.BETWEEN
-LATER: Final = MendedBy.BETWEEN | MendedBy.LATER
 
 RULES: Final[dict[str, dict[str, Any]]] = {
     "forbidden": {"forbidden": ["a"]},
@@ -141,37 +136,6 @@ def test_every_evaluator_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "tools", "sides"),
-    [
-        ("forbidden", "a", MendedBy.NOTHING),
-        ("allowed", "c", MendedBy.NOTHING),
-        ("forbidden_sequences", "ab", BETWEEN),
-        ("never_after", "ab", MendedBy.NOTHING),
-        ("max_calls", "abc", MendedBy.NOTHING),
-        ("max_calls_per_tool", "aa", MendedBy.NOTHING),
-        ("required", "a", MendedBy.ANY),
-        ("must_precede", "a", EARLIER),
-        ("must_follow", "a", LATER),
-        ("forbidden_calls", "a", MendedBy.NOTHING),
-        ("forbidden_calls from", "a", EARLIER),
-        ("when", "ab", EARLIER),
-        ("when", "ca", LATER),
-        ("when", "cabd", MendedBy.NOTHING),
-        ("when", "ad", MendedBy.NOTHING),
-        ("when from", "ac", EARLIER),
-    ],
-)
-def test_rule_by_rule(rule: str, tools: str, sides: MendedBy) -> None:
-    """A policy says it rule by rule: what was not allowed, or too often, stays; what is missing may be elsewhere."""
-    run = Trajectory(calls=tuple(ToolCall(name=name, arguments={"x": 1}) for name in tools))
-
-    score = spanscore.evaluator("tool_policy", RULES[rule]).evaluate(run)
-
-    assert isinstance(score, Score)
-    assert (False, sides) == (score.passed, score.mended_by)
-
-
-@pytest.mark.parametrize(
     ("kind", "parameters", "tools", "sides"),
     [
         ("tool_call_count", {"tool_calls_count": {"a": 1}}, "aa", MendedBy.NOTHING),
@@ -192,24 +156,3 @@ def test_of_others(kind: str, parameters: dict[str, Any], tools: str, sides: Men
 
     assert isinstance(score, Score)
     assert (False, sides) == (score.passed, score.mended_by)
-
-
-def test_both_sides_together() -> None:
-    """Where neither side alone mends a failure, both are named: together they may."""
-    score = ToolPolicy(must_precede=(("c", "a"),), must_follow=(("a", "c"),)).evaluate(called("a"))
-
-    assert isinstance(score, Score)
-    assert BETWEEN == score.mended_by
-    apart = ToolPolicy(must_precede=(("b", "a"),), required=("c",)).evaluate(called("a"))
-    assert isinstance(apart, Score)
-    assert EARLIER == apart.mended_by
-
-
-def test_a_gate() -> None:
-    """A gate that is broken for good is not mended by a share that further calls raise."""
-    policy = ToolPolicy(required=("b",), gates=Rules(forbidden=("a",)), score_by="calls", threshold=0.5)
-
-    score = policy.evaluate(called("a"))
-
-    assert isinstance(score, Score)
-    assert MendedBy.NOTHING == score.mended_by

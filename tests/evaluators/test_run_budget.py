@@ -9,7 +9,7 @@ import pytest
 
 import spanscore
 from spanscore.evaluators.run_budget import RunBudget
-from spanscore.model import Completeness, ModelCall, Outcome, Score, Skipped, Trajectory
+from spanscore.model import Completeness, ModelCall, Outcome, Score, Skipped, ToolCall, Trajectory
 from spanscore.testing import check_evaluator
 
 CALLS = Trajectory.from_calls([{"name": "f", "duration_ms": 500}, {"name": "g", "duration_ms": 1500}])
@@ -96,6 +96,36 @@ def test_tokens_of_a_cache_that_input_tokens_leave_out_are_added() -> None:
     assert score(run, cost=1, prices=prices).details["measured"]["cost"] == pytest.approx(110e-6)
 
 
+def test_all_input_may_be_of_the_cache() -> None:
+    """Then nothing of it costs what other input does."""
+    run = replace(RUN, model_calls=(ModelCall(model="m", input_tokens=10, output_tokens=0, cache_read_tokens=10),))
+    prices = {"m": {"input": 1.0, "output": 1.0, "cache_read": 0.1}}
+    assert score(run, cost=1, prices=prices).details["measured"]["cost"] == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "seconds"),
+    [
+        ({"start_ns": 5, "end_ns": 2_000_000_005}, 2.0),
+        ({"start_ns": 5, "end_ns": 5}, 0),
+        ({"start_ns": 9, "end_ns": 5}, 0),
+        ({"start_ns": 5}, None),
+        ({"start_ns": 5, "end_ns": 5, "span_id": None}, None),
+        ({"start_ns": 5, "end_ns": 1_000_000_005, "span_id": None}, 1.0),
+    ],
+)
+def test_the_duration_of_a_call(call: dict[str, Any], seconds: float | None) -> None:
+    """A call that has no span lasts no time that is known; clocks that go backwards take no time."""
+    run = replace(RUN, calls=(ToolCall(**{"name": "f", "span_id": b"1"} | call),), start_ns=9, end_ns=5)
+    measured = score(run, steps=9).details["measured"]
+    assert (seconds, 0) == (measured["tool_duration_s"], measured["duration_s"])
+
+
+def test_nothing_is_within_no_limit_but_zero() -> None:
+    """A run without calls keeps even that."""
+    assert score(replace(RUN, calls=()), tool_calls=0, tool_duration_s=0).value == 1
+
+
 @pytest.mark.parametrize("name", ["cache_write", "cache_creation"])
 def test_what_is_written_to_a_cache_has_its_price_by_either_name(name: str) -> None:
     """The conventions have renamed it; both names are of one price."""
@@ -118,7 +148,12 @@ def test_the_explanation_names_what_was_exceeded_with_both_numbers() -> None:
     [
         (CALLS, {"model_calls": 1}, "no model calls were recorded"),
         (CALLS, {"input_tokens": 1}, "no model calls were recorded"),
-        (CALLS, {"duration_s": 1}, "the duration of the run was not recorded"),
+        (CALLS, {"duration_s": 0.5}, "the duration of the run was not recorded"),
+        (
+            replace(RUN, model_calls=(*RUN.model_calls, ModelCall(model="mini", input_tokens=1))),
+            {"total_tokens": 2000},
+            "output tokens of 1 of 3 model calls were not recorded",
+        ),
         (
             replace(RUN, model_calls=(*RUN.model_calls, ModelCall(model="mini", input_tokens=1))),
             {"output_tokens": 300},
@@ -158,7 +193,7 @@ def test_what_was_recorded_alone_may_exceed_a_limit() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({}, "at least one limit is needed: model_calls"),
+        ({}, "at least one limit is needed: model_calls, .*, tool_duration_s or cost$"),
         ({"cost": 1}, "prices: needed for cost"),
         ({"step": 1}, "steps"),
         ({"steps": -1}, "steps"),

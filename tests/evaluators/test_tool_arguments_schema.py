@@ -7,6 +7,7 @@ import pytest
 from evaluators.runs import NO_ARGUMENTS, around_its_value, called, details_of, made, value_of
 from spanscore.evaluators.tool_arguments_schema import ToolArgumentsSchema
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
 SEARCH = {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}
@@ -151,3 +152,12 @@ class TestContract:
         """A schema in the configuration has to be usable; the error names the tool."""
         with pytest.raises(ValueError, match=r"schemas\.search: not a JSON Schema"):
             ToolArgumentsSchema(schemas={"search": {"type": "nonsense"}})
+
+
+def test_an_invalid_call_stays_invalid() -> None:
+    """Where a share of valid calls is enough, further ones raise it."""
+    for threshold, sides in ((1.0, MendedBy.NOTHING), (0.9, MendedBy.ANY)):
+        evaluator = ToolArgumentsSchema(schemas={"a": {"required": ["x"]}}, threshold=threshold)
+        score = evaluator.evaluate(made(("a", {}), ("a", {"x": 1})))
+        assert isinstance(score, Score)
+        assert (0.5, False, sides) == (score.value, score.passed, score.mended_by)

@@ -96,6 +96,14 @@ class TestValue:
         assert as_subset == value_of(expecting(("a", expected)).evaluate(run))
         assert as_a_whole == value_of(expecting(("a", expected), subset=False).evaluate(run))
 
+    def test_what_differs_is_what_is_compared(self) -> None:
+        """Further arguments only where the whole is."""
+        run = made(("a", {"x": 2, "y": 1}))
+
+        for subset, paths in ((True, ["x"]), (False, ["x", "y"])):
+            (row,) = details_of(expecting(("a", {"x": 1}), subset=subset).evaluate(run))["deviations"]
+            assert paths == [row["path"], *(each["path"] for each in row.get("more", ()))]
+
     def test_takes_the_first_that_fits(self) -> None:
         """A call serves one expected call only, and an undemanding one may take what a later one needs."""
         evaluator = expecting(("a", {}), ("a", {"x": 1}))
@@ -165,3 +173,9 @@ class TestContract:
         outcome = expecting(*[("a", {})] * 3).evaluate(made(("a", {})))
 
         assert ["a_0", "a_1", "a_2"] == list(details_of(outcome)["explained_tool_calls_args"])
+
+
+def test_arguments_are_a_mapping() -> None:
+    """Or one matcher for all of them."""
+    with pytest.raises(ValueError, match=r"^tool_calls\[1\]\.args: must be a mapping, or a matcher, not \[1\]$"):
+        check_evaluator(expecting(("a", {}), ("a", [1])))

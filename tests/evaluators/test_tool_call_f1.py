@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,6 +80,12 @@ class TestValue:
             ({}, None, 0.0, 1.0),
             ([1], [1.0], 1.0, 1.0),
             ([1], [1, 2], 0.0, 0.0),
+            ({"x": {"$range": [0, 1]}, "y": 1}, {"x": 1, "y": 1}, 1.0, 1.0),
+            ({"x": {"$range": [0, 1]}, "y": 1}, {"x": 1, "y": 2}, 0.0, 1.0),
+            ({"x": {"$range": [0, 1]}, "y": 1, "z": 1}, {"x": 1, "y": 2}, 0.0, 0.0),
+            ({"$any": True}, {"x": 1}, 1.0, 1.0),
+            ({"$any": True}, NOT_RECORDED, 1.0, 1.0),
+            ({"$not": {"x": 1}}, {"x": 1}, 0.0, 0.0),
         ],
     )
     def test_similarity(self, reference: Any, actual: Any, strict: float, flexible: float) -> None:
@@ -98,6 +105,18 @@ class TestValue:
 
         assert [(0, 1, 1.0), (2, 0, 0.5)] == [
             (match["actual"], match["reference"], match["similarity"]) for match in matches
+        ]
+
+    def test_most_similar_first_with_matchers(self) -> None:
+        """As without them; each reference is taken once."""
+        some = {"$range": [0, 9]}
+        evaluator = expecting(("a", {"x": some, "y": 5}), ("a", {"x": some, "y": 2}), mode="flexible")
+        evaluator = replace(evaluator, argument_match_threshold=0.5)
+        run = made(("a", {"x": 1, "y": 2}), ("b", {}), ("a", {"x": 1, "y": 7}), ("a", {"x": 1, "y": 7}))
+
+        assert [(0, 1, 1.0), (2, 0, 0.5)] == [
+            (match["actual"], match["reference"], match["similarity"])
+            for match in details_of(evaluator.evaluate(run))["matches"]
         ]
 
     @pytest.mark.parametrize(

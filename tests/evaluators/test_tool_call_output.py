@@ -152,3 +152,45 @@ class TestContract:
         reason = "the trace was cut off by a limit; missing calls (1) may be in the part not received"
         evaluator = expecting(("a", "ok"), ("b", "ok"))
         assert Skipped(reason) == evaluator.evaluate(returned(("a", "ok"), completeness=CUT_OFF))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("output", "result", "expected"),
+    [
+        ({"$glob": "* hotels"}, "3 hotels", 1),
+        ({"$glob": "* hotels"}, {"content": "3 hotels"}, 1),
+        ({"$not": "x"}, {"content": "x"}, 0),
+        ({"$not": "x"}, {"content": "y"}, 1),
+        ({"$any": True}, None, 1),
+        ({"$subset": {"state": "open"}}, {"state": "open", "id": 1}, 1),
+        ({"items": {"$length": [1, None]}}, {"items": []}, 0),
+    ],
+)
+def test_matchers_of_results(output: Any, result: Any, expected: float, *, strict: bool) -> None:
+    """A matcher may stand for a result; one of texts is compared with the content of a result."""
+    assert expected == value_of(expecting(("a", output), strict=strict).evaluate(returned(("a", result))))
+
+
+def test_a_failed_call_returned_nothing() -> None:
+    """Not even `$any` matches the result of a call that failed without one."""
+    for output in ({"$any": True}, {"$not": 1}, {"$subset": {}}):
+        run = Trajectory(calls=(ToolCall(name="a", error="timeout"),))
+        assert 0 == value_of(expecting(("a", output)).evaluate(run))
+
+
+@pytest.mark.parametrize(
+    ("output", "result", "words"),
+    [
+        ("1", {"content": "2"}, 'a result: expected "1", got "2" (call 1).'),
+        ({"content": "1"}, {"content": "2"}, 'a result.content: expected "1", got "2" (call 1).'),
+        ({"$glob": "1*"}, {"content": "2"}, 'a result: expected text like "1*", got "2" (call 1).'),
+        ({"n": {"$range": [0, 1]}}, {"n": 2}, "a result.n: expected 0 to 1, got 2 (call 1)."),
+    ],
+)
+def test_how_a_result_differs(output: Any, result: Any, words: str) -> None:
+    """Of an object that is compared by its content, the content does."""
+    outcome = expecting(("a", output)).evaluate(returned(("a", result)))
+
+    assert isinstance(outcome, Score)
+    assert f"0 of 1 expected results were returned. {words}" == outcome.explanation

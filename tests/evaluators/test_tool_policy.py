@@ -10,8 +10,11 @@ from spanscore.compare.rules.call_rules import CallPattern, Then, When
 from spanscore.compare.rules.tool_rules import Rules
 from spanscore.evaluators.tool_policy import ToolPolicy
 from spanscore.model import Completeness, Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
+EARLIER = MendedBy.EARLIER | MendedBy.BETWEEN
+GATE = Rules(forbidden=("a",))
 RULES: dict[str, Any] = {
     "required": ("lookup_*",),
     "allowed": ("lookup_*", "issue_refund"),
@@ -20,12 +23,6 @@ RULES: dict[str, Any] = {
     "max_calls": 2,
     "max_calls_per_tool": {"issue_refund": 1},
 }
-
-
-def broken(rules: dict[str, Any], *names: str) -> list[tuple[str, list[int]]]:
-    """The rules that a run breaks, with the positions of the calls that break them."""
-    details = details_of(ToolPolicy(**rules).evaluate(called(*names)))
-    return [(each["rule"], each["calls"]) for each in details["broken"]]
 
 
 class TestRules:
@@ -85,57 +82,6 @@ class TestRules:
 
         assert expected == ToolPolicy(**RULES).evaluate(Trajectory(calls=spans))
 
-    @pytest.mark.parametrize(
-        ("rules", "names", "expected"),
-        [
-            ({"required": ("a", "b")}, "a", [("required: b", [])]),
-            ({"allowed": ()}, "a", [("allowed: none", [0])]),
-            ({"allowed": ()}, "", []),
-            ({"forbidden": ("a", "b")}, "aba", [("forbidden: a", [0, 2]), ("forbidden: b", [1])]),
-            ({"must_precede": (("a", "b"),)}, "bab", [("must_precede: a, b", [0])]),
-            ({"must_precede": (("a", "b"),)}, "cc", []),
-            ({"must_precede": (("a", "a"),)}, "aa", [("must_precede: a, a", [0])]),
-            ({"must_precede": (("?", "b"),)}, "bb", [("must_precede: ?, b", [0])]),
-            ({"max_calls": 0}, "ab", [("max_calls: 0", [0, 1])]),
-            (
-                {"max_calls_per_tool": {"a": 1, "?": 3}},
-                "abab",
-                [("max_calls_per_tool: a: 1", [2]), ("max_calls_per_tool: ?: 3", [3])],
-            ),
-            ({"forbidden_sequences": (("a", "b"),)}, "acbabab", [("forbidden_sequences: a, b", [4, 6])]),
-            ({"forbidden_sequences": (("a", "?", "a"),)}, "aaaba", [("forbidden_sequences: a, ?, a", [2, 4])]),
-            ({"forbidden_sequences": (("a", "a"),)}, "aba", []),
-            ({"must_follow": (("a", "b"),)}, "abba", [("must_follow: a, b", [3])]),
-            ({"must_follow": (("a", "b"),)}, "aab", []),
-            ({"must_follow": (("a", "b"),)}, "b", []),
-            ({"must_follow": (("a", "a"),)}, "aa", [("must_follow: a, a", [1])]),
-            ({"never_after": (("a", "?"),)}, "bab", [("never_after: a, ?", [2])]),
-            ({"never_after": (("a", "a"),)}, "aba", [("never_after: a, a", [2])]),
-            ({"never_after": (("a", "b"),)}, "ba", []),
-        ],
-    )
-    def test_each_rule(self, rules: dict[str, Any], names: str, expected: list[Any]) -> None:
-        """Each rule counts the calls that break it."""
-        assert expected == broken(rules, *names)
-
-    @pytest.mark.parametrize(
-        ("run", "limits", "expected"),
-        [
-            ("a! a", {"a": 0}, [("max_retries_per_tool: a: 0", [1])]),
-            ("a! b a! a", {"a": 1}, [("max_retries_per_tool: a: 1", [3])]),
-            ("a! b! a b", {"*": 1}, []),
-            ("a! b! a b", {"*": 0}, [("max_retries_per_tool: *: 0", [2, 3])]),
-            ("a a a!", {"a": 0}, []),
-        ],
-    )
-    def test_retries(self, run: str, limits: dict[str, int], expected: list[Any]) -> None:
-        """A retry is the next call of a tool after one that failed; each tool of a glob is counted by itself."""
-        calls = tuple(ToolCall(name=name[0], error="timeout" if name[1:] else None) for name in run.split())
-        for ignore_failed in (False, True):
-            policy = ToolPolicy(max_retries_per_tool=limits, ignore_failed=ignore_failed)
-            rows = details_of(policy.evaluate(Trajectory(calls=calls)))["broken"]
-            assert expected == [(each["rule"], each["calls"]) for each in rows]
-
     def test_failed_calls_may_be_left_out(self) -> None:
         """What stands before and behind them is then one right after the other."""
         calls = (ToolCall(name="a"), ToolCall(name="b", error="timeout"), ToolCall(name="c"))
@@ -189,32 +135,6 @@ class TestRules:
             assert Skipped("results of 1 call of 'lookup' were not recorded") == policy.evaluate(run)
             assert 1.0 == value_of(policy.evaluate(replace(run, calls=run.calls[:1])))
 
-    @pytest.mark.parametrize(("args", "value"), [({"limit": {"$absent": True}}, 0.0), ({}, 0.0), ({"limit": 1}, 1.0)])
-    def test_a_call_without_arguments(self, args: dict[str, Any], value: float) -> None:
-        """It has an empty object of them, as everywhere."""
-        policy = ToolPolicy(forbidden_calls=(CallPattern(call="list", args=args),))
-
-        assert value == value_of(policy.evaluate(Trajectory(calls=(ToolCall(name="list"),))))
-
-    @pytest.mark.parametrize(
-        ("names", "then", "expected"),
-        [
-            ("ba", {"must_precede": "b"}, []),
-            ("aba", {"must_precede": "b"}, [0]),
-            ("aba", {"must_precede": ("b", "?")}, [0]),
-            ("aab", {"must_follow": "b"}, []),
-            ("aba", {"must_follow": "b"}, [2]),
-            ("bac", {"forbidden": ("b", "c")}, [0, 2]),
-            ("bc", {"must_precede": "x", "must_follow": "x", "forbidden": "b"}, []),
-        ],
-    )
-    def test_conditions(self, names: str, then: dict[str, Any], expected: list[int]) -> None:
-        """What holds where a call is made; without such a call anything does."""
-        policy = ToolPolicy(when=(When(call="a", then=Then(**then)),))
-
-        rows = details_of(policy.evaluate(called(*names)))["broken"]
-        assert expected == (rows[0]["calls"] if rows else [])
-
     def test_a_condition_on_arguments(self) -> None:
         """Only the call with such arguments has to be approved, by a value that an earlier result has."""
         large = {"amount": {"$range": [100, None]}, "order": {"$from": "lookup", "path": "/id"}}
@@ -245,6 +165,14 @@ class TestRules:
             "broken: 'gates.forbidden: delete_*' by delete_order (call 4)."
         ) == outcome.explanation
         assert ["a", "b", "c", "delete_*"] == list(policy.named_tools())
+        assert 0.0 == value_of(policy.evaluate(called("a", "delete_order")))
+
+    def test_a_broken_gate_fails_whatever_the_threshold(self) -> None:
+        """It cannot be made up for, and not be configured away either."""
+        outcome = ToolPolicy(gates=Rules(forbidden=("a",)), threshold=0).evaluate(called("a"))
+
+        assert isinstance(outcome, Score)
+        assert (0, False) == (outcome.value, outcome.passed)
 
     @pytest.mark.parametrize(
         ("names", "value"), [("abxb", 0.75), ("xx", 0.0), ("aab", 1.0), ("bbb", 1.0), ("bbbbbb", 5 / 6)]
@@ -299,6 +227,25 @@ class TestRules:
         assert 0.0 == value_of(policy.evaluate(called("mcp__shop__delete_order", "DropTable")))
         assert 1.0 == value_of(ToolPolicy(forbidden=("DeleteOrder",)).evaluate(called("delete_order")))
 
+    @pytest.mark.parametrize(
+        ("parameters", "names", "sides"),
+        [
+            ({"must_precede": (("c", "a"),), "must_follow": (("a", "c"),)}, "a", MendedBy.BETWEEN),
+            ({"must_precede": (("b", "a"),), "required": ("c",)}, "a", EARLIER),
+            ({"must_precede": (("b", "a"),), "forbidden": ("a",)}, "a", MendedBy.NOTHING),
+            ({"forbidden": ("a",), "score_by": "calls"}, "ab", MendedBy.NOTHING),
+            ({"forbidden": ("a",), "score_by": "calls", "threshold": 0.9}, "ab", MendedBy.ANY),
+            ({"required": ("b",), "gates": GATE, "score_by": "calls", "threshold": 0.5}, "a", MendedBy.NOTHING),
+            ({"required": ("b",), "gates": Rules(required=("c",)), "threshold": 0.5}, "a", MendedBy.ANY),
+        ],
+    )
+    def test_where_further_calls_could_mend_it(self, parameters: dict[str, Any], names: str, sides: MendedBy) -> None:
+        """On the sides that are enough alone, or else on all that are needed; a gate that is broken for good is not."""
+        score = ToolPolicy(**parameters).evaluate(called(*names))
+
+        assert isinstance(score, Score)
+        assert (False, sides) == (score.passed, score.mended_by)
+
 
 class TestThreshold:
     def test_the_value_itself_is_enough(self) -> None:
@@ -330,6 +277,8 @@ class TestContract:
         assert "1 of 2 rules were kept; broken: 'forbidden: b' by b (call 1)." == getattr(breach, "explanation", None)
         assert Skipped(reason) == policy.evaluate(called("c", completeness=CUT_OFF))
         assert 0.5 == value_of(policy.evaluate(called("a", "b", completeness=CUT_OFF)))
+        shared = replace(policy, score_by="calls", threshold=0.9)
+        assert Skipped(reason) == shared.evaluate(called("b", completeness=CUT_OFF))
         followed = ToolPolicy(must_follow=(("open", "close"),))
         assert Skipped(reason) == followed.evaluate(called("open", completeness=CUT_OFF))
 

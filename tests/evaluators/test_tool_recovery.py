@@ -3,10 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluators.runs import CUT_OFF, around_its_value, details_of, value_of
 from spanscore.evaluators.tool_recovery import ToolRecovery
 from spanscore.model import Completeness, Score, Skipped, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
 
@@ -78,7 +81,48 @@ def test_the_threshold_itself_is_enough() -> None:
     assert (0.5, [True, True, False]) == around_its_value(ToolRecovery(), run("a! a b!"))
 
 
+def test_a_recovery_may_come_behind_the_failure() -> None:
+    """Where only some failures have to be recovered from, further ones anywhere raise the share."""
+    for threshold, sides in ((1.0, MendedBy.BETWEEN | MendedBy.LATER), (0.9, MendedBy.ANY)):
+        score = ToolRecovery(threshold=threshold).evaluate(run("a! b! b"))
+        assert isinstance(score, Score)
+        assert (0.5, False, sides) == (score.value, score.passed, score.mended_by)
+
+
 def test_the_contract() -> None:
     """It evaluates whatever comes."""
     check_evaluator(ToolRecovery())
     check_evaluator(ToolRecovery(within=None, max_retries=None, alternatives={"*": ("b*",)}, tool_names="canonical"))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=12),
+    st.none() | st.integers(1, 5),
+    st.none() | st.integers(1, 3),
+    st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from("abcd*?"), max_size=2), max_size=2),
+)
+def test_recovery(
+    made: list[tuple[str, bool]], within: int | None, most: int | None, instead: dict[str, list[str]]
+) -> None:
+    """A failed call is recovered from by the first call behind it that succeeds in its place."""
+
+    def helps(failed: int, index: int) -> bool:
+        (tool, _), (name, has_failed) = made[failed], made[index]
+        retries = sum(each == tool for each, _ in made[failed + 1 : index + 1])
+        again = name == tool and (most is None or retries <= most)
+        return not has_failed and (again or any(pattern in {name, "*", "?"} for pattern in instead.get(tool, ())))
+
+    alternatives = {tool: tuple(others) for tool, others in instead.items()}
+    recovery = ToolRecovery(within=within, max_retries=most, alternatives=alternatives)
+    outcome = recovery.evaluate(run(" ".join(f"{name}!" if failed else name for name, failed in made)))
+    end = len(made) if within is None else within
+    expected = {
+        failed: next(
+            (index for index in range(failed + 1, min(len(made), failed + 1 + end)) if helps(failed, index)), None
+        )
+        for failed, (_, has_failed) in enumerate(made)
+        if has_failed
+    }
+
+    found = {each["call"]: each["by"] for each in details_of(outcome)["recovered"]}
+    assert {call: by for call, by in expected.items() if by is not None} == found

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -317,3 +318,49 @@ class TestContract:
         assert isinstance(expecting(("a", {}), ("b", {}), mode="superset").evaluate(run), Skipped)
         assert 1.0 == value_of(expecting(("a", {}), ("b", {}), mode="subset").evaluate(run))
         assert isinstance(expecting(("a", {}), ("b", {}), mode="subset", scoring="f1").evaluate(run), Skipped)
+
+
+@pytest.mark.parametrize("mode", ["any_order", "unordered"])
+def test_as_many_as_possible_are_paired(mode: str) -> None:
+    """Whatever the order: the call that fits both is left to the one that nothing else fits."""
+    evaluator = expecting(("a", {"x": {"$any": True}}), ("a", {"x": {"$range": [1, 1]}}), mode=mode)
+    for order in permutations([1, 2]):
+        assert 1 == value_of(evaluator.evaluate(made(*(("a", {"x": each}) for each in order))))
+
+
+def test_only_some_paths_are_compared() -> None:
+    """Matchers stand at paths, too, and differences are told with the whole path."""
+    near = {"$near": 40, "within": 0.01}
+    evaluator = expecting(("a", {"x": {"y": near, "z": 1}}), argument_overrides={"a": ["x.y"]})
+
+    assert 1 == value_of(evaluator.evaluate(made(("a", {"x": {"y": 40, "z": 2}}))))
+    found = evaluator.evaluate(made(("a", {"x": {"y": 41}})))
+    assert isinstance(found, Score)
+    assert "a.x.y: expected 40 ± 0.01, got 41" in found.explanation
+    with pytest.raises(ValueError, match="cannot be compared at some paths only"):
+        expecting(("a", {"$any": True}), argument_overrides={"a": ["x.y"]})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_plain_calls_beside_matchers(mode: str) -> None:
+    """Each is compared in its way, and a call with another name fits neither."""
+    evaluator = expecting(("a", {"x": 1}), ("b", {"x": {"$range": [0, 9]}}), mode=mode, scoring="f1")
+
+    for first, second, value in (
+        (("a", {"x": 1}), ("b", {"x": 5}), 1.0),
+        (("a", {"x": 2}), ("b", {"x": 5}), 0.5),
+        (("a", {"x": 1}), ("b", {"x": 10}), 0.5),
+        (("b", {"x": -1}), ("b", {"x": 5}), 0.5),
+        (("a", {"x": 1}), ("a", {"x": 5}), 0.5),
+    ):
+        assert value == value_of(evaluator.evaluate(made(first, second))), (first, second)
+
+
+@pytest.mark.parametrize("scoring", ["binary", "f1", "precision", "recall"])
+def test_nothing_deviates_where_the_value_is_1(scoring: str) -> None:
+    """Then there is no alignment either, in whatever order the calls were made."""
+    run = made(("b", {}), ("a", {}))
+
+    details = details_of(expecting(("a", {}), ("b", {}), mode="unordered", scoring=scoring).evaluate(run))
+    assert ({"reference": 2, "actual": 2}, 2) == (details["totals"], details["hits"])
+    assert set() == {"alignment", "deviations"} & details.keys()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import permutations
 from typing import Any
 
 import pytest
@@ -125,61 +124,6 @@ def test_matchers_score_as_the_values_they_match(expected: list[Any], made: list
     matchers = [{key: {"$one_of": [item]} for key, item in each.items()} for each in expected]
     for (kind, plain), (_, parameters) in zip(expecting(*expected), expecting(*matchers), strict=True):
         assert value(kind, plain, calls) == value(kind, parameters, calls), (kind, plain)
-
-
-@pytest.mark.parametrize("mode", ["any_order", "unordered"])
-def test_as_many_as_possible_are_paired(mode: str) -> None:
-    """Whatever the order: the call that fits both is left to the one that nothing else fits."""
-    reference = [
-        {"name": "a", "arguments": {"x": {"$any": True}}},
-        {"name": "a", "arguments": {"x": {"$range": [1, 1]}}},
-    ]
-    for order in permutations([1, 2]):
-        calls = [{"name": "a", "arguments": {"x": each}} for each in order]
-        assert 1 == value("trajectory_match", {"reference": reference, "mode": mode}, calls)
-
-
-def test_only_some_paths_are_compared() -> None:
-    """Matchers stand at paths, too, and differences are told with the whole path."""
-    parameters = {
-        "reference": [{"name": "a", "arguments": {"x": {"y": NEAR, "z": 1}}}],
-        "argument_overrides": {"a": ["x.y"]},
-    }
-
-    assert 1 == value("trajectory_match", parameters, [{"name": "a", "arguments": {"x": {"y": 40, "z": 2}}}])
-    found = outcome("trajectory_match", parameters, [{"name": "a", "arguments": {"x": {"y": 41}}}])
-    assert isinstance(found, Score)
-    assert "a.x.y: expected 40 ± 0.01, got 41" in found.explanation
-    whole = {**parameters, "reference": [{"name": "a", "arguments": {"$any": True}}]}
-    with pytest.raises(ConfigError, match="cannot be compared at some paths only"):
-        spanscore.evaluator("trajectory_match", whole)
-
-
-@pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize(
-    ("output", "result", "expected"),
-    [
-        ({"$glob": "* hotels"}, "3 hotels", 1),
-        ({"$glob": "* hotels"}, {"content": "3 hotels"}, 1),
-        ({"$not": "x"}, {"content": "x"}, 0),
-        ({"$not": "x"}, {"content": "y"}, 1),
-        ({"$any": True}, None, 1),
-        ({"$subset": {"state": "open"}}, {"state": "open", "id": 1}, 1),
-        ({"items": {"$length": [1, None]}}, {"items": []}, 0),
-    ],
-)
-def test_results(output: Any, result: Any, expected: float, *, strict: bool) -> None:
-    """A matcher may stand for a result; one of texts is compared with the content of a result."""
-    parameters = {"tool_outputs": [{"name": "a", "output": output}], "strict": strict}
-
-    assert expected == value("tool_call_output", parameters, [{"name": "a", "arguments": {}, "result": result}])
-
-
-def test_a_failed_call_returned_nothing() -> None:
-    """Not even `$any` matches the result of a call that failed without one."""
-    for output in ({"$any": True}, {"$not": 1}, {"$subset": {}}):
-        parameters = {"tool_outputs": [{"name": "a", "output": output}]}
-        assert 0 == value("tool_call_output", parameters, [{"name": "a", "arguments": {}, "error": "timeout"}])
 
 
 def not_skipped(argument: str, ways: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, Outcome]]:

@@ -80,8 +80,7 @@ class Alike:
         groups = self._groups.setdefault(tool, [])
         for number, other in enumerate(groups):
             self._effort.spend()
-            total = pieces.total() + other.total()
-            if total and 2 * (pieces & other).total() / total >= self._least:
+            if 2 * (pieces & other).total() / (pieces.total() + other.total()) >= self._least:
                 return number
         groups.append(pieces)
         return len(groups) - 1

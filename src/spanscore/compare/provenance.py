@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -136,19 +136,21 @@ class _JoinedText(NamedTuple):
 
     def part(self, at: int) -> int:
         """Return the part with a position."""
-        return bisect_left(self.ends, at + 1)
+        return bisect_right(self.ends, at)
 
     def words(self, needle: str) -> int:
         """Return the first part with a text in whole words. The search ends after too many matches inside words."""
-        at = self.text.find(needle) if needle else -1
+        if not needle:
+            return _NEVER
+        at = -1
         for _ in range(_OCCURRENCES):
+            at = self.text.find(needle, at + 1)
             if at < 0:
                 break
             end = at + len(needle)
             starts = not at or not (self.text[at - 1].isalnum() and needle[0].isalnum())
             if starts and not (self.text[end].isalnum() and needle[-1].isalnum()):
                 return self.part(at)
-            at = self.text.find(needle, at + 1)
         return _NEVER
 
     def anywhere(self, needle: str) -> int:

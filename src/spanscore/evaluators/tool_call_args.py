@@ -153,7 +153,7 @@ class _WantedArgs(NamedTuple):
         if self.doubts is None:
             return self.fit(member_keys(arguments))
         if not isinstance(arguments, dict):
-            return not self.arguments if arguments is NOT_RECORDED or self.subset else False
+            return not self.arguments and (arguments is NOT_RECORDED or self.subset)
         if self.subset:
             for name, value in self.arguments.items():
                 if name not in arguments or arguments[name] != value:

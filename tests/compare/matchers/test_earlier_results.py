@@ -40,6 +40,7 @@ def matches(expected: Any, actual: Any, before: int = 4) -> bool:
         ({"$from": "*"}, 1.0, True),
         ({"$from": "*"}, {"deep": True}, True),
         ({"$from": "*"}, None, False),
+        ({"$from": "*"}, NOT_RECORDED, False),
         ({"$from": "*", "path": "/no"}, "4711", False),
     ],
 )
@@ -134,3 +135,22 @@ def test_mistakes(expected: Any, message: str) -> None:
     """What cannot be a tool or a path is refused."""
     with pytest.raises(ValueError, match=re.escape(message)):
         matcher(expected)
+
+
+@pytest.mark.parametrize(
+    ("expected", "needs", "denies"),
+    [
+        (1, False, False),
+        ({"$not": 1}, False, False),
+        ({"$from": "a"}, True, False),
+        ({"x": [{"$from": "a"}, 1]}, True, False),
+        ({"$not": {"$from": "a"}}, True, True),
+        ({"x": [{"$not": {"$one_of": [1, {"$from": "a"}]}}]}, True, True),
+        ({"$one_of": [{"$not": 1}, {"$from": "a"}]}, True, False),
+    ],
+)
+def test_matchers_that_look_back(expected: Any, *, needs: bool, denies: bool) -> None:
+    """A matcher with such a part looks back; with one that is negated it may match as a result lacks the value."""
+    found = matcher(expected)
+
+    assert (needs, denies) == (found.needs_earlier, found.denies_earlier)

@@ -61,6 +61,8 @@ def test_words_are_cut() -> None:
     """What is expected is told, but not without end."""
     assert '{"a": 1 to 2}' == matcher({"a": {"$range": [1, 2]}}).words
     assert "[1, string] in any order" == matcher({"$unordered": [1, {"$type": "string"}]}).words
+    assert "[1, string]" == matcher([1, {"$type": "string"}]).words
+    assert "something that contains 1 to 2" == matcher({"$contains": {"$range": [1, 2]}}).words
     assert 80 == len(matcher([{"$type": "string"}] * 100).words)
 
 

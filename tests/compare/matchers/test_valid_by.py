@@ -9,6 +9,7 @@ import pytest
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.matchers.base import Results
 from spanscore.compare.matchers.compiler import matcher
+from spanscore.model import NOT_RECORDED
 
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
 
@@ -45,3 +46,12 @@ def test_checks_of_a_run_share_their_limit() -> None:
 
     with pytest.raises(TooMuchWorkError, match="too much work"):
         all(compiled.matches([1] * 9_000, run.before(0)) for _ in range(100))
+
+
+def test_what_was_not_recorded_is_not_valid() -> None:
+    """Even where anything would be."""
+    compiled = matcher({"$schema": True})
+
+    assert compiled.mismatch(None) is None
+    assert not compiled.matches(NOT_RECORDED, Results().before(0))
+    assert ["what is valid by its schema"] == [each.expected for each in compiled.differences(NOT_RECORDED)]

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spanscore.compare.effort import TooMuchWorkError
-from spanscore.compare.steps._concurrency import has_times, overlapping
+from spanscore.compare.steps._concurrency import has_times, overlapping, ran_together
 from spanscore.model import ToolCall
 
 
@@ -40,8 +41,29 @@ def test_pairs(times: list[tuple[int, int]]) -> None:
 
 def test_only_what_is_timed() -> None:
     """A call without times is of no set."""
-    assert not has_times(ToolCall(name="a"))
+    assert [False, False, False, True] == [has_times(call) for call in calls((0, 0), (0, 5), (5, 0), (1, 1))]
     assert not overlapping([ToolCall(name="a")], [0])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "parallel", "turn"),
+    [
+        ({"turn": 1}, {"turn": 1}, True, True),
+        ({"turn": 1}, {"turn": 2}, False, False),
+        ({}, {}, False, False),
+        ({"start_ns": 1, "end_ns": 5}, {"start_ns": 4, "end_ns": 9}, True, False),
+        ({"start_ns": 4, "end_ns": 9}, {"start_ns": 1, "end_ns": 5}, True, False),
+        ({"start_ns": 1, "end_ns": 5}, {"start_ns": 5, "end_ns": 9}, False, False),
+        ({"start_ns": 5, "end_ns": 5}, {"start_ns": 5, "end_ns": 9}, True, False),
+        ({"start_ns": 1, "end_ns": 5}, {"start_ns": 2}, False, False),
+        ({"start_ns": 1, "end_ns": 5, "turn": 1}, {"turn": 1}, True, True),
+    ],
+)
+def test_ran_together(one: dict[str, Any], other: dict[str, Any], parallel: bool, turn: bool) -> None:  # noqa: FBT001
+    """In one model turn, or at one time, for which touching is not enough."""
+    first, second = ToolCall(name="a", **one), ToolCall(name="b", **other)
+
+    assert (parallel, turn) == (ran_together(first, second, "parallel"), ran_together(first, second, "turn"))
 
 
 def test_bounded() -> None:

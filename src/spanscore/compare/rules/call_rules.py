@@ -129,7 +129,7 @@ class CompiledWhen:
             earliest = min(run.where(first), default=math.inf)
             early.update(index for index in made if index <= earliest)
         for then in self._behind:
-            latest = max(run.where(then), default=-1)
+            latest = max(run.where(then), default=0)
             late.update(index for index in made if index >= latest)
         return {index for other in self._forbidden for index in run.where(other)}, early, late
 

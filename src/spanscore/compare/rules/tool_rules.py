@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, pairwise
-from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 from annotated_types import Ge, MinLen
 
@@ -18,8 +18,6 @@ from spanscore.compare.rules.called import CalledTools, Matches, named
 from spanscore.model.outcomes import MendedBy
 
 Limit: TypeAlias = Annotated[int, Ge(0)]
-
-_SHORTEST_SEQUENCE: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +32,7 @@ class Rules:
     """No other tools are called; with an empty list, none at all."""
     forbidden: tuple[str, ...] = ()
     """None of these tools is called: `[delete_*]`."""
-    forbidden_sequences: tuple[Annotated[tuple[str, ...], MinLen(_SHORTEST_SEQUENCE)], ...] = ()
+    forbidden_sequences: tuple[Annotated[tuple[str, ...], MinLen(2)], ...] = ()
     """Tools that are never called one right after the other: `[[delete_*, create_*]]`."""
     must_precede: tuple[tuple[str, str], ...] = ()
     """Pairs `[first, then]`: every call of the second tool comes after a call of the first."""
@@ -185,20 +183,23 @@ def _in_a_row(sequence: Sequence[Matches], run: CalledTools) -> list[int] | None
 
 
 def _too_early(first: Matches, then: Matches, run: CalledTools) -> list[int] | None:
-    later = run.where(then)
-    earliest = min(run.where(first), default=math.inf) if later else 0
+    if not (later := run.where(then)):
+        return None
+    earliest = min(run.where(first), default=math.inf)
     return [index for index in later if index <= earliest] or None
 
 
 def _not_followed(first: Matches, then: Matches, run: CalledTools) -> list[int] | None:
-    earlier = run.where(first)
-    latest = max(run.where(then), default=-1) if earlier else 0
+    if not (earlier := run.where(first)):
+        return None
+    latest = max(run.where(then), default=0)
     return [index for index in earlier if index >= latest] or None
 
 
 def _too_late(first: Matches, then: Matches, run: CalledTools) -> list[int] | None:
-    later = run.where(then)
-    earliest = min(run.where(first), default=math.inf) if later else 0
+    if not (later := run.where(then)):
+        return None
+    earliest = min(run.where(first), default=math.inf)
     return [index for index in later if index > earliest] or None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from spanscore.compare.alignment import Aligned
@@ -125,6 +126,7 @@ class StepAlignment:
         """Yield the deviations that the alignment shows, in its order."""
         nth = among_equals([pair.leaf.tool.text for pair in self.pairs])
         moved = {call for _, call, status in rows if status == "order"}
+        rounds = self._rounds() if moved else []
         for number, (place, call, status) in enumerate(row for row in rows if row.status not in ("ok", "ignored")):
             if place is None:
                 if call is not None:
@@ -135,7 +137,9 @@ class StepAlignment:
             if call is None:
                 yield StepDeviation(kind="missing", tool=leaf.tool.text, step=leaf.path, nth=nth[place])
             elif status == "order":
-                yield StepDeviation.at("order", call, self.calls, step=leaf.path, **self._apart(place, call))
+                yield StepDeviation.at(
+                    "order", call, self.calls, step=leaf.path, **self._apart(place, call, rounds[place])
+                )
             else:
                 verdict = self.verdict(leaf, call)
                 kind = verdict.kind or "arguments"
@@ -143,29 +147,32 @@ class StepAlignment:
                 told = verdict.differences if number < DETAILED else ()
                 yield StepDeviation.at(kind, call, self.calls, step=leaf.path, differences=told, expected=failed)
 
-    def _apart(self, place: int, call: int) -> dict[str, Any]:
-        """Return the required relation of a call to others, and their tools, if it was made without them; else {}."""
+    def _apart(self, place: int, call: int, round_: range) -> dict[str, Any]:
+        """Return the required relation of a call to others of a round, and their tools, if it was made without them."""
         group = self.group_of.get(self.pairs[place].leaf)
         if group is None or group.together is None:
             return {}
         together, made = group.together, self.calls[call]
+        beside = (*range(place - 1, round_.start - 1, -1), *range(place + 1, round_.stop))
         others = dict.fromkeys(
             self.calls[other].name
-            for other in self._beside(place, group)
-            if not ran_together(made, self.calls[other], together)
+            for other in (self.pairs[each].call for each in beside)
+            if other is not None and not ran_together(made, self.calls[other], together)
         )
         return {"together": together, "apart_from": tuple(others)} if others else {}
 
-    def _beside(self, place: int, group: Interleaved) -> Iterator[int]:
-        """Yield the calls that took the other steps of a group, of the round of it that a step is in."""
-        for ways in (range(place - 1, -1, -1), range(place + 1, len(self.pairs))):
-            seen = {self.pairs[place].leaf}
-            for leaf, call in (self.pairs[other] for other in ways):
-                if self.group_of.get(leaf) is not group or leaf in seen:
-                    break
-                seen.add(leaf)
-                if call is not None:
-                    yield call
+    def _rounds(self) -> list[range]:
+        """Return for each step the places of the steps that are in one round of its group: each comes once in it."""
+        starts: list[int] = []
+        seen: set[Leaf] = set()
+        group: Interleaved | None = None
+        for place, (leaf, _) in enumerate(self.pairs):
+            own = self.group_of.get(leaf)
+            if own is None or own is not group or leaf in seen:
+                starts.append(place)
+                group, seen = own, set()
+            seen.add(leaf)
+        return [range(start, end) for start, end in pairwise([*starts, len(self.pairs)]) for _ in range(start, end)]
 
     def _elsewhere(self) -> Iterator[tuple[int, int]]:
         """Yield the steps without their call that was made, but at another place, and that call."""
