@@ -125,7 +125,7 @@ def taken_for(*spans: Span) -> list[tuple[str, int | None]]:
         (
             Reading(not_a_call=True),
             {},
-            "no tool call: its instrumentation writes something else so, such as a hand-over",
+            "no tool call: its instrumentation writes other steps in this form, such as a hand-over",
         ),
         (Reading(is_model=True), {}, "a request to a model"),
         (Reading(is_model=True), {"model call": ModelCallReading(is_request=True)}, "a request to a model"),

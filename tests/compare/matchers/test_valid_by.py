@@ -54,4 +54,4 @@ def test_what_was_not_recorded_is_not_valid() -> None:
 
     assert compiled.mismatch(None) is None
     assert not compiled.matches(NOT_RECORDED, Results().before(0))
-    assert ["what is valid by its schema"] == [each.expected for each in compiled.differences(NOT_RECORDED)]
+    assert ["a value that is valid by its schema"] == [each.expected for each in compiled.differences(NOT_RECORDED)]
