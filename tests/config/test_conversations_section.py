@@ -86,13 +86,14 @@ def test_a_section_that_does_nothing(read: Read) -> None:
     assert "no evaluator has 'over: conversation'" in doubt
 
 
-def test_storage_keeps_no_conversations(read: Read) -> None:
+def test_storage_without_room_for_turns(read: Read) -> None:
     """A start with both says so."""
-    config = read(f"conversations: {{}}\n{ONCE}")
+    config = read(f"conversations: {{max_bytes: 1GiB}}\n{ONCE}")
     (doubt,) = config.for_serve().doubts()
 
-    assert doubt.startswith("c.yaml: storage keeps no conversations")
+    assert doubt.startswith("c.yaml: conversations.max_bytes is more than an eighth of storage.max_size")
     assert [] == list(config.for_process().doubts())
+    assert [] == list(read(f"conversations: {{}}\n{ONCE}").for_serve().doubts())
 
 
 def test_the_schema() -> None:

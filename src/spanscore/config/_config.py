@@ -43,10 +43,7 @@ _NOT_WITH_KAFKA: Final = (
     "cannot be used with receivers.kafka, whose partitions go by trace: several members may read the turns of one "
     "conversation"
 )
-_NOT_STORED: Final = (
-    "storage keeps no conversations: those that are open when spanscore stops are finished as they are, and those that "
-    "are open when it is killed are lost"
-)
+_TURNS_SHARE: Final = 8
 _LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
 
 
@@ -146,8 +143,12 @@ class Config:
             yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
         if self.conversations is not None and not any(entry.over == "conversation" for entry in self.evaluators):
             yield f"{self.source}: conversations has no effect: no evaluator has 'over: conversation'"
-        if self.conversations is not None and self.storage.durability != "none":
-            yield f"{self.source}: {_NOT_STORED}"
+        most = 0 if self.conversations is None or self.storage.durability == "none" else self.conversations.max_bytes
+        if most > self.storage.max_size // _TURNS_SHARE:
+            yield (
+                f"{self.source}: conversations.max_bytes is more than an eighth of storage.max_size: turns on disk may "
+                "take twice as much, and leave little room for requests"
+            )
         room = Room(self.storage.max_size)
         otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
         if self.storage.durability == "none" or otlp is None:

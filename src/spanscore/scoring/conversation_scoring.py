@@ -62,6 +62,7 @@ class ConversationScoring:
             except BaseException as error:  # noqa: BLE001 - as above
                 self._faults.contain(error, "a conversation could not be scored")
                 self._tallies.evaluation_errors["", type(error).__name__] += 1
+                self._held.told(revision.conversation)
             else:
                 yield scoring, revision
 
@@ -72,7 +73,7 @@ class ConversationScoring:
             new = failing - revision.conversation.failing
             revision.conversation.failing = failing
             if revision.finished is not None:
-                self._held.told(report.verdict)
+                self._held.told(revision.conversation, report.verdict)
                 self._emission.emit(report, b"")
             elif new:
                 news = tuple(each for each in report.evaluations if each.name in new)

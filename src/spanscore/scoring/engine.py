@@ -194,9 +194,10 @@ class Engine:
     def finish_conversations(self, until: float) -> None:
         """Finish open conversations until the time `until`, because no further turn comes to this process.
 
-        Call `settle_all` first: the reports of a trace make it a turn.
+        Nothing is done if they are kept for the next process. Call `settle_all` first: the reports of a trace make it
+        a turn.
         """
-        if self.conversations is None:
+        if self.conversations is None or self.conversations.journal is not None:
             return
         for revision in self.conversations.finish(FinishReason.SHUTDOWN):
             self._begin_conversations([revision])
@@ -276,7 +277,10 @@ class Engine:
         while self._under_way:
             self._emit_next()
         if self.conversations is not None and (left := self.conversations.counts().open):
-            _log.warning("conversations for whose scores there was no time: %d", left)
+            if self.conversations.journal is None:
+                _log.warning("conversations for whose scores there was no time: %d", left)
+            else:
+                _log.info("conversations that stay on disk for the next start: %d", left)
         return self._emission.finish("close", self._clock, max(0.0, deadline - self._clock())) and in_time
 
     @property

@@ -145,6 +145,15 @@ def test_services_have_conversations_of_their_own() -> None:
     assert [PASSES, PASSES] == [labels(report(each)) for each in held.finish(END)]
 
 
+def test_names_that_run_into_each_other() -> None:
+    """Neither a NUL nor a digit joins the service of one with the id of another."""
+    held = holding()
+    pairs = [("a", "b"), ("ab", ""), ("a\0b", "c"), ("a", "b\0c"), ("1:a", "b"), ("", "1:ab")]
+    for number, (service, name) in enumerate(pairs):
+        add(held, turn(number, of=name or "x", service=service))
+    assert len(pairs) == held.counts().open
+
+
 @pytest.mark.parametrize(
     ("key", "fields", "is_turn"),
     [

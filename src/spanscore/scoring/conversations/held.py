@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from spanscore.collect.remembered import RememberedIds
 from spanscore.model import FinishReason, Trajectory
@@ -20,6 +21,7 @@ _TURN_BYTES: Final = 400
 """Of memory for a turn beside its content, about."""
 _CONVERSATION_BYTES: Final = 1_000
 _ID: Final = "gen_ai.conversation.id"
+_KEY_BYTES: Final = 16
 _FEW: Final = 64
 
 
@@ -91,6 +93,18 @@ class ConversationRevision(NamedTuple):
     finished: FinishReason | None = None
 
 
+class Journal(Protocol):
+    """Keeps turns for the next process."""
+
+    def turn(self, record: bytes, needed: Callable[[], Iterable[bytes]], needed_size: int) -> None:
+        """Called with each turn; `needed` returns all turns that are open, of about `needed_size` bytes."""
+        ...
+
+    def finished(self, key: bytes, trace_ids: Collection[bytes]) -> None:
+        """Called before the last report of a conversation, with the trace ids of its turns."""
+        ...
+
+
 class Conversations:
     """Holds the turns of open conversations, and finishes each conversation once.
 
@@ -104,6 +118,8 @@ class Conversations:
 
     def __init__(self, settings: ConversationSettings, needs: TurnNeeds) -> None:
         self.needs = needs
+        self.journal: Journal | None = None
+        """Keeps the open conversations for the next process; None if they end with this one."""
         self._settings: Final = settings
         self._now = -math.inf
         self._numbers: Final = count(1)
@@ -115,6 +131,8 @@ class Conversations:
         """A heap of deadlines. Those of conversations that were finished, or are due later by now, are passed over."""
         self._finished_keys: Final = RememberedIds(settings.remember)
         self._finished_turns: Final = RememberedIds(settings.remember)
+        self._untold: Final[dict[int, HeldConversation]] = {}
+        """Finished conversations whose last report did not go out yet, by number."""
         self._counts: Final = ConversationCounts()
 
     def counts(self) -> ConversationCounts:
@@ -161,7 +179,10 @@ class Conversations:
             return []
         conversation = self._open.get(key) or self._opened(key, run.service or "")
         paused = bool(run.completeness.paused)
-        self._put(conversation, trace_id, HeldTurn(revision, paused, turn.start_ns, encoded_turn(turn, self.needs)))
+        made = HeldTurn(revision, paused, turn.start_ns, encoded_turn(turn, self.needs))
+        self._put(conversation, trace_id, made)
+        if self.journal is not None:
+            self.journal.turn(_record(conversation, trace_id, made), self._records, self._size)
         return [*self._shed(), *self._revised(conversation)]
 
     def expire(self, now: float, most: int | None = None) -> list[ConversationRevision]:
@@ -189,18 +210,51 @@ class Conversations:
         while self._open:
             yield self._finish(next(iter(self._open.values())), reason)
 
-    def told(self, verdict: str) -> None:
-        """Note that the last report of a finished conversation goes out now."""
+    def told(self, conversation: HeldConversation, verdict: str = "none") -> None:
+        """Note that the last report of a finished conversation goes out now, or that there is none."""
         self._counts.verdicts[verdict] += 1
+        if self._untold.pop(conversation.number, None) is not None and self.journal is not None:
+            self.journal.finished(conversation.key, conversation.turns.keys())
+
+    def restore_finished(self, key: bytes, trace_ids: Iterable[bytes]) -> None:
+        """Remember a conversation that an earlier process finished, and its turns."""
+        self._finished_keys.add(key)
+        for trace_id in trace_ids:
+            self._finished_turns.add(trace_id)
+
+    def restore_turn(self, record: bytes, now: float) -> None:
+        """Take in a turn that an earlier process gave to its journal, unless its conversation is finished.
+
+        It counts as received now: senders could send nothing meanwhile.
+
+        Raises:
+            ValueError: the record cannot be read.
+            KeyError: it lacks something.
+        """
+        head, _, content = record.partition(b"\n")
+        row = json.loads(head)
+        key, trace_id = bytes.fromhex(row["key"]), bytes.fromhex(row["trace"])
+        self._now = max(self._now, now)
+        if trace_id in self._finished_turns:
+            return
+        held = self._of_turn.get(trace_id)
+        if held is not None and held.turns[trace_id].revision >= row["revision"]:
+            return
+        if held is not None and held.key != key:
+            self._take_out(held, trace_id)
+        elif held is None:
+            self._counts.received += 1
+        conversation = self._open.get(key) or self._opened(key, row["service"])
+        conversation.continued = row["continued"]
+        self._put(conversation, trace_id, HeldTurn(row["revision"], row["paused"], row["start"], content))
 
     def _key(self, run: Trajectory) -> bytes | None:
         """Return what identifies the conversation of a trace: the same length, however long its names are."""
-        for name in self._settings.key:
-            value = (run.conversation_id if name == _ID else None) or run.attributes.get(name)
+        for each in self._settings.key:
+            value = (run.conversation_id if each == _ID else None) or run.attributes.get(each)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):
-                found = blake2b(f"{run.service or ''}\0".encode(errors="surrogatepass"), digest_size=16)
-                found.update(str(value).encode(errors="surrogatepass"))
-                return found.digest()
+                service, name = (text.encode(errors="surrogatepass") for text in (run.service or "", str(value)))
+                return blake2b(b"%d:%b%b" % (len(service), service, name), digest_size=_KEY_BYTES).digest()
         return None
 
     def _opened(self, key: bytes, service: str) -> HeldConversation:
@@ -222,6 +276,11 @@ class Conversations:
         due_at = self._due_at(conversation)
         if due_at < conversation.check_at:
             self._check(conversation, due_at)
+
+    def _records(self) -> Iterator[bytes]:
+        for conversation in (*self._untold.values(), *self._open.values()):
+            for trace_id, turn in conversation.turns.items():
+                yield _record(conversation, trace_id, turn)
 
     def _take_out(self, conversation: HeldConversation, trace_id: bytes) -> None:
         """Take out a turn whose newest revision is of another conversation."""
@@ -277,6 +336,8 @@ class Conversations:
             self._finished_turns.add(trace_id)
         self._counts.finished[reason] += 1
         self._counts.in_finished += len(conversation.turns)
+        if self.journal is not None:
+            self._untold[conversation.number] = conversation
         return _revision(conversation, reason)
 
 
@@ -284,3 +345,17 @@ def _revision(conversation: HeldConversation, reason: FinishReason | None = None
     turns = conversation.turns.values()
     number = sum(turn.revision + 1 for turn in turns)
     return ConversationRevision(conversation, tuple(turn.content for turn in turns), number, reason)
+
+
+def _record(conversation: HeldConversation, trace_id: bytes, turn: HeldTurn) -> bytes:
+    """Return a turn for the journal: a line of JSON, and its content."""
+    head = {
+        "key": conversation.key.hex(),
+        "service": conversation.service,
+        "continued": conversation.continued,
+        "trace": trace_id.hex(),
+        "revision": turn.revision,
+        "paused": turn.paused,
+        "start": turn.start_ns,
+    }
+    return json.dumps(head).encode() + b"\n" + turn.content
