@@ -203,6 +203,29 @@ def test_a_turn_is_a_whole_trace(unit: str) -> None:
     assert ("once", "pass") in names([told])[0]
 
 
+@pytest.mark.parametrize(("has_root_an_id", "expected"), [(True, "root"), (False, "1")])
+def test_a_trace_with_many_ids(expected: str, *, has_root_an_id: bool) -> None:
+    """It is a turn of one conversation: that of its root, else that which is named first."""
+    clocked = Clocked()
+    *_, root = trace(1, of="root")
+    others = [
+        having(tool(number, "look", {}, parent=1), {"gen_ai.conversation.id": str(number)})._replace(
+            trace_id=root.trace_id, resource=root.resource, start_ns=root.start_ns + number
+        )
+        for number in range(2, 2_000)
+    ]
+    others[0] = having(others[0], {"gen_ai.conversation.id": "1"})
+    root = root if has_root_an_id else root._replace(attributes={"gen_ai.operation.name": "invoke_agent"})
+    clocked.engine.add([*others, root])
+    assert clocked.engine.conversations is not None
+    counts = clocked.engine.conversations.counts()
+    clocked.engine.finish_conversations(1.0)
+    *_, told = clocked.emitted.conversations()
+
+    assert (1, 1, 1) == (counts.received, counts.ambiguous, counts.open)
+    assert expected == told.trajectory.conversation_id
+
+
 def test_traces_of_others_are_no_turns() -> None:
     """Though they may have the id of a session."""
     clocked = Clocked()

@@ -132,6 +132,17 @@ def test_a_restart_goes_on(tmp_path: Path) -> None:
         assert stored.held._open[revision.conversation.key].continued
 
 
+def test_failures_that_were_told(tmp_path: Path) -> None:
+    """They are no news for the next process."""
+    with started(tmp_path) as stored:
+        (revision,) = add(stored.held, turn(1, "refund"))
+        revision.conversation.failing = frozenset({"once"})
+        add(stored.held, turn(2, "look"))
+    with started(tmp_path) as stored:
+        (held,) = stored.held._open.values()
+        assert {"once"} == held.failing
+
+
 def test_a_finished_one_without_a_report_is_still_open(tmp_path: Path) -> None:
     """Killed between the end and its report, the next process finishes it."""
     with started(tmp_path) as stored:

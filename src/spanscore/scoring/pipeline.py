@@ -172,9 +172,9 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=self._told(
-                            entry, outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome), trajectory
-                        ),
+                        outcome=_known(outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome), trajectory)
+                        if self._conversation is None
+                        else _known_of(self._conversation, entry, outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -186,15 +186,6 @@ class Scoring:
             )
             for trajectory, evaluating in self._found
         )
-
-    def _told(self, entry: EvaluatorEntry, outcome: Outcome, trajectory: Trajectory) -> Outcome:
-        conversation = self._conversation
-        known = _known(outcome, trajectory, conversation)
-        if conversation is None or not isinstance(known, Score):
-            return known
-        if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
-            return Skipped(FURTHER)
-        return naming_turns(known, conversation, entry.evaluated(trajectory))
 
 
 class Pipeline:
@@ -324,16 +315,34 @@ class Pipeline:
             return failure(error)
 
 
-def _known(outcome: Outcome, trajectory: Trajectory, conversation: ConversationOutline | None) -> Outcome:
+def _known_of(
+    conversation: ConversationOutline,
+    entry: EvaluatorEntry,
+    outcome: Outcome | PendingOutcome,
+    trajectory: Trajectory,
+) -> Outcome:
+    """Return an outcome as far as the conversation is known. While further turns may come, it is as if it paused."""
+    outcome = outcome if isinstance(outcome, _OUTCOMES) else _answered(outcome)
+    if isinstance(outcome, Score) and conversation.unread is not None and (outcome.passed or outcome.mended_by):
+        return Skipped(conversation.unread)
+    known = _known(outcome, trajectory, CONTINUED if conversation.continued else RESUMED)
+    if not isinstance(known, Score):
+        return known
+    if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
+        return Skipped(FURTHER)
+    return naming_turns(known, conversation, entry.evaluated(trajectory))
+
+
+def _known(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
     """Return an outcome as far as the run is known.
 
     Errors stay. Of a run without some of its spans, so do failures that no further call could mend; of one that pauses,
     failures that no later call could mend; of one that continues after a pause all but failures that earlier calls
-    could mend. The same goes for a conversation.
+    could mend, which are skipped because of what is `unseen`.
     """
     seen = trajectory.completeness
     refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
-    lacks = refused or (MISSING if seen.spans_missing else None if conversation is None else conversation.unread)
+    lacks = refused or (MISSING if seen.spans_missing else None)
     if not isinstance(outcome, Score):
         return outcome
     if lacks is not None and (outcome.passed or outcome.mended_by):
@@ -341,7 +350,7 @@ def _known(outcome: Outcome, trajectory: Trajectory, conversation: ConversationO
     if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
         return Skipped(f"the run {pause(seen.paused)}")
     if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
-        return Skipped(CONTINUED if conversation is not None and conversation.continued else RESUMED)
+        return Skipped(unseen)
     return outcome
 
 

@@ -230,7 +230,7 @@ class Durability:
             if conversations is not None:
                 try:
                     conversations.restore_turn(record, time.monotonic())
-                except (ValueError, KeyError):
+                except (ValueError, KeyError, TypeError):
                     _log.error("storage: a turn of a conversation cannot be read any more")
         if conversations is None:
             self._opened.turns.clear()

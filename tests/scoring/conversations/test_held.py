@@ -351,6 +351,14 @@ def test_evaluators_that_go_wrong() -> None:
     assert isinstance(evaluation.outcome, Failed | Skipped)
 
 
+def test_a_turn_that_cannot_be_written_changes_nothing() -> None:
+    """A value that is no JSON can only come from a fault of ours."""
+    held = holding()
+    with pytest.raises(TypeError):
+        add(held, turn(1, replace(executed(1, 0, "look"), arguments={"x": object()})))
+    assert (0, 0, 0) == (held.counts().received, held.counts().open, held.size)
+
+
 def test_trace_ids_are_told_in_order() -> None:
     """Whichever came first."""
     held = holding()

@@ -160,17 +160,17 @@ class Conversations:
         """
         self._now = now = max(self._now, now)
         run, counts = turn.trajectory, self._counts
-        key = self._key(run)
-        held = self._of_turn.get(trace_id)
+        key, held = self._key(run), self._of_turn.get(trace_id)
         if held is not None and held.turns[trace_id].revision >= revision:
             return []
-        if held is not None and held.key != key:
-            self._take_out(held, trace_id)
-            counts.received -= 1
         if trace_id in self._finished_turns:
             counts.received += 1
             counts.late += 1
             return []
+        content = b"" if key is None else encoded_turn(turn, self.needs)  # first, as it may fail
+        if held is not None and held.key != key:
+            self._take_out(held, trace_id)
+            counts.received -= 1
         if held is None or held.key != key:
             counts.received += 1
             counts.ambiguous += run.several_conversations
@@ -178,8 +178,7 @@ class Conversations:
             counts.without_key += 1
             return []
         conversation = self._open.get(key) or self._opened(key, run.service or "")
-        paused = bool(run.completeness.paused)
-        made = HeldTurn(revision, paused, turn.start_ns, encoded_turn(turn, self.needs))
+        made = HeldTurn(revision, bool(run.completeness.paused), turn.start_ns, content)
         self._put(conversation, trace_id, made)
         if self.journal is not None:
             self.journal.turn(_record(conversation, trace_id, made), self._records, self._size)
@@ -245,7 +244,7 @@ class Conversations:
         elif held is None:
             self._counts.received += 1
         conversation = self._open.get(key) or self._opened(key, row["service"])
-        conversation.continued = row["continued"]
+        conversation.continued, conversation.failing = row["continued"], frozenset(row["failing"])
         self._put(conversation, trace_id, HeldTurn(row["revision"], row["paused"], row["start"], content))
 
     def _key(self, run: Trajectory) -> bytes | None:
@@ -353,6 +352,7 @@ def _record(conversation: HeldConversation, trace_id: bytes, turn: HeldTurn) -> 
         "key": conversation.key.hex(),
         "service": conversation.service,
         "continued": conversation.continued,
+        "failing": sorted(conversation.failing),
         "trace": trace_id.hex(),
         "revision": turn.revision,
         "paused": turn.paused,
