@@ -16,7 +16,8 @@ from spanscore.contracts.instruments.instrument import Instrument, InstrumentKin
 from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.metrics.series import Read, Values
 from spanscore.model import CloseReason, FinishReason
-from spanscore.scoring.conversations.held import ConversationCounts, Conversations
+from spanscore.scoring.conversations.held import Conversations
+from spanscore.scoring.conversations.held_conversation import ConversationCounts
 from spanscore.scoring.engine import Engine
 
 Numbers: TypeAlias = Mapping[Values, float]

@@ -9,7 +9,7 @@ from typing import Final
 from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.model import FinishReason, Report, Trace
-from spanscore.scoring.conversations.held import ConversationRevision
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.pipeline import Pipeline
 
 _UNBOUNDED: Final = 2**62

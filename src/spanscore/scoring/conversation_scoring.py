@@ -11,7 +11,8 @@ from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
 from spanscore.messages.printable import printable
 from spanscore.model import FinishReason, Report, Trace
-from spanscore.scoring.conversations.held import ConversationRevision, Conversations
+from spanscore.scoring.conversations.held import Conversations
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
 from spanscore.scoring.pipeline import Pipeline, Scoring
 

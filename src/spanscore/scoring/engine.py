@@ -22,7 +22,8 @@ from spanscore.messages.printable import printable
 from spanscore.messages.throttle import Throttle
 from spanscore.model import CloseReason, FinishReason, Report, Span, Trace, Trajectory, Unit
 from spanscore.scoring.conversation_scoring import ConversationScoring
-from spanscore.scoring.conversations.held import ConversationRevision, Conversations
+from spanscore.scoring.conversations.held import Conversations
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
 from spanscore.scoring.pipeline import Pipeline, Scoring
 

@@ -23,7 +23,7 @@ from spanscore.model import (
 )
 from spanscore.model.outcomes import MendedBy, checked, failure
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
-from spanscore.scoring.conversations.held import ConversationRevision
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.conversations.naming import naming_turns
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
 from spanscore.trajectories.reader import DialectReader

@@ -10,7 +10,8 @@ from typing import Any, Final
 from spanscore.config import loads
 from spanscore.config import parts as wiring
 from spanscore.model import CloseReason, Completeness, Report, ToolCall, Trajectory
-from spanscore.scoring.conversations.held import ConversationRevision, Conversations
+from spanscore.scoring.conversations.held import Conversations
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.conversations.turns import Turn
 from spanscore.scoring.pipeline import Pipeline

@@ -4,93 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from spanscore.collect.remembered import RememberedIds
 from spanscore.model import FinishReason, Trajectory
+from spanscore.scoring.conversations.held_conversation import (
+    ConversationCounts,
+    ConversationRevision,
+    HeldConversation,
+    HeldTurn,
+    record_of,
+)
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, encoded_turn
 
 _TURN_BYTES: Final = 400
 """Of memory for a turn beside its content, about."""
-_CONVERSATION_BYTES: Final = 1_000
 _ID: Final = "gen_ai.conversation.id"
 _KEY_BYTES: Final = 16
 _FEW: Final = 64
-
-
-@dataclass(slots=True, kw_only=True)
-class ConversationCounts:
-    """Counts of turns. Invariant: `received == in_finished + in_open + without_key + late`.
-
-    A turn that late spans revise is received once, unless its conversation is finished.
-    """
-
-    received: int = 0
-    in_open: int = 0
-    in_finished: int = 0
-    without_key: int = 0
-    late: int = 0
-    """Turns of a finished conversation that were received again, or revised."""
-    ambiguous: int = 0
-    """Turns that name more than one conversation; they are in one of the others, too."""
-    open: int = 0
-    """Conversations, as is the next one."""
-    finished: Counter[FinishReason] = field(default_factory=Counter)
-    verdicts: Counter[str] = field(default_factory=Counter)
-    """Of the conversations whose last report went out."""
-
-
-class HeldTurn(NamedTuple):
-    """A turn in memory."""
-
-    revision: int
-    """Of its trace."""
-    paused: bool
-    start_ns: int
-    content: bytes
-
-
-@dataclass(slots=True, eq=False)
-class HeldConversation:
-    """An open conversation."""
-
-    key: bytes
-    service: str
-    number: int
-    first_at: float
-    last_at: float
-    continued: bool
-    check_at: float = math.inf
-    """When to check whether it is due; never later than its due time."""
-    size: int = _CONVERSATION_BYTES
-    turns: dict[bytes, HeldTurn] = field(default_factory=dict)
-    """By trace id."""
-    failing: frozenset[str] = frozenset()
-    """The names of the evaluators that have failed in the last revision that was reported."""
-
-    @property
-    def pauses(self) -> bool:
-        """Whether its last turn pauses."""
-        last = max(self.turns, key=lambda trace_id: (self.turns[trace_id].start_ns, trace_id))
-        return self.turns[last].paused
-
-
-class ConversationRevision(NamedTuple):
-    """A conversation as it is after a turn, or when it is finished."""
-
-    conversation: HeldConversation
-    turns: tuple[bytes, ...]
-    """The content of its turns."""
-    number: int
-    """The same for the same turns, and higher with more of them or with later revisions of their traces."""
-    finished: FinishReason | None = None
 
 
 class Journal(Protocol):
@@ -181,7 +119,7 @@ class Conversations:
         made = HeldTurn(revision, bool(run.completeness.paused), turn.start_ns, content)
         self._put(conversation, trace_id, made)
         if self.journal is not None:
-            self.journal.turn(_record(conversation, trace_id, made), self._records, self._size)
+            self.journal.turn(record_of(conversation, trace_id, made), self._records, self._size)
         return [*self._shed(), *self._revised(conversation)]
 
     def expire(self, now: float, most: int | None = None) -> list[ConversationRevision]:
@@ -279,7 +217,7 @@ class Conversations:
     def _records(self) -> Iterator[bytes]:
         for conversation in (*self._untold.values(), *self._open.values()):
             for trace_id, turn in conversation.turns.items():
-                yield _record(conversation, trace_id, turn)
+                yield record_of(conversation, trace_id, turn)
 
     def _take_out(self, conversation: HeldConversation, trace_id: bytes) -> None:
         """Take out a turn whose newest revision is of another conversation."""
@@ -297,7 +235,7 @@ class Conversations:
         if len(conversation.turns) >= self._settings.max_turns:
             yield self._finish(conversation, FinishReason.TURN_LIMIT)
         else:
-            yield _revision(conversation)
+            yield ConversationRevision.of(conversation)
 
     def _shed(self) -> Iterator[ConversationRevision]:
         while self._size > self._settings.max_bytes and self._open:
@@ -337,25 +275,4 @@ class Conversations:
         self._counts.in_finished += len(conversation.turns)
         if self.journal is not None:
             self._untold[conversation.number] = conversation
-        return _revision(conversation, reason)
-
-
-def _revision(conversation: HeldConversation, reason: FinishReason | None = None) -> ConversationRevision:
-    turns = conversation.turns.values()
-    number = sum(turn.revision + 1 for turn in turns)
-    return ConversationRevision(conversation, tuple(turn.content for turn in turns), number, reason)
-
-
-def _record(conversation: HeldConversation, trace_id: bytes, turn: HeldTurn) -> bytes:
-    """Return a turn for the journal: a line of JSON, and its content."""
-    head = {
-        "key": conversation.key.hex(),
-        "service": conversation.service,
-        "continued": conversation.continued,
-        "failing": sorted(conversation.failing),
-        "trace": trace_id.hex(),
-        "revision": turn.revision,
-        "paused": turn.paused,
-        "start": turn.start_ns,
-    }
-    return json.dumps(head).encode() + b"\n" + turn.content
+        return ConversationRevision.of(conversation, reason)
