@@ -8,6 +8,8 @@ import pytest
 
 from spanscore.config import default, describe, json_schema, load, loads, reference
 from spanscore.contracts import plugins
+from spanscore.errors import ConfigError
+from spanscore.scoring.conversations.settings import ConversationSettings
 
 CONFIG = Path(__file__).parents[2] / "config"
 EXAMPLES = sorted(CONFIG.glob("*.yaml"))
@@ -43,8 +45,16 @@ def test_reference_is_the_default() -> None:
 
 
 def test_reference_with_everything_on() -> None:
-    """Every key that is off can be switched on by taking its # away."""
-    config = loads(SWITCHED_OFF.sub(r"\1", reference()), "reference.yaml", Path())
+    """Every key that is off can be switched on by taking its # away; conversations and Kafka exclude each other."""
+    everything = SWITCHED_OFF.sub(r"\1", reference())
+    with pytest.raises(
+        ConfigError, match=r"^reference.yaml:\d+:1 conversations: cannot be used with receivers.kafka.*$"
+    ):
+        loads(everything, "reference.yaml", Path())
+    conversations = re.search(r"^conversations:\n(?: .*\n)+", everything, re.MULTILINE)
+    assert conversations is not None
+    assert loads(conversations[0], "conversations.yaml", Path()).conversations == ConversationSettings()
+    config = loads(everything.replace(conversations[0], ""), "reference.yaml", Path())
 
     assert plugins.names("receivers") == tuple(sorted(config.receivers))
     assert plugins.names("emitters") == tuple(sorted(config.exporters))

@@ -176,8 +176,8 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
         (
             "recievers: {}",
             (
-                "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, dialects, "
-                "evaluators, exporters, metrics, page, receivers, storage, telemetry, tool_content, traces)"
+                "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, conversations, "
+                "dialects, evaluators, exporters, metrics, page, receivers, storage, telemetry, tool_content, traces)"
             ),
         ),
         (

@@ -79,6 +79,7 @@ OTHERS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("tool_correctness", {"expected_tools": ["a", "b"]}),
     ("tool_loops", {}),
     ("tool_loops", {"identical": 2, "results": "any"}),
+    ("tool_loops", {"identical": 2, "tools": ["a"], "ignore": ["x"]}),
     ("tool_loops", {"identical": 2, "adjacent": True, "similar": None, "cycle": {"times": 2}}),
     ("tool_recovery", {"alternatives": {"a": ["b"]}, "within": 2, "max_retries": 1}),
     ("trajectory_match", {"reference": REFERENCE, "mode": "unordered"}),

@@ -130,6 +130,54 @@ def test_where_further_calls_could_mend_a_loop(calls: str, parameters: dict[str,
     assert (False, sides) == (outcome.passed, outcome.mended_by)
 
 
+@pytest.mark.parametrize(
+    ("calls", "parameters", "expected"),
+    [
+        ("a1 b1 a1 b1 b1", {"identical": 2, "tools": ("a",)}, [("identical", [0, 2])]),
+        ("a1 b1 a1 c1 a1 b1", {"tools": ("a*", "x?")}, [("identical", [0, 2, 4])]),
+        ("a1 c1 a1 c2 a1", {"tools": ("a",), "adjacent": True}, [("identical", [0, 2, 4])]),
+        ("a1 c1 b1 a1 c2 b1 a1 b1", {"tools": ("a", "b"), "identical": None}, [("cycle", [0, 2, 3, 5, 6, 7])]),
+        ("a1 a1 a1", {"tools": ("b",)}, []),
+        ("a1 a2 a3", {"ignore": ("x",)}, [("identical", [0, 1, 2])]),
+        ("a1 a2 a3", {"ignore": ("x.0", "y")}, []),
+    ],
+)
+def test_what_is_looked_at(calls: str, parameters: dict[str, Any], expected: list[Any]) -> None:
+    """Only the calls of the named tools, and only the arguments that are not ignored."""
+    assert expected == loops(calls, **parameters)
+
+
+def test_ignored_arguments_are_deep_and_told_as_the_same() -> None:
+    """Also where nearly equal arguments are the same."""
+    pages = [("search", {"q": "x", "filter": {"page": page, "size": 10}}) for page in ("1", "some other", "z")]
+    outcome = ToolLoops(ignore=("filter.page",)).evaluate(made(*pages))
+
+    assert isinstance(outcome, Score)
+    assert outcome.explanation.endswith("search was called again with the same arguments, 3 times in total (call 2).")
+    assert 1.0 == value_of(ToolLoops().evaluate(made(*pages)))
+
+
+def test_tools_are_named_as_they_are_compared() -> None:
+    """Of the others neither arguments nor results are needed."""
+    run_of_two = called("Issue-Refund", "issue_refund", "look", "look", completeness=NO_ARGUMENTS)
+    evaluator = ToolLoops(tools=("issue_*",), tool_names="canonical")
+
+    assert Skipped("arguments of 2 calls of 'Issue-Refund', 'issue_refund' were not recorded") == evaluator.evaluate(
+        run_of_two
+    )
+    assert 1.0 == value_of(ToolLoops(tools=("x",)).evaluate(run_of_two))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"tools": ()}, "tools: at least one is needed"), ({"ignore": ("a..b",)}, "ignore: 'a..b' must be keys joined")],
+)
+def test_parameters_that_are_refused(parameters: dict[str, Any], message: str) -> None:
+    """The message begins with the parameter."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        ToolLoops(**parameters)
+
+
 def test_arguments_that_were_not_recorded() -> None:
     """Of a tool that is called once they are not asked for."""
     unknown = "arguments of 2 calls of 'a' were not recorded"
@@ -162,3 +210,4 @@ def test_the_contract() -> None:
     check_evaluator(ToolLoops())
     check_evaluator(ToolLoops(identical=2, adjacent=True, cycle=Cycle(longest=2, times=2), similar=0.1, results="any"))
     check_evaluator(ToolLoops(identical=None, cycle=None, similar=None, tool_names="canonical"))
+    check_evaluator(ToolLoops(identical=2, tools=("a*",), ignore=("x", "y.0")))

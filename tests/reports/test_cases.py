@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from emitters.reports import report
 from spanscore import Trajectory
 from spanscore.model import AttributeValue
 from spanscore.reports.cases import CaseNames, case_of
@@ -53,6 +54,6 @@ def test_names(runs: list[Trajectory], expected: list[str]) -> None:
     """A case alone is its name; what is shared, or no case at all, has numbers; no name is there twice."""
     names = CaseNames()
     for run in runs:
-        names.add(run)
+        names.add(report(about=run))
 
     assert expected == names.names()

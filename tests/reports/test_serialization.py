@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from emitters.reports import PASSED, call, report, trajectory
-from spanscore.model import Completeness
+from spanscore.model import Completeness, ConversationOutline, TurnOutline
 from spanscore.reports.serialization import CALL_KEYS, LEFT_OUT, REPORT_KEYS, report_line, report_object
 
 
@@ -25,10 +26,13 @@ def test_keys() -> None:
     """A report and its calls have the keys that rows of a dataset are recognised by, and no others."""
     whole = trajectory(call("search"))
     part = trajectory(call("search"), completeness=Completeness(paused=("search",)))
-    told = report_object(report(PASSED, about=part))
+    outline = ConversationOutline(turns=(TurnOutline(part.trace_id, 1),))
+    told = report_object(replace(report(PASSED, about=part), conversation=outline))
 
     assert REPORT_KEYS == told.keys()
-    assert {"paused"} == REPORT_KEYS - report_object(report(PASSED, about=whole)).keys()
+    assert {"paused", "turns", "finished", "continued"} == REPORT_KEYS - report_object(
+        report(PASSED, about=whole)
+    ).keys()
     assert [CALL_KEYS] == [tuple(each) for each in told["tool_calls"]]
 
 

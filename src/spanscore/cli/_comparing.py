@@ -64,7 +64,9 @@ def compare(arguments: argparse.Namespace) -> int:
             new_runs=len(new),
             paired=paired,
             settings=settings,
-            measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
+            measures=compared(
+                base, new, [each.name for each in config.evaluators if each.over == "run"], paired, settings
+            ),
             changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
             problems=problems,
         )

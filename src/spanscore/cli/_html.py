@@ -34,7 +34,7 @@ class HtmlPage:
         self._labels: Final = Counter[str]()
 
     def add(self, report: Report) -> None:
-        self._names.add(report.trajectory)
+        self._names.add(report)
         self._batch.add(report)
         self._labels[report.label] += 1
 

@@ -38,7 +38,7 @@ class JUnit:
         self._runs = 0
 
     def add(self, report: Report) -> None:
-        self._names.add(report.trajectory)
+        self._names.add(report)
         for evaluation in report.evaluations:
             self._suite(evaluation.name).add(self._runs, report, evaluation)
         self._runs += 1

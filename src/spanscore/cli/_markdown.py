@@ -41,7 +41,7 @@ class Markdown:
         self._labels: Final = Counter[str]()
 
     def add(self, report: Report) -> None:
-        self._names.add(report.trajectory)
+        self._names.add(report)
         if report.label == "fail" and self._labels["fail"] < _SHOWN:
             told = [_told(report, each.name, each.outcome) for each in report.evaluations if each.failing]
             self._failing.append((self._labels.total(), report.trajectory.trace_id.hex(), told))

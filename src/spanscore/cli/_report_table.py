@@ -20,7 +20,7 @@ from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.reports.aligned import aligned_lines
-from spanscore.reports.cases import case_of
+from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.tally import COLUMNS
 
@@ -132,6 +132,7 @@ class Table:
 def _headline(report: Report, case: str | None) -> Text:
     mark, style = _MARKS[report.label]
     trajectory = report.trajectory
+    case = conversation_name(report) or case
     known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
     if not report.complete:
         known.append(f"incomplete ({report.incomplete})")

@@ -102,16 +102,12 @@ class Summary:
 
     def add(self, report: Report) -> None:
         self.trajectories += 1
-        if self.repeated is not None:
-            self.repeated.add(report)
-        run = report.trajectory
-        self.tool_calls += len(run.calls)
-        self._unnamed += run.names.count(UNNAMED)
+        run, is_run = report.trajectory, report.conversation is None
+        if is_run:
+            self._add_run(report)
         self._recognised += run.recognised
         self._plain += run.recognised and not (run.calls or run.withheld or run.unread)
         self.failing += report.label == "fail"
-        if run.recognised and not report.evaluations:
-            self._asked_about_none[run.agent or "without a name"] += 1
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
             self._sought[evaluation.name].add_evaluated(run)
@@ -120,7 +116,17 @@ class Summary:
                 if len(reasons) < _REASONS_KEPT or evaluation.outcome.reason in reasons:
                     reasons[evaluation.outcome.reason] += 1
         for sought in self._sought.values():
-            sought.add(run)
+            if sought.is_of_runs == is_run:
+                sought.add(run)
+
+    def _add_run(self, report: Report) -> None:
+        if self.repeated is not None:
+            self.repeated.add(report)
+        run = report.trajectory
+        self.tool_calls += len(run.calls)
+        self._unnamed += run.names.count(UNNAMED)
+        if run.recognised and not report.evaluations and any(each.is_of_runs for each in self._sought.values()):
+            self._asked_about_none[run.agent or "without a name"] += 1
 
     @property
     def verdict(self) -> Literal["passed", "failed", "unchecked"]:

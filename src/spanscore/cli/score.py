@@ -22,6 +22,7 @@ from spanscore.config import parts as wiring
 from spanscore.dialects.custom import Custom
 from spanscore.reports.cases import CONVERSATION, Cases, told_of_turns
 from spanscore.runs import offline
+from spanscore.runs.recorded_conversations import RecordedConversations
 
 _RATIO: Final = number(0.0, 1.0, "a number from 0 to 1")
 
@@ -77,19 +78,21 @@ def run(arguments: argparse.Namespace) -> int:
     config = configuration.load(arguments.config) if arguments.config else configuration.default()
     config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
+    entries = (*pipeline.entries, *pipeline.over_conversations)
+    conversations = RecordedConversations(config, pipeline)
     asked_key = arguments.key
-    datasets = [entry.resolve for entry in pipeline.entries if isinstance(entry.resolve, configuration.ByCase)]
+    datasets = [entry.resolve for entry in entries if isinstance(entry.resolve, configuration.ByCase)]
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
     by_case = asked_key is not None or arguments.cases is not None or arguments.min_pass_rate is not None
     by_conversation = [
         entry.name
-        for entry in pipeline.entries
+        for entry in entries
         if isinstance(entry.resolve, configuration.ByCase) and entry.resolve.key == CONVERSATION
     ]
     cases = Cases(arguments.key)
     selection = Selection(arguments, asked_key, cases if by_case or arguments.case or by_conversation else None)
     summary = Summary(
-        pipeline.entries,
+        entries,
         is_part=selection.is_set,
         allow_unscored=arguments.allow_unscored,
         fail_under=arguments.fail_under,
@@ -97,9 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         custom=[each for each in config.dialects if isinstance(each, Custom)],
     )
     with reading(arguments.files, wiring.wanted(config).log_names) as recording, ExitStack() as stack:
-        inputs = dict.fromkeys(arguments.files, "the input") | expecting(arguments.config, pipeline.entries)
+        inputs = dict.fromkeys(arguments.files, "the input") | expecting(arguments.config, entries)
         outputs = opened_outputs(arguments, inputs, stack)
-        for report in offline.score(recording, config, pipeline, selection.wanted):
+        for report in offline.score(recording, config, pipeline, selection.wanted, conversations=conversations):
             summary.add(report)
             for output in outputs:
                 output.add(report)

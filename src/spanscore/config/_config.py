@@ -25,6 +25,7 @@ from spanscore.emitters.console import ConsoleExporter
 from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver
+from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
@@ -34,6 +35,15 @@ Filled = TypeVar("Filled", TraceSettings, StorageSettings)
 
 _MOST_SHOWN: Final = 100
 
+_NEEDS_SECTION: Final = (
+    "'conversation' needs the section conversations, which names the turns of one: "
+    "conversations: {key: [gen_ai.conversation.id]}"
+)
+_NOT_WITH_KAFKA: Final = (
+    "cannot be used with receivers.kafka, whose partitions go by trace: several members may read the turns of one "
+    "conversation"
+)
+_TURNS_SHARE: Final = 8
 _LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
 
 
@@ -49,6 +59,8 @@ class Config:
     """The settings of the receivers in the file, by name."""
     traces: TraceSettings
     storage: StorageSettings
+    conversations: ConversationSettings | None
+    """None where the file has no such section."""
     exporters: Mapping[str, Any]
     """The settings of the exporters in the file, by name, in the order of the file."""
     metrics: Metrics
@@ -129,6 +141,14 @@ class Config:
         yield from self._exposed_secrets()
         if "page.runs" in self.given and self.page.runs and self.of(PrometheusExporter) is None:
             yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
+        if self.conversations is not None and not any(entry.over == "conversation" for entry in self.evaluators):
+            yield f"{self.source}: conversations has no effect: no evaluator has 'over: conversation'"
+        most = 0 if self.conversations is None or self.storage.durability == "none" else self.conversations.max_bytes
+        if most > self.storage.max_size // _TURNS_SHARE:
+            yield (
+                f"{self.source}: conversations.max_bytes is more than an eighth of storage.max_size: turns on disk may "
+                "take twice as much, and leave little room for requests"
+            )
         room = Room(self.storage.max_size)
         otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
         if self.storage.durability == "none" or otlp is None:
@@ -219,6 +239,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     dialects = [] if isinstance(section, list) else list(build_dialects(construct(Dialects, given(section)), root))
     entries = list(build_entries(root, directory))
     problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
+    problems += _conversation_problems(root)
     problems = list(_first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise _error(problems, source)
@@ -228,6 +249,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         receivers=_listed(document, root, "receivers"),
         traces=document.traces,
         storage=document.storage,
+        conversations=document.conversations,
         exporters=_listed(document, root, "exporters"),
         metrics=document.metrics,
         annotate=document.annotate or "child_span",
@@ -252,6 +274,19 @@ def _readable(file: Path, what: str) -> str:
 def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:
     """Return the settings of the plug-ins that a section lists, in the order of the file."""
     return {name: getattr(getattr(document, section), name) for name in root.mapping(section)}
+
+
+def _conversation_problems(root: Node) -> Iterator[Problem]:
+    """Yield the problems of evaluators over conversations, and of receivers that cannot have any."""
+    if root.has("conversations"):
+        if "kafka" in root.mapping("receivers"):
+            section: KeyPath = ("conversations",)
+            yield Problem(root.key_place(section), section, _NOT_WITH_KAFKA)
+        return
+    for name in root.mapping("evaluators"):
+        at: KeyPath = ("evaluators", name, "over")
+        if root.find(at[:2]).has("over") and root.find(at).value == "conversation":
+            yield Problem(root.find(at).place, at, _NEEDS_SECTION)
 
 
 def _given(root: Node) -> Iterator[str]:

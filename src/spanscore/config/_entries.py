@@ -65,6 +65,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         match=keys.match,
         sample_ratio=keys.sample_ratio,
         informational=keys.informational,
+        over=keys.over,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
         reads=frozenset({*keys.match, *filter(None, named)}),
         needs_results=_needs_results(kind, None if source else resolve),

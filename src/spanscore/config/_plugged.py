@@ -18,6 +18,7 @@ from spanscore.config._section import WITHOUT_SOURCE, Section
 from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.errors import ConfigError, PluginError
+from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.storage.settings import StorageSettings
 
 _Plugins: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
@@ -101,6 +102,8 @@ def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:
 @lru_cache(maxsize=16)  # made in 15 ms
 def _document(plugins: _Plugins) -> type[Document]:
     sections: dict[str, Any] = {key: (model, _like(key)) for key, model in _SETTINGS.items()}
+    about = Document.model_fields["conversations"].description
+    sections["conversations"] = (checkable(ConversationSettings) | None, Field(default=None, description=about))
     for key, named in plugins:
         keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
         section = create_model(

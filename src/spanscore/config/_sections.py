@@ -82,6 +82,9 @@ class EvaluatorKeys(Section):
     """The source of each trace's expectation, in place of the parameter that would fix it."""
     informational: bool = False
     """Measure only: scores go out without a label and decide nothing, neither a run's verdict nor an exit status."""
+    over: Literal["run", "conversation"] = "run"
+    """What is evaluated: each run, or all turns of a conversation together, which takes the section
+    `conversations`."""
     ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
     """Globs: leave calls of these tools out before evaluating."""
 
@@ -115,6 +118,8 @@ class Document(Section):
         default_factory=DEFAULT_EVALUATORS.copy, json_schema_extra={"minProperties": 1}
     )
     """The evaluators: a name of your own for each, which becomes gen_ai.evaluation.name."""
+    conversations: Any = None
+    """Which traces are turns of one conversation, for evaluators with `over: conversation`."""
     dialects: Any = Field(default_factory=Dialects)
     """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)

@@ -9,6 +9,7 @@ from typing import assert_never
 from spanscore.config import Config
 from spanscore.contracts import Emitter, looks_at_results
 from spanscore.model import Span, Unit
+from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
@@ -39,6 +40,14 @@ def pipeline(
     )
 
 
+def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
+    """Return what joins traces to conversations; None if that is not configured."""
+    if config.conversations is None:
+        return None
+    settings = replace(config.conversations, remember=config.traces.remember_traces)
+    return Conversations(settings, pipeline.turn_needs)
+
+
 def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
     if entry.time_limit_s is None:
         return entry
@@ -54,6 +63,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
     `reader`, all texts are used.
     """
     keys = [key for entry in config.evaluators for key in entry.reads]
+    keys += () if config.conversations is None else config.conversations.key
     model_calls = any(entry.needs_model_calls for entry in config.evaluators)
     unused = None
     if reader is not None and not config.tool_content:

@@ -109,6 +109,9 @@ class Emitter(Protocol):
 
         If `Trajectory.recognised` is false, the trace is another service's, without a span of a known instrumentation:
         emit no scores, and release spans that were held back for it.
+
+        If `Report.conversation` is set, the report is of a conversation: add nothing to the spans of its last turn, and
+        count it only if `conversation.finished` is set, as earlier reports have new failures only.
         """
 
     def flush(self, timeout_s: float) -> bool:

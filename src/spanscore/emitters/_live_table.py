@@ -55,8 +55,9 @@ class LiveTable:
             return
         failing = line(report, self._clock()).rstrip() if report.label == "fail" else None
         with self._lock:
-            self._trajectories += 1
-            for evaluation in report.evaluations:
+            is_whole = report.conversation is None or report.conversation.finished is not None
+            self._trajectories += is_whole
+            for evaluation in report.evaluations if is_whole else ():
                 tally = Tally(evaluation.type, evaluation.informational)
                 self._tallies.setdefault(evaluation.name, tally).add(evaluation.outcome)
             if failing is not None:

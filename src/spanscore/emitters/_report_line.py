@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from spanscore.messages.printable import printable
 from spanscore.model import CloseReason, Evaluation, Failed, Report, Score, Skipped
+from spanscore.reports.cases import conversation_name
 from spanscore.reports.evaluation_event import failure_text
 
 _MARKS: Final = {"pass": "✓", "fail": "✗", "not_evaluated": "-"}
@@ -24,13 +25,14 @@ def line(report: Report, time_s: float) -> str:
         time.strftime("%H:%M:%S", time.localtime(time_s)),
         _MARKS[report.label],
         trajectory.trace_id.hex() or "-",
+        *([printable(name)] if (name := conversation_name(report)) else []),
         printable(trajectory.agent or trajectory.service or "-"),
         *(f"{printable(evaluation.name)}={_verdict(evaluation)}" for evaluation in report.evaluations),
     ]
     if not report.complete:
         rest = ": later calls were not scored" if report.close_reason in _FULL else ""
         words.append(f"incomplete ({printable(report.incomplete or '')}{rest})")
-    if report.revision:
+    if report.revision and report.conversation is None:
         words.append(f"revision {report.revision}")
     why = "; ".join(filter(None, (_why(report, each) for each in report.evaluations)))
     if not report.evaluations:

@@ -22,7 +22,7 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _LOOKED_BACK: Final = 16 * 2**20
 _OWNER_ONLY: Final = 0o600  # tool arguments and results are in the lines
 
-_Line: TypeAlias = tuple[Any, Any, Any]
+_Line: TypeAlias = tuple[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def _lines(path: Path) -> Iterator[_Line]:
 
 
 def _line(report: Mapping[str, Any]) -> _Line:
-    return report.get("trace_id"), report.get("root_span_id"), report.get("revision")
+    return report.get("unit"), report.get("trace_id"), report.get("root_span_id"), report.get("revision")
 
 
 def _tail(path: Path, size: int) -> bytes:

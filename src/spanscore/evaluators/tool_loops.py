@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le
 
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.expected import need_arguments
+from spanscore.compare.globs import glob_matcher
 from spanscore.compare.loops import Alike, Loop, cycles, repeated
 from spanscore.compare.matching import json_key
 from spanscore.compare.names import called_names
+from spanscore.compare.paths import Path, parsed_path, without
 from spanscore.evaluators._frame import CallEvaluator
 from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
@@ -54,6 +57,21 @@ class ToolLoops(CallEvaluator):
     are equal."""
     results: Literal["equal", "any"] = "equal"
     """Calls with different recorded results are no loop; with `any`, they are."""
+    tools: tuple[str, ...] = ("*",)
+    """The tools whose calls are looked at, globs too. The calls of others are left out, as if they were not made."""
+    ignore: tuple[str, ...] = ()
+    """Dotted paths of arguments that are not compared, such as `trace.id`."""
+
+    @cached_property
+    def _compiled(self) -> _LookedAt:
+        if not self.tools:
+            message = "tools: at least one is needed, such as '*'"
+            raise ValueError(message)
+        try:
+            return _LookedAt(tuple(map(glob_matcher, self.tools)), tuple(map(parsed_path, self.ignore)))
+        except ValueError as error:
+            message = f"ignore: {error}"
+            raise ValueError(message) from error
 
     @property
     def needs_results(self) -> bool:
@@ -62,10 +80,12 @@ class ToolLoops(CallEvaluator):
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         names = called_names(trajectory, self._normalise)
-        again = {name for name, count in Counter(names).items() if count > 1}
+        looked_at = self._compiled.calls(names)
+        again = {name for name, count in Counter(names[index] for index in looked_at).items() if count > 1}
         need_arguments(trajectory, self._normalise, again)
-        loops = list(self._loops(self._symbols(trajectory, names)))
-        total, looping = len(names), len({index for loop in loops for index in loop.calls})
+        found = self._loops(self._symbols(trajectory, names, looked_at))
+        loops = [loop._replace(calls=[looked_at[place] for place in loop.calls]) for loop in found]
+        total, looping = len(looked_at), len({index for loop in loops for index in loop.calls})
         value = (total - looping) / total if total else 1.0
 
         def account() -> Account:
@@ -73,7 +93,7 @@ class ToolLoops(CallEvaluator):
             details = {
                 "totals": {"calls": total, "in_loops": looping},
                 "loops": [
-                    {"kind": loop.kind, "tools": list(names[loop.calls[0] : loop.calls[0] + loop.length])}
+                    {"kind": loop.kind, "tools": [names[index] for index in loop.calls[: loop.length]]}
                     | {"calls": list(loop.calls[:LIMIT]), "times": len(loop.calls) // loop.length}
                     for loop in loops[:LIMIT]
                 ],
@@ -84,7 +104,7 @@ class ToolLoops(CallEvaluator):
                     loop.calls[loop.length],
                     trajectory.calls,
                     expected=_told(loop),
-                    sentence=_sentence(loop, trajectory.calls),
+                    sentence=self._sentence(loop, trajectory.calls),
                 )
                 for loop in loops
             ]
@@ -99,21 +119,22 @@ class ToolLoops(CallEvaluator):
         """
         if self.threshold < 1:
             return MendedBy.ANY
-        equal = [loop for loop in loops if _is_of_equal_calls(loop, calls)]
+        equal = [loop for loop in loops if self._is_of_equal_calls(loop, calls)]
         if not equal:
             return MendedBy.EARLIER | MendedBy.BETWEEN
         is_anywhere = not self.adjacent and any(loop.kind == "identical" for loop in equal)
         return MendedBy.NOTHING if is_anywhere else MendedBy.BETWEEN
 
-    def _symbols(self, trajectory: Trajectory, names: Sequence[str]) -> list[Hashable]:
-        """Return for each call what it has in common with those that are the same."""
+    def _symbols(self, trajectory: Trajectory, names: Sequence[str], looked_at: Sequence[int]) -> list[Hashable]:
+        """Return for each of these calls what it has in common with those that are the same."""
         alike = None if self.similar is None else Alike(self.similar)
         known: dict[Hashable, Hashable] = {}
         symbols: list[Hashable] = []
-        for name, call in zip(names, trajectory.calls, strict=True):
-            equal: Hashable = (name, json_key(call.arguments))
+        for name, call in ((names[index], trajectory.calls[index]) for index in looked_at):
+            arguments = without(call.arguments, self._compiled.ignored)
+            equal: Hashable = (name, json_key(arguments))
             if equal not in known:
-                known[equal] = equal if alike is None else (name, alike.group(name, call.arguments))
+                known[equal] = equal if alike is None else (name, alike.group(name, arguments))
             is_minded = self.results == "equal" and call.result is not NOT_RECORDED
             symbols.append((known[equal], json_key(call.result) if is_minded else None))
         return symbols
@@ -124,18 +145,25 @@ class ToolLoops(CallEvaluator):
         if self.cycle is not None:
             yield from cycles(symbols, self.cycle.longest, self.cycle.times)
 
+    def _is_of_equal_calls(self, loop: Loop, calls: Sequence[ToolCall]) -> bool:
+        arguments = [json_key(without(calls[index].arguments, self._compiled.ignored)) for index in loop.calls]
+        return all(len(set(arguments[place :: loop.length])) == 1 for place in range(loop.length))
 
-def _is_of_equal_calls(loop: Loop, calls: Sequence[ToolCall]) -> bool:
-    arguments = [json_key(calls[index].arguments) for index in loop.calls]
-    return all(len(set(arguments[place :: loop.length])) == 1 for place in range(loop.length))
+    def _sentence(self, loop: Loop, calls: Sequence[ToolCall]) -> str:
+        times = len(loop.calls) // loop.length
+        if loop.length > 1:
+            return f"begins the same {loop.length} calls again, {times} times in total"
+        alike = "the same" if self._is_of_equal_calls(loop, calls) else "similar"
+        return f"was called again with {alike} arguments, {times} times in total"
 
 
-def _sentence(loop: Loop, calls: Sequence[ToolCall]) -> str:
-    times = len(loop.calls) // loop.length
-    if loop.length > 1:
-        return f"begins the same {loop.length} calls again, {times} times in total"
-    alike = "the same" if _is_of_equal_calls(loop, calls) else "similar"
-    return f"was called again with {alike} arguments, {times} times in total"
+class _LookedAt(NamedTuple):
+    tools: tuple[Callable[[str], bool], ...]
+    ignored: tuple[Path, ...]
+
+    def calls(self, names: Sequence[str]) -> Sequence[int]:
+        wanted = {name for name in dict.fromkeys(names) if any(matches(name) for matches in self.tools)}
+        return [index for index, name in enumerate(names) if name in wanted]
 
 
 def _told(loop: Loop) -> str:

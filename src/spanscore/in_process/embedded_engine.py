@@ -113,7 +113,9 @@ def process_engine(
     if owner is not None:  # the rest is for what waits, and for what has waited and is being taken in
         traces = replace(traces, max_bytes=max(1, traces.max_bytes - 2 * queue_bytes(config)))
     table = TraceTable(traces, wiring.root_condition(config, pipeline.reader))
-    engine = Engine(table, pipeline, emitters, time.monotonic, replace(owner or Owner(), measure=telemetry.measure))
+    owned = replace(owner or Owner(), measure=telemetry.measure)
+    conversations = wiring.conversations(config, pipeline)
+    engine = Engine(table, pipeline, emitters, time.monotonic, owned, conversations=conversations)
     telemetry.watch(engine)
     for emitter in emitters.values():
         if isinstance(emitter, Handover | NotStarted):

@@ -175,6 +175,8 @@ class ScoringSpanExporter(SpanExporter):
 
 
 def _score_all(engine: Engine, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
     engine.drain()
     engine.settle_all(timeout_s)
+    engine.finish_conversations(deadline)
     return engine.flush(timeout_s)

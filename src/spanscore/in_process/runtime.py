@@ -291,7 +291,7 @@ class Runtime:
     def _next(self, rest_s: float) -> _WorkerTask | None:
         """Wait for a span that may complete a trace or a request, at most until a trace is due."""
         self._is_waiting = True
-        due = self.engine.table.next_due() if self.engine is not None else None
+        due = self.engine.next_due() if self.engine is not None else None
         wait_s = rest_s if due is None else min(rest_s, max(0.0, due - time.monotonic()))
         try:
             return self._wake.get(timeout=0.0 if self._is_urgent else wait_s)

@@ -32,9 +32,9 @@ class SpanEvents(HandsOn):
         self._clock: Final = clock
 
     def emit(self, report: Report) -> None:
-        """Make the span; none if nothing was evaluated, or if the evaluated span has no id."""
+        """Make the span; none if nothing was evaluated, if the evaluated span has no id, or for a conversation."""
         context = scored_context(report.trajectory, is_remote=False)
-        if not report.evaluations or not context:
+        if not report.evaluations or not context or report.conversation is not None:
             return
         now_ns = self._clock()
         said = span_attributes(report)

@@ -100,6 +100,8 @@ class Worker:
         if action in {"score all", "close"}:
             self._reports += engine.drain()
         self._reports += engine.settle_all(left_s())
+        if action == "score all":
+            engine.finish_conversations(deadline)
         self._tell()
         if action == "catch up":
             return True

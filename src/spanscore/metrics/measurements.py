@@ -28,7 +28,7 @@ from spanscore.metrics.series import Values
 from spanscore.model import Evaluation, Invocation, Report, Score, Skipped, Trajectory
 
 Measurement: TypeAlias = tuple[Instrument, float, Values]
-"""An instrument, what was measured, and a value for each attribute of the instrument."""
+"""An instrument, what was measured, and a value for each attribute of the instrument, or for the first ones."""
 
 OTHER_ERROR: Final = "_OTHER"
 """The semantic conventions' `error.type` where the type is not known."""
@@ -52,9 +52,11 @@ def measurements(report: Report) -> list[Measurement]:
 
     Nothing for a revision of a run that was counted before, nor for a trace without a recognised agent; and nothing
     of the instruments that the report leaves out. A run that pauses is counted as such once, and as a run only if it
-    fails already: else the trace in which it continues is.
+    fails already: else the trace in which it continues is. A conversation is counted when it is finished.
     """
     trajectory = report.trajectory
+    if report.conversation is not None:
+        return [] if report.conversation.finished is None else _of_conversation(report)
     if not trajectory.recognised or (report.revision and not report.paused_before):
         return []
     if trajectory.completeness.paused and not report.failing:
@@ -95,6 +97,16 @@ def _all(report: Report) -> list[Measurement]:
         )
         for call in timed
     ]
+    return found
+
+
+def _of_conversation(report: Report) -> list[Measurement]:
+    agent, service, unit = report.trajectory.agent, report.trajectory.service, report.trajectory.unit.value
+    found: list[Measurement] = []
+    for each in report.evaluations:
+        found.append((EVALUATIONS, 1, (each.name, outcome_word(each), agent, service, unit)))
+        if isinstance(each.outcome, Score):
+            found.append((SCORE, each.outcome.value, (each.name, agent, service, unit)))
     return found
 
 

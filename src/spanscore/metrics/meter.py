@@ -88,4 +88,4 @@ class Meter:
 
 
 def _attributes(instrument: Instrument, labels: Labels) -> dict[str, str]:
-    return {attribute: value for attribute, value in zip(instrument.attributes, labels, strict=True) if value}
+    return {attribute: value for attribute, value in zip(instrument.attributes, labels, strict=False) if value}

@@ -105,7 +105,7 @@ class SeriesTable(dict[Values, Series]):
         """Replace values, except those that are empty: a call without an error must not seem to have one."""
         return tuple(
             OTHER if value and gives_way(attribute) else value
-            for attribute, value in zip(self._instrument.attributes, labels, strict=True)
+            for attribute, value in zip(self._instrument.attributes, labels, strict=False)
         )
 
 

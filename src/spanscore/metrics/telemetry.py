@@ -15,7 +15,9 @@ from spanscore.contracts.instruments import own
 from spanscore.contracts.instruments.instrument import Instrument, InstrumentKind
 from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.metrics.series import Read, Values
-from spanscore.model import CloseReason
+from spanscore.model import CloseReason, FinishReason
+from spanscore.scoring.conversations.held import Conversations
+from spanscore.scoring.conversations.held_conversation import ConversationCounts
 from spanscore.scoring.engine import Engine
 
 Numbers: TypeAlias = Mapping[Values, float]
@@ -58,6 +60,9 @@ class OwnTelemetry:
         """Register the metrics of an engine's spans and traces, and of its emitters' queues."""
         for instrument, read in _READS:
             self.observe(instrument, partial(_read, engine, read))
+        if (conversations := engine.conversations) is not None:
+            for instrument, read_conversations in _READS_OF_CONVERSATIONS:
+                self.observe(instrument, partial(_read_conversations, conversations, read_conversations))
         for name, emitter in engine.emitters.items():
             outbox = emitter.outbox if isinstance(emitter, SendsInBackground) else None
             if outbox is not None:
@@ -83,6 +88,10 @@ def _failures(name: str, outbox: Outgoing) -> Numbers:
 
 def _read(engine: Engine, read: Callable[[Counts, Tallies], Numbers]) -> Numbers:
     return read(engine.counts(), engine.tallies)
+
+
+def _read_conversations(held: Conversations, read: Callable[[ConversationCounts], Numbers]) -> Numbers:
+    return read(held.counts())
 
 
 def _received(counts: Counts, tallies: Tallies) -> Numbers:
@@ -128,4 +137,19 @@ _READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...
     (own.MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),
     (own.EVALUATION_ERRORS, lambda _, tallies: _by_two(tallies.evaluation_errors)),
     (own.EXPORT_FAILURES, lambda _, tallies: _by_two(tallies.export_failures)),
+)
+
+_READS_OF_CONVERSATIONS: Final[tuple[tuple[Instrument, Callable[[ConversationCounts], Numbers]], ...]] = (
+    (own.CONVERSATIONS, lambda counts: {(word,): counts.verdicts[word] for word in ("pass", "fail", "none")}),
+    (own.CONVERSATIONS_OPEN, lambda counts: _one(counts.open)),
+    (own.CONVERSATIONS_FINISHED, lambda counts: {(each.value,): counts.finished[each] for each in FinishReason}),
+    (
+        own.CONVERSATIONS_TURNS,
+        lambda counts: {
+            ("joined",): counts.in_finished + counts.in_open,
+            ("without_key",): counts.without_key,
+            ("late",): counts.late,
+        },
+    ),
+    (own.CONVERSATIONS_AMBIGUOUS, lambda counts: _one(counts.ambiguous)),
 )

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
+from spanscore.model.conversations import ConversationOutline as ConversationOutline
+from spanscore.model.conversations import FinishReason as FinishReason
+from spanscore.model.conversations import TurnOutline as TurnOutline
 from spanscore.model.outcomes import Failed as Failed
 from spanscore.model.outcomes import Outcome as Outcome
 from spanscore.model.outcomes import Score as Score
@@ -106,10 +109,11 @@ class ModelCall:
 
 
 class Unit(enum.StrEnum):
-    """The scope of one trajectory: a trace, or one agent's run."""
+    """The scope of one trajectory: a trace, one agent's run, or a conversation of several traces."""
 
     TRACE = "trace"
     AGENT = "agent"
+    CONVERSATION = "conversation"
 
 
 class Invocation(NamedTuple):
@@ -245,6 +249,8 @@ class Trajectory:
     """The calls before the pause that were refused, as if they had been made; they are none of `calls`."""
     recognised: bool = True
     """Whether a dialect recognises any span of the trace; if not, it is probably no agent's."""
+    several_conversations: bool = False
+    """Whether spans of the trace name more than one conversation."""
     unread: str | None = None
     """Why the calls are unreliable: then nothing is evaluated. None if they are reliable."""
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -343,11 +349,15 @@ class Report:
     """The names of the metrics to which it adds nothing."""
     paused_before: bool = False
     """Whether it is a revision of a run that paused in all reports before, so that metrics have not counted the run."""
+    conversation: ConversationOutline | None = None
+    """The turns, if it is the report of a conversation; its trace is that of the last turn."""
 
     @property
     def complete(self) -> bool:
         """Whether the whole run was seen."""
         completeness = self.trajectory.completeness
+        if self.conversation is not None and self.conversation.finished is None:
+            return False
         return completeness.complete and (completeness.from_logs or self.close_reason is CloseReason.ROOT_ENDED)
 
     @property
@@ -356,6 +366,8 @@ class Report:
         if self.complete:
             return None
         seen = self.trajectory.completeness
+        if self.conversation is not None and self.conversation.finished is None:
+            return "further turns may come"
         if seen.paused:
             return pause(seen.paused)
         if seen.uncertain:

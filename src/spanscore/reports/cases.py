@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from spanscore.messages.plural import plural
-from spanscore.model import Trajectory
+from spanscore.model import Report, Trajectory
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 
@@ -29,6 +29,12 @@ def case_of(trajectory: Trajectory, key: str | None = None) -> str | None:
         if isinstance(value, (str, int)) and str(value):
             return str(value)
     return None
+
+
+def conversation_name(report: Report) -> str | None:
+    """Return the name of a conversation, such as `conversation c-1, 2 turns`; None if the report is of a run."""
+    conversation = report.conversation
+    return None if conversation is None else conversation.named(report.trajectory.conversation_id)
 
 
 def test_names(trajectory: Trajectory) -> dict[str, str]:
@@ -100,9 +106,10 @@ class CaseNames:
         self._bases: Final[list[str]] = []
         self._numbered: Final[set[str]] = set()
 
-    def add(self, trajectory: Trajectory) -> None:
-        """Take a run; the order counts."""
-        case = case_of(trajectory, self._key)
+    def add(self, report: Report) -> None:
+        """Take a run or a conversation; the order counts."""
+        trajectory = report.trajectory
+        case = conversation_name(report) or case_of(trajectory, self._key)
         base = case or "/".join(filter(None, (trajectory.service, trajectory.agent))) or _UNKNOWN
         if case is None:
             self._numbered.add(base)

@@ -25,8 +25,11 @@ def evaluation_id(report: Report, evaluation: Evaluation) -> str:
 
     Delivery is at least once: stores of events recognise repeated ones by it.
     """
-    trajectory = report.trajectory
-    parts = (trajectory.trace_id, trajectory.root_span_id, evaluation.name.encode(), str(report.revision).encode())
+    trajectory, conversation = report.trajectory, report.conversation
+    what = (trajectory.trace_id, trajectory.root_span_id)
+    if conversation is not None:
+        what = (conversation.key, conversation.turns[0].trace_id)
+    parts = (*what, evaluation.name.encode(), str(report.revision).encode())
     return hashlib.blake2b(b"\0".join(parts), digest_size=16).hexdigest()
 
 
@@ -54,6 +57,7 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
+        **_of_conversation(report),
         **test_names(report.trajectory),
     }
     if report.tool_content:
@@ -115,6 +119,18 @@ def _deviating_call(score: Score) -> str | None:
         return None
     found = (each.get("span_id") for each in deviations if isinstance(each, Mapping))
     return next((span_id for span_id in found if isinstance(span_id, str)), None)
+
+
+def _of_conversation(report: Report) -> dict[str, Any]:
+    conversation = report.conversation
+    if conversation is None:
+        return {}
+    return {
+        "spanscore.unit": report.trajectory.unit.value,
+        "spanscore.conversation.turns": len(conversation.turns),
+        "spanscore.conversation.finished": None if conversation.finished is None else conversation.finished.value,
+        "spanscore.conversation.continued": conversation.continued or None,
+    }
 
 
 def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from spanscore.model import (
     AttributeValue,
     CloseReason,
     Completeness,
+    ConversationOutline,
     Evaluation,
     Failed,
     Outcome,
@@ -72,12 +73,19 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "tool_calls": [_tool_call(call, content=content) for call in trajectory.calls],
         "withheld_calls": [call._asdict() for call in trajectory.withheld],
         **({"paused": list(trajectory.completeness.paused)} if trajectory.completeness.paused else {}),
+        **({} if report.conversation is None else _conversation(report.conversation)),
         "outcomes": {
             evaluation.name: {"type": evaluation.type, **_evaluation(evaluation, content=content)}
             for evaluation in report.evaluations
         },
         "attributes": _attributes(trajectory.attributes) if content and attributes else None,
     }
+
+
+def _conversation(conversation: ConversationOutline) -> dict[str, Any]:
+    turns = [{"trace_id": turn.trace_id.hex(), "tool_calls": turn.tool_calls} for turn in conversation.turns]
+    finished = None if conversation.finished is None else conversation.finished.value
+    return {"turns": turns, "finished": finished, "continued": conversation.continued}
 
 
 def tool_calls_text(trajectory: Trajectory, limit: int) -> str:
@@ -182,6 +190,7 @@ REPORT_KEYS: Final = frozenset(
             trajectory=Trajectory(calls=(), completeness=Completeness(paused=("",))),
             evaluations=(),
             close_reason=CloseReason.ROOT_ENDED,
+            conversation=ConversationOutline(turns=()),
         )
     )
 )

@@ -13,6 +13,7 @@ from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.model import Report, Span, Trace, Trajectory
 from spanscore.recordings.files import SpanBatch
+from spanscore.runs.recorded_conversations import RecordedConversations
 from spanscore.trajectories.reader import DialectReader
 
 MOST_WAITING: Final = 10_000
@@ -43,13 +44,14 @@ class Scores(Protocol):
         ...
 
 
-def score(
+def score(  # noqa: PLR0913 - most callers give the first three
     recording: Recorded,
     config: Config,
     pipeline: Scores,
     wanted: Callable[[Trajectory], bool] | None = None,
     *,
     most_waiting: int = MOST_WAITING,
+    conversations: RecordedConversations | None = None,
 ) -> Iterator[Report]:
     """Yield a report for every trajectory of a recording that is wanted.
 
@@ -57,7 +59,8 @@ def score(
     begin in one document are in the order of their start times. Each is scored as soon as its last span was read, and
     its report waits for the traces before it, unless more than `most_waiting` wait.
 
-    Memory holds the traces that are open at one place of the recording, the reports that wait, and nothing else.
+    Memory holds the traces that are open at one place of the recording, the reports that wait, and the turns of
+    `conversations`, whose reports come last.
     """
     # What protects a live process from its senders would here cut what the user asked to have scored.
     settings = replace(
@@ -77,12 +80,26 @@ def score(
             table.add([*batch.spans, *batch.lost], _NOW), filter(None, map(table.close, batch.finished))
         ):
             if trace.spans:
-                order.end(trace, pipeline.run(trace, wanted))
+                order.end(trace, _run(trace, pipeline, wanted, conversations))
         order.forget(batch.finished)
         yield from order.ready()
     for trace in filter(lambda trace: trace.spans, table.drain()):
-        order.end(trace, pipeline.run(trace, wanted))
+        order.end(trace, _run(trace, pipeline, wanted, conversations))
     yield from order.ready(at_end=True)
+    if conversations is not None:
+        yield from conversations.finish()
+
+
+def _run(
+    trace: Trace,
+    pipeline: Scores,
+    wanted: Callable[[Trajectory], bool] | None,
+    conversations: RecordedConversations | None,
+) -> tuple[Report, ...]:
+    reports = pipeline.run(trace, wanted)
+    if conversations is not None:
+        conversations.add(trace, reports)
+    return reports
 
 
 class _Ended(NamedTuple):

@@ -28,6 +28,7 @@ from spanscore.recordings.files import Recording
 from spanscore.recordings.in_memory import RequestsInMemory
 from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 from spanscore.runs import offline
+from spanscore.runs.recorded_conversations import RecordedConversations
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -152,12 +153,14 @@ def _reading() -> Config:
 
 def _read(runs: Runs | Paths, config: Config) -> Sequence[Report]:
     pipeline = wiring.pipeline(config, model_calls=not config.evaluators)
+    conversations = RecordedConversations(config, pipeline)
     names = wiring.wanted(config).log_names
     if isinstance(runs, Runs):
-        return list(offline.score(RequestsInMemory(runs._requests(), names), config, pipeline))  # noqa: SLF001
+        requests = RequestsInMemory(runs._requests(), names)  # noqa: SLF001
+        return list(offline.score(requests, config, pipeline, conversations=conversations))
     files = [runs] if isinstance(runs, (str, os.PathLike)) else runs
     recorded = Recording(files, log_names=names)
-    reports = list(offline.score(recorded, config, pipeline))
+    reports = list(offline.score(recorded, config, pipeline, conversations=conversations))
     problems = [*map(str, recorded.problems), *(f"{file}: holds no span" for file in recorded.empty_files())]
     if problems:
         raise InputError("\n".join(problems[:_PROBLEMS_TOLD]))

@@ -20,7 +20,10 @@ from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults, contained
 from spanscore.messages.printable import printable
 from spanscore.messages.throttle import Throttle
-from spanscore.model import CloseReason, Report, Span, Trace, Trajectory, Unit
+from spanscore.model import CloseReason, FinishReason, Report, Span, Trace, Trajectory, Unit
+from spanscore.scoring.conversation_scoring import ConversationScoring
+from spanscore.scoring.conversations.held import Conversations
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
 from spanscore.scoring.pipeline import Pipeline, Scoring
 
@@ -59,6 +62,8 @@ class Owner:
 class _UnderWay(NamedTuple):
     scoring: Scoring
     began: float
+    revision: ConversationRevision | None = None
+    """The conversation that is scored; None for a trace."""
 
 
 class Engine:
@@ -79,19 +84,24 @@ class Engine:
         emitters: the emitters of reports, by name.
         clock: returns the time in seconds.
         owner: the callbacks and counts of the owner.
+        conversations: joins traces to conversations, if configured. Reports of conversations go to the emitters only;
+            no method returns them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the last are always needed
         self,
         table: TraceTable,
         pipeline: Pipeline,
         emitters: Mapping[str, Emitter],
         clock: Clock,
         owner: Owner | None = None,
+        *,
+        conversations: Conversations | None = None,
     ) -> None:
         owner = owner or Owner()
         self.table: Final = table
         self.pipeline = pipeline
+        self.conversations: Final = conversations
         self.emitters: Final = dict(emitters)
         self.tallies: Final = Tallies(dropped=owner.dropped)
         self.backlog = 0
@@ -102,6 +112,11 @@ class Engine:
         self._too_late: Final = Throttle(_tell_too_late, clock)
         self._faults: Final = Faults(lambda: self.pipeline.tool_content)
         self._emission: Final = Emission(self.emitters, self.tallies, self._faults)
+        self._talks: Final = (
+            None
+            if conversations is None
+            else ConversationScoring(conversations, self._emission, self.tallies, self._faults)
+        )
         self._clock = clock
         self._closed: Final[deque[Trace]] = deque()
         self._under_way: Final[deque[_UnderWay]] = deque()
@@ -113,6 +128,8 @@ class Engine:
     def reload(self, pipeline: Pipeline, is_root: Callable[[Span], bool]) -> None:
         """Use another configuration from now on, also for open traces; the rule for root spans may change, too."""
         self.pipeline = pipeline
+        if self.conversations is not None:
+            self.conversations.needs = pipeline.turn_needs
         self.table.is_root = is_root
 
     def note_counted(self, trace_ids: Iterable[bytes]) -> None:
@@ -150,6 +167,8 @@ class Engine:
                 self._begin_next()
             elif self.table.is_due(at := self._clock() if now is None else now):
                 self._enqueue(self.table.expire(at, most=1))
+            elif self.conversations is not None and self.conversations.is_due(at):
+                self._begin_conversations(self.conversations.expire(at, most=1))
             else:
                 return True
             if self._clock() >= until:
@@ -160,8 +179,33 @@ class Engine:
         return self._score(self.table.started(trace_id, span_id, self._clock()))
 
     def expire(self) -> tuple[Report, ...]:
-        """Emit the reports of the traces that are due."""
-        return self._score(self.table.expire(self._clock()))
+        """Emit the reports of the traces that are due, and of the conversations."""
+        reports = self._score(self.table.expire(self._clock()))
+        if self.conversations is not None:
+            self._begin_conversations(self.conversations.expire(self._clock()))
+            reports += self.settle()
+        return reports
+
+    def next_due(self) -> float | None:
+        """Return when to call `expire` next; None when no trace and no conversation is open."""
+        due = self.table.next_due()
+        idle = None if self.conversations is None else self.conversations.next_due()
+        return due if idle is None else idle if due is None else min(due, idle)
+
+    def finish_conversations(self, until: float) -> None:
+        """Finish open conversations until the time `until`, because no further turn comes to this process.
+
+        Nothing is done if they are kept for the next process. Call `settle_all` first: the reports of a trace make it
+        a turn.
+        """
+        if self.conversations is None or self.conversations.journal is not None:
+            return
+        for revision in self.conversations.finish(FinishReason.SHUTDOWN):
+            self._begin_conversations([revision])
+            self.settle()
+            if self._clock() >= until:
+                break
+        self.settle_all(max(0.0, until - self._clock()))
 
     def drain(self, until: float = math.inf) -> tuple[Report, ...]:
         """Close every open trace, because nothing more comes, and score as many as there is time for."""
@@ -230,6 +274,14 @@ class Engine:
         in_time = not self._under_way
         while self._under_way:
             self._emit_next()
+        self.finish_conversations(deadline)
+        while self._under_way:
+            self._emit_next()
+        if self.conversations is not None and (left := self.conversations.counts().open):
+            if self.conversations.journal is None:
+                _log.warning("conversations for whose scores there was no time: %d", left)
+            else:
+                _log.info("conversations that stay on disk for the next start: %d", left)
         return self._emission.finish("close", self._clock, max(0.0, deadline - self._clock())) and in_time
 
     @property
@@ -281,8 +333,17 @@ class Engine:
             if self.pipeline.reader.failures:
                 self._note_failed_dialects()
         self._under_way.append(_UnderWay(scoring, began))
+        self._await(scoring)
+
+    def _await(self, scoring: Scoring) -> None:
         if not scoring.is_done and self._listener is not None:
             scoring.when_answered(self._listener.answered)
+
+    def _begin_conversations(self, revisions: Iterable[ConversationRevision]) -> None:
+        if self._talks is not None:
+            for scoring, revision in self._talks.begun(revisions, self.pipeline):
+                self._under_way.append(_UnderWay(scoring, self._clock(), revision))
+                self._await(scoring)
 
     def _note_failed_dialects(self) -> None:
         failures = self.pipeline.reader.failures
@@ -292,7 +353,11 @@ class Engine:
         failures.clear()
 
     def _emit_next(self) -> tuple[Report, ...]:
-        scoring, began = self._under_way.popleft()
+        scoring, began, revision = self._under_way.popleft()
+        if revision is not None:
+            if self._talks is not None:
+                self._talks.emit(scoring, revision)
+            return ()
         trace = scoring.trace
         self._wait_no_more(trace)
         reports = tuple(
@@ -311,6 +376,8 @@ class Engine:
             self._emission.emit(report, trace.trace_id)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
+        if self._talks is not None:
+            self._begin_conversations(self._talks.joined(trace, reports, self.pipeline, self._clock()))
         if self._listener is not None:
             self._listener.scored(trace)
         return reports

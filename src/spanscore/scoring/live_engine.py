@@ -186,7 +186,7 @@ class LiveEngine:
             if not is_done:
                 self._going_on = self._loop.call_soon(self._go_on)
                 return
-            due = self.engine.table.next_due()
+            due = self.engine.next_due()
             if due is not None and due < self._due:
                 self._wait_until(due)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from spanscore.contracts import Evaluator
 from spanscore.model import (
     Attributes,
+    ConversationOutline,
     Evaluation,
     Failed,
     Outcome,
@@ -21,6 +22,10 @@ from spanscore.model import (
     pause,
 )
 from spanscore.model.outcomes import MendedBy, checked, failure
+from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
+from spanscore.scoring.conversations.naming import naming_turns
+from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
 from spanscore.scoring.doubts import OUTCOMES, Answer, PendingOutcome, with_doubts
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import DialectFailedError, trajectories
@@ -36,6 +41,10 @@ MISSING: Final = (
 
 RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
 """Why a failure that earlier calls could mend is skipped."""
+CONTINUED: Final = "the conversation continues one that was finished, and its earlier turns are no longer known"
+"""Why a failure that earlier turns could mend is skipped."""
+FURTHER: Final = "further turns of the conversation may come"
+"""Why an evaluation of an open conversation is skipped that further turns could change."""
 
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
 
@@ -72,15 +81,27 @@ class EvaluatorEntry:
     """The time limit of one evaluation, in seconds; None for no limit."""
     elsewhere: Elsewhere | None = None
     """Runs the evaluator with the time limit elsewhere; None if it runs here."""
+    over: Literal["run", "conversation"] = "run"
+    """The extent of the trajectories that it evaluates."""
 
-    def applies_to(self, trajectory: Trajectory) -> bool:
-        """Return whether to evaluate the trajectory. Sampling is by trace id: all or none of a trace."""
+    def applies_to(self, trajectory: Trajectory, sampled_by: bytes | None = None) -> bool:
+        """Return whether to evaluate the trajectory.
+
+        Sampling is by trace id, all or none of a trace, or by other bytes that are as random.
+        """
         if self.matches is not None and not self.matches(trajectory.attributes):
             return False
         if self.sample_ratio >= 1.0:
             return True
-        randomness = int.from_bytes(trajectory.trace_id[-_SAMPLED_BITS // 8 :], "big")
+        random = trajectory.trace_id if sampled_by is None else sampled_by
+        randomness = int.from_bytes(random[-_SAMPLED_BITS // 8 :], "big")
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
+
+    def evaluated(self, trajectory: Trajectory) -> Sequence[int]:
+        """Return the positions of the calls that are not left out before evaluating."""
+        if self.ignores is None:
+            return range(len(trajectory.calls))
+        return [index for index, call in enumerate(trajectory.calls) if not self.ignores(call.name)]
 
 
 _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
@@ -96,8 +117,10 @@ class Scoring:
         *,
         tool_content: bool = False,
         unmeasured: frozenset[str] = frozenset(),
+        conversation: ConversationOutline | None = None,
     ) -> None:
         self.trace: Final = trace
+        self._conversation: Final = conversation
         self._tool_content: Final = tool_content
         self._unmeasured: Final = unmeasured
         self._found: Final = found
@@ -136,7 +159,9 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory),
+                        outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory)
+                        if self._conversation is None
+                        else _known_of(self._conversation, entry, outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -144,6 +169,7 @@ class Scoring:
                 revision=self.trace.revision,
                 tool_content=self._tool_content,
                 unmeasured=self._unmeasured,
+                conversation=self._conversation,
             )
             for trajectory, evaluating in self._found
         )
@@ -175,13 +201,25 @@ class Pipeline:
         passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
         model_calls: bool = False,
     ) -> None:
-        self.entries: Final = tuple(entries)
+        self.entries: Final = tuple(entry for entry in entries if entry.over == "run")
+        self.over_conversations: Final = tuple(entry for entry in entries if entry.over == "conversation")
         self.reader: Final = reader
         self.unit: Final = unit
         self.tool_content: Final = tool_content
         self.unmeasured: Final = unmeasured
         self._passed_on: Final = passed_on
-        self._needs_model_calls: Final = model_calls or any(entry.needs_model_calls for entry in self.entries)
+        self._needs_model_calls: Final = model_calls or any(
+            entry.needs_model_calls for entry in (*self.entries, *self.over_conversations)
+        )
+
+    @property
+    def turn_needs(self) -> TurnNeeds:
+        """The parts of turns that its evaluators over conversations look at, and reports."""
+        entries = self.over_conversations
+        return TurnNeeds(
+            attributes=sorted({*TEST_KEYS, *CASE_KEYS}.union(*(entry.reads for entry in entries))),
+            results=self.tool_content or any(entry.needs_results for entry in entries),
+        )
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
         """Run the evaluators that run here, and start the others; on all trajectories, or only the wanted ones."""
@@ -192,17 +230,49 @@ class Pipeline:
                     trajectory,
                     [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
                 )
-                for trajectory in self._trajectories(trace)
+                for trajectory in self._trajectories(trace, self.unit)
                 if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
         )
 
-    def _trajectories(self, trace: Trace) -> tuple[Trajectory, ...]:
+    def turn(self, trace: Trace, reports: Sequence[Report]) -> Turn | None:
+        """Return a trace, of which these are all reports, as a turn of a conversation; None if it is no agent's.
+
+        A turn is the whole trace, whatever the unit is.
+        """
+        if not trace.spans or not any(report.trajectory.recognised for report in reports):
+            return None
+        run = reports[0].trajectory if self.unit is Unit.TRACE else self._trajectories(trace, Unit.TRACE)[0]
+        start_ns = run.start_ns if run.start_ns is not None else min(span.start_ns for span in trace.spans)
+        return Turn(run, start_ns, trace.close_reason)
+
+    def begin_conversation(self, revision: ConversationRevision) -> Scoring:
+        """Run the evaluators over conversations on one, as `begin` does on a trace."""
+        held = revision.conversation
+        joined = joined_turns(map(decoded_turn, revision.turns), continued=held.continued)
+        run = joined.trajectory
+        last = Trace(trace_id=run.trace_id, spans=(), close_reason=joined.close_reason, revision=revision.number)
+        entries = [each for each in self.over_conversations if each.applies_to(run, held.key)]
+        return Scoring(
+            last,
+            [(run, [(each, self._outcome(each, run)) for each in entries])],
+            tool_content=self.tool_content,
+            unmeasured=self.unmeasured,
+            conversation=ConversationOutline(
+                turns=joined.outline,
+                key=held.key,
+                finished=revision.finished,
+                continued=held.continued,
+                unread=joined.unread,
+            ),
+        )
+
+    def _trajectories(self, trace: Trace, unit: Unit) -> tuple[Trajectory, ...]:
         if not trace.spans:
             return ()
-        return trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
+        return trajectories(trace, self.reader, unit, model_calls=self._needs_model_calls)
 
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
@@ -222,7 +292,7 @@ class Pipeline:
             if isinstance(evaluator, (Skipped, Failed)):
                 return evaluator
             if entry.ignores is not None:
-                kept = tuple(call for call in trajectory.calls if not entry.ignores(call.name))
+                kept = tuple(trajectory.calls[index] for index in entry.evaluated(trajectory))
                 trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
             if entry.elsewhere is not None:
                 return entry.elsewhere(evaluator, trajectory)
@@ -235,12 +305,30 @@ class Pipeline:
             return failure(error)
 
 
-def _known(outcome: Outcome, trajectory: Trajectory) -> Outcome:
+def _known_of(
+    conversation: ConversationOutline,
+    entry: EvaluatorEntry,
+    outcome: Outcome | PendingOutcome,
+    trajectory: Trajectory,
+) -> Outcome:
+    """Return an outcome as far as the conversation is known. While further turns may come, it is as if it paused."""
+    outcome = outcome if isinstance(outcome, OUTCOMES) else _answered(outcome)
+    if isinstance(outcome, Score) and conversation.unread is not None and (outcome.passed or outcome.mended_by):
+        return Skipped(conversation.unread)
+    known = _known(outcome, trajectory, CONTINUED if conversation.continued else RESUMED)
+    if not isinstance(known, Score):
+        return known
+    if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
+        return Skipped(FURTHER)
+    return naming_turns(known, conversation, entry.evaluated(trajectory))
+
+
+def _known(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
     """Return an outcome as far as the run is known.
 
     Errors stay. Of a run without some of its spans, so do failures that no further call could mend; of one that pauses,
     failures that no later call could mend; of one that continues after a pause all but failures that earlier calls
-    could mend.
+    could mend, which are skipped because of what is `unseen`.
     """
     seen = trajectory.completeness
     refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
@@ -252,7 +340,7 @@ def _known(outcome: Outcome, trajectory: Trajectory) -> Outcome:
     if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
         return Skipped(f"the run {pause(seen.paused)}")
     if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
-        return Skipped(RESUMED)
+        return Skipped(unseen)
     return outcome
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from spanscore.config import Config
 
-_SECTIONS: Final = ("receivers", "traces", "storage", "exporters", "page")
+_SECTIONS: Final = ("receivers", "traces", "conversations", "storage", "exporters", "page")
 _AT_ONCE: Final = frozenset({"traces.unit", "traces.root"})
 
 
@@ -25,6 +25,8 @@ def restart_keys(running: Config, new: Config) -> list[str]:
 def _plain(section: Any) -> Any:
     if isinstance(section, Mapping):
         return {name: _plain(each) for name, each in section.items()}
+    if section is None:
+        return None
     return {name.removesuffix("_s"): value for name, value in asdict(section).items()}  # as they are written
 
 

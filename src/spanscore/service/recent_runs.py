@@ -9,8 +9,8 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
-from spanscore.model import Report, Trajectory
-from spanscore.reports.cases import case_of
+from spanscore.model import Report
+from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.page import encoded
 from spanscore.reports.page.page_data import PageBudget, RunBatch
 
@@ -102,14 +102,13 @@ class RecentRuns:
     def _write(self) -> None:
         while (report := self._waiting.get()) is not None:
             try:
-                self._keep(report.trajectory, _text(report))
+                self._keep(_identity(report), _text(report))
             except Exception:  # noqa: BLE001 - one that cannot be shown must not cost the others
                 _log.exception("a run cannot be shown on the page")
             del report  # which would be kept until the next one comes
             self._ended.wait(self._pace_s)
 
-    def _keep(self, trajectory: Trajectory, text: bytes) -> None:
-        key = trajectory.trace_id + trajectory.root_span_id
+    def _keep(self, key: bytes, text: bytes) -> None:
         with self._lock:
             self._written += 1
             self._size += len(text)
@@ -120,9 +119,22 @@ class RecentRuns:
                 self._size -= len(self._runs.pop(next(iter(self._runs))).text)
 
 
+def _identity(report: Report) -> bytes:
+    """Return what revisions of a run, or of a conversation, have in common."""
+    conversation = report.conversation
+    if conversation is not None:
+        return conversation.key + conversation.turns[0].trace_id
+    return report.trajectory.trace_id + report.trajectory.root_span_id
+
+
 def _text(report: Report) -> bytes:
     trajectory = report.trajectory
-    name = case_of(trajectory) or "/".join(filter(None, (trajectory.service, trajectory.agent))) or "unknown"
+    name = (
+        conversation_name(report)
+        or case_of(trajectory)
+        or "/".join(filter(None, (trajectory.service, trajectory.agent)))
+        or "unknown"
+    )
     batch = RunBatch(_RUN)
     batch.add(report)
     return encoded(batch.embedded([name]))

@@ -93,7 +93,12 @@ class Service:
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         self._live = LiveEngine(
             lambda listener: Engine(
-                table, pipeline, sending, time.monotonic, Owner(listener=listener, measure=telemetry.measure)
+                table,
+                pipeline,
+                sending,
+                time.monotonic,
+                Owner(listener=listener, measure=telemetry.measure),
+                conversations=wiring.conversations(config, pipeline),
             )
         )
         self.engine: Final = self._live.engine
@@ -200,7 +205,7 @@ class Service:
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)
-        names = ", ".join(entry.name for entry in pipeline.entries)
+        names = ", ".join(entry.name for entry in config.evaluators)
         _log.info("reloaded the configuration; scoring: %s", names)
         keys = restart_keys(self._config, config)
         if keys:

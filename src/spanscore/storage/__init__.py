@@ -1,1 +1,1 @@
-"""Requests and closed traces on disk, which survive a restart of the receiver."""
+"""Requests, closed traces and conversations on disk, which survive a restart of the receiver."""

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Final
 
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.slices import in_thread
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Take
 from spanscore.receivers.intake.inflate import TooLarge
@@ -28,6 +30,7 @@ from spanscore.storage.request_log import RequestLocation, Segment
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.storage import NeverKept, NotKept, Storage
 from spanscore.storage.syncer import Synced
+from spanscore.storage.turn_log import ids_of
 from spanscore.storage.upkeep import Upkeep
 
 _END_S: Final = 5.0
@@ -92,6 +95,7 @@ class Durability:
 
         If it is cancelled, the remaining requests stay stored for the next start.
         """
+        await in_thread(self._restore_conversations)
         await Replay(self._opened.earlier, self._live, intake, lambda *request: partial(self._hold, *request)).run()
         self.is_replaying = False
         self._live.wake()
@@ -129,6 +133,23 @@ class Durability:
         synced: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((self._written, synced))
         await synced
+
+    def turn(self, record: bytes, needed: Callable[[], Iterable[bytes]], needed_size: int) -> None:
+        """Store a turn of a conversation; see `TurnLog.add`."""
+        with self._lock:
+            if self._directory is not None:
+                self._opened.turns.add(record, needed, needed_size)
+
+    def finished(self, key: bytes, trace_ids: Collection[bytes]) -> None:
+        """Store that a conversation is finished, before its report goes out: it is never reported twice."""
+        with self._lock:
+            if self._directory is not None:
+                try:
+                    self._opened.turns.finish(key, trace_ids)
+                except OSError as error:
+                    _log.error(
+                        "storage: a finished conversation may be counted again after a restart: %s", error.strerror
+                    )
 
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace is scored; it is kept."""
@@ -197,6 +218,24 @@ class Durability:
             for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
                 self._opened.close_trace(trace_id, place.sequence)
             self._opened.requests.hold(place, needed, all_sizes, is_last=is_last)
+
+    def _restore_conversations(self) -> None:
+        conversations, earlier = self._live.engine.conversations, self._opened.earlier
+        if conversations is not None:
+            conversations.journal = self
+        for note in earlier.finished_conversations():
+            if conversations is not None:
+                conversations.restore_finished(*ids_of(note))
+        for record in earlier.turns():
+            if conversations is not None:
+                try:
+                    conversations.restore_turn(record, time.monotonic())
+                except (ValueError, KeyError, TypeError):
+                    _log.error("storage: a turn of a conversation cannot be read any more")
+        if conversations is None:
+            self._opened.turns.clear()
+        elif number := conversations.counts().open:
+            _log.info("conversations of an earlier process that go on: %d", number)
 
     def _tell(self, result: Synced) -> None:
         with suppress(RuntimeError):  # the loop has ended

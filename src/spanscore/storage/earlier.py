@@ -1,9 +1,9 @@
-"""The data of earlier processes: the requests of traces that were open, and the traces that were closed."""
+"""The data of earlier processes: the requests of traces that were open, the traces that were closed, conversations."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.storage.closed_log import ClosedLog
@@ -11,6 +11,7 @@ from spanscore.storage.directory import Files
 from spanscore.storage.records import Kind, scan
 from spanscore.storage.recovery import Ages, Found, damaged_in, number_of, read_all, read_closed
 from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
+from spanscore.storage.turn_log import TurnLog
 
 _log = logging.getLogger(__name__)
 
@@ -42,16 +43,18 @@ class StoredRequest(NamedTuple):
 class Earlier:
     """Iterates over the data found at the start: `closed_traces`, then `requests`, both to their end.
 
-    The log of requests and the log of closed traces take over the found files.
+    Conversations, finished ones and then turns, may be read at any time before the first turn is written. The logs take
+    over the found files.
     """
 
-    def __init__(self, files: Files, found: Found, log: RequestLog, closed: ClosedLog) -> None:
+    def __init__(self, files: Files, found: Found, log: RequestLog, closed: ClosedLog, turns: TurnLog) -> None:
         self.lost = 0
         """Requests that were damaged."""
         self._files: Final = files
         self._found: Final = found
         self._log: Final = log
         self._closed: Final = closed
+        self._turns: Final = turns
 
     @property
     def first_request(self) -> int:
@@ -66,6 +69,22 @@ class Earlier:
             self._closed.adopt(file)
             for kind, trace_id, sequence in trace_ids:
                 yield ClosedTrace(trace_id, sequence, kind == Kind.CLOSED)
+
+    def turns(self) -> Iterator[bytes]:
+        """Yield the turns of conversations that earlier processes wrote, from old to new."""
+        yield from self._bodies(self._found.turns, Kind.TURN)
+
+    def finished_conversations(self) -> Iterator[bytes]:
+        """Yield the notes of conversations that earlier processes finished, from old to new."""
+        yield from self._bodies(self._found.finished, Kind.FINISHED)
+
+    def _bodies(self, names: Sequence[str], kind: Kind) -> Iterator[bytes]:
+        """Take over files of turns or notes, and yield what is in them. Damaged records are left out."""
+        for name in names:
+            content = read_all(self._files, name)
+            self._turns.adopt(name, number_of(name), len(content))
+            found = scan(content).records
+            yield from (content[record.start : record.end] for record in found if record.entry.kind == kind)
 
     def requests(self) -> Iterator[StoredRequest]:
         """Yield the requests that an earlier process stored, in the order of their arrival.

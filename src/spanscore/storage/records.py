@@ -25,7 +25,7 @@ _REST: Final = struct.Struct("<IB3xQQQ")  # length of the body, kind, sequence, 
 _HEADER: Final = struct.Struct("<QIIB3xQQQ")
 RECORD_HEADER_SIZE: Final = _HEADER.size
 _RUN: Final = struct.Struct("<Q")
-_KIND: Final = re.compile(rb"[\x01-\x05]\0{3}")
+_KIND: Final = re.compile(rb"[\x01-\x07]\0{3}")
 _KIND_OFFSET: Final = _FRAME.size + 4
 _MOST_READ: Final = 8
 """No more checksums are computed than of so many times a file, whatever looks like a record in it."""
@@ -44,6 +44,10 @@ class Kind(enum.IntEnum):
     """The id of a trace that is scored, and its reports are on their way."""
     LOGS = 5
     """A request with logs, in protobuf."""
+    TURN = 6
+    """A turn of a conversation."""
+    FINISHED = 7
+    """The ids of a finished conversation and of its turns."""
 
 
 class FileHeader(NamedTuple):

@@ -15,10 +15,11 @@ from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
+from spanscore.storage.turn_log import FINISHED, TURNS
 
 _ENDED: Final = ".ended"
 """The end of the name of a note that earlier versions left, and that means nothing any more."""
-_NAME: Final = re.compile(rf"([0-9a-f]{{16}})({re.escape(REQUESTS)}|{re.escape(CLOSED)}|{re.escape(_ENDED)})")
+_NAME: Final = re.compile(rf"([0-9a-f]{{16}})({'|'.join(map(re.escape, (REQUESTS, CLOSED, TURNS, FINISHED, _ENDED)))})")
 
 _NO_FILE: Final = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO})
 """Why links, pipes and directories, and sockets, are not read."""
@@ -33,6 +34,8 @@ class Found(NamedTuple):
 
     requests: Sequence[str]
     closed: Sequence[str]
+    turns: Sequence[str] = ()
+    finished: Sequence[str] = ()
 
 
 def find(files: Files) -> Found:
@@ -54,7 +57,7 @@ def find(files: Files) -> Found:
         if name.endswith((UNFINISHED, _ENDED)) and name not in strays:
             with suppress(OSError):
                 files.delete(name)
-    return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED)))
+    return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, TURNS, FINISHED)))
 
 
 def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, bytes, int]]]:

@@ -23,6 +23,7 @@ from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
 from spanscore.storage.trouble import Trouble
+from spanscore.storage.turn_log import TurnLog
 
 FULL: Final = "full"
 TOO_LARGE: Final = "too_large"
@@ -79,7 +80,9 @@ class Storage:
         """The stored requests. Call its `hold` for each request, in the order in which they were appended."""
         most = max(1, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
         self._closed: Final = ClosedLog(self._disk, min(settings.remember, most), most)
-        self.earlier: Final = Earlier(files, found, self.requests, self._closed)
+        self.turns: Final = TurnLog(self._disk, min(settings.remember, most))
+        """The stored turns of conversations."""
+        self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns)
         """The data of earlier processes."""
         self._trouble: Final = Trouble(files)
         self._removed = 0
@@ -90,7 +93,7 @@ class Storage:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return self.requests.size + self._closed.size
+        return self.requests.size + self._closed.size + self.turns.size
 
     @property
     def lost(self) -> int:
@@ -167,6 +170,7 @@ class Storage:
         self.requests.synced(result)
         if result.failed:
             self._closed.not_synced(result.failed)
+            self.turns.not_synced(result.failed)
 
     def only_in_memory(self) -> frozenset[bytes]:
         """Look for the files, and return the traces not scored yet that the next start would not find whole."""
@@ -178,6 +182,7 @@ class Storage:
         self._look_for_files()
         with suppress(OSError):
             self._closed.catch_up()
+        self.turns.catch_up()
         first_needed = self.requests.segments[0].number if self.requests.segments else self.requests.sequence + 1
         self._syncer.delete(*self._closed.forget(first_needed))
         if self._gone:
@@ -228,6 +233,7 @@ class Storage:
     def end(self, timeout_s: float) -> bool:
         """Stop writing, and sync all written data; False if that took longer than the timeout."""
         self.requests.end()
+        self.turns.end()
         with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
             self._closed.end()
         return self._syncer.end(timeout_s)

@@ -165,6 +165,7 @@ def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
         "service": service if isinstance(service, str) else None,
         "agent": agent,
         "conversation_id": conversation_id,
+        "several_conversations": tree.several_conversations,
         "attributes": {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
         "tool_definitions": Later(partial(_tool_definitions, tree)),
     }

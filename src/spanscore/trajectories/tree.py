@@ -26,6 +26,9 @@ NO_READING: Final = Reading()
 class SpanTree:
     """The spans of a trace with their readings, and their parents."""
 
+    several_conversations = False
+    """Whether spans name more than one conversation."""
+
     def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
         self.reader = reader
         by_id: dict[bytes, int] = {}
@@ -120,7 +123,9 @@ class SpanTree:
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None
         self.content_elsewhere = self.content_elsewhere or reading.content_elsewhere
-        self.conversation_id = self.conversation_id or reading.conversation_id or None
+        if reading.conversation_id and reading.conversation_id != self.conversation_id:
+            self.several_conversations = self.conversation_id is not None
+            self.conversation_id = self.conversation_id or reading.conversation_id
         # A span with nothing but the id of a session is no agent's: web servers write it as well.
         self.recognised = (
             self.recognised

@@ -29,6 +29,7 @@ class Instrument:
     """UCUM, as the semantic conventions write it."""
     description: str
     attributes: tuple[str, ...] = ()
+    """A series may be without the last ones."""
     boundaries: tuple[float, ...] = ()
     """Upper bounds of a histogram's buckets."""
 
@@ -40,6 +41,8 @@ histogram: Final = partial(Instrument, InstrumentKind.HISTOGRAM)
 SERVICE: Final = "service.name"
 AGENT: Final = "gen_ai.agent.name"
 EVALUATION: Final = "gen_ai.evaluation.name"
+UNIT: Final = "spanscore.unit"
+"""`conversation`; runs have none, as their series are older."""
 TOOL: Final = "gen_ai.tool.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
 OUTCOME: Final = "spanscore.outcome"
@@ -62,13 +65,13 @@ COUNTS: Final = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 100.0, 10
 SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 SCORE: Final = histogram(
-    "gen_ai.evaluation.score", "1", "Scores of trajectories, from 0 to 1.", (EVALUATION, AGENT, SERVICE), _TENTHS
+    "gen_ai.evaluation.score", "1", "Scores of trajectories, from 0 to 1.", (EVALUATION, AGENT, SERVICE, UNIT), _TENTHS
 )
 EVALUATIONS: Final = counter(
     "spanscore.evaluations",
     "{evaluation}",
     "Evaluations by outcome: pass, fail, skipped (too little recorded), failed (the evaluator did) or informational.",
-    (EVALUATION, OUTCOME, AGENT, SERVICE),
+    (EVALUATION, OUTCOME, AGENT, SERVICE, UNIT),
 )
 RUNS: Final = counter(
     "spanscore.runs",

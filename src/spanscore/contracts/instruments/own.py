@@ -12,6 +12,7 @@ from spanscore.contracts.instruments.instrument import (
     EMITTER,
     ERROR_TYPE,
     EVALUATION,
+    OUTCOME,
     OUTCOME_FROM,
     OUTCOME_TO,
     QUEUE,
@@ -87,6 +88,30 @@ TRACES_UNRECOGNISED: Final = counter(
     "spanscore.traces.unrecognised",
     "{trace}",
     "Traces without a span of a known instrumentation: other services' traces, which are left alone.",
+)
+CONVERSATIONS: Final = counter(
+    "spanscore.conversations",
+    "{conversation}",
+    "Reported conversations by verdict: pass (an evaluation passed and none failed), fail, or none.",
+    (OUTCOME,),
+)
+CONVERSATIONS_OPEN: Final = gauge(
+    "spanscore.conversations.open", "{conversation}", "Conversations that wait for turns."
+)
+CONVERSATIONS_FINISHED: Final = counter(
+    "spanscore.conversations.finished", "{conversation}", "Conversations that were finished, by why.", (REASON,)
+)
+CONVERSATIONS_TURNS: Final = counter(
+    "spanscore.conversations.turns",
+    "{trace}",
+    "Traces of agents that were received as turns of conversations: joined (in a finished or an open one), without_key "
+    "(no attribute names a conversation), or late (their conversation was finished).",
+    (REASON,),
+)
+CONVERSATIONS_AMBIGUOUS: Final = counter(
+    "spanscore.conversations.ambiguous",
+    "{trace}",
+    "Turns that name several conversations, and were taken for a turn of the one that their root names first.",
 )
 DIALECT_ERRORS: Final = counter(
     "spanscore.dialect.errors",

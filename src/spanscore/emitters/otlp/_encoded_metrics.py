@@ -135,7 +135,7 @@ def _histograms(collected: Collected, times: _Times) -> Iterator[HistogramDataPo
 
 
 def _attributes(instrument: Instrument, labels: Labels) -> list[KeyValue]:
-    return [pair(attribute, value) for attribute, value in zip(instrument.attributes, labels, strict=True) if value]
+    return [pair(attribute, value) for attribute, value in zip(instrument.attributes, labels, strict=False) if value]
 
 
 def _exemplars(snapshot: Snapshot) -> Iterator[Exemplar]:

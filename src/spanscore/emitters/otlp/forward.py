@@ -160,8 +160,13 @@ class Forward:
         self.outbox.put(QueueItem(signal, request))
 
     def emit(self, report: Report) -> None:
-        """Pass the evaluated root span on, with its scores, or send a span with the scores behind it."""
+        """Pass the evaluated root span on, with its scores, or send a span with the scores behind it.
+
+        Conversations have no span of their own.
+        """
         trajectory = report.trajectory
+        if trajectory.unit is Unit.CONVERSATION:
+            return
         if self._child_spans:
             self._send_child(report)
         with self._lock:

@@ -1,0 +1,1 @@
+"""Conversations: the turns, each a trace, that are evaluated together."""
