@@ -1,0 +1,58 @@
+"""The examples of docs/runs-that-span-traces.md say what comes out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from cli.recorded_runs import recorded
+from spanscore import config
+from spanscore.cli import main
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = (ROOT / "docs" / "runs-that-span-traces.md").read_text(encoding="utf-8")
+CONVERSATIONS: Final = PAGE.partition("\n## Conversations\n")[2].partition("\n## ")[0]
+(RULES, PAUSES, CONVERSATION_RULES) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+(CONVERSATIONS_PRINTED,) = re.findall(r"```text\n(.*?)```", CONVERSATIONS, re.DOTALL)
+EXAMPLES: Final = re.findall(r"```sh\nspanscore (.*?)\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+COMMANDS: Final = [f"spanscore {command}" for command, _ in EXAMPLES]
+TURNS: Final = [
+    ("c-1", "lookup_order", "issue_refund"),
+    ("c-2", "lookup_order"),
+    ("c-1", "issue_refund"),
+    ("c-2", "issue_refund"),
+]
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what was printed, however its lines are broken."""
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("command", "printed"), EXAMPLES, ids=["pauses", "continues", "refused"])
+def test_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, printed: str) -> None:
+    """Each line is printed for the recording, with the rules of the page."""
+    (tmp_path / "spanscore.yaml").write_text(RULES)
+    arguments = [str(ROOT / each) if each.startswith("tests/") else each for each in command.split()]
+
+    main([*arguments, "--config", str(tmp_path / "spanscore.yaml")])
+    out = shown(capsys)
+    assert [] == [line for line in printed.splitlines() if " ".join(line.split()) not in out]
+
+
+def test_settings_of_pauses() -> None:
+    """They are the defaults."""
+    assert config.loads(PAUSES, "c.yaml", Path()).traces == config.loads("", "c.yaml", Path()).traces
+
+
+def test_conversations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A double refund over two turns fails, a good second turn passes."""
+    (tmp_path / "spanscore.yaml").write_text(CONVERSATION_RULES)
+    file = recorded(tmp_path / "runs.jsonl", *TURNS, key="gen_ai.conversation.id")
+
+    assert 1 == main(["score", file, "--config", str(tmp_path / "spanscore.yaml")])
+    out = shown(capsys)
+    assert [] == [line for line in CONVERSATIONS_PRINTED.splitlines() if " ".join(line.split()) not in out]
