@@ -52,11 +52,13 @@ def measurements(report: Report) -> list[Measurement]:
 
     Nothing for a revision of a run that was counted before, nor for a trace without a recognised agent; and nothing
     of the instruments that the report leaves out. A run that pauses is counted as such once, and as a run only if it
-    fails already: else the trace in which it continues is.
+    fails already: else when it continues, in this trace or in another one, which is also counted once.
     """
     trajectory = report.trajectory
-    if not trajectory.recognised or (report.revision and not report.paused_before):
+    if not trajectory.recognised:
         return []
+    if report.revision and not report.paused_before:
+        return [(RUNS_RESUMED, 1, (trajectory.agent, trajectory.service))] if report.resumed else []
     if trajectory.completeness.paused and not report.failing:
         return [] if report.revision else [(RUNS_PAUSED, 1, (trajectory.agent, trajectory.service))]
     found, left_out = _all(report), report.unmeasured
@@ -78,7 +80,7 @@ def _all(report: Report) -> list[Measurement]:
     found.append((RUNS, 1, (report.verdict, agent, service)))
     if trajectory.completeness.paused and not report.revision:
         found.append((RUNS_PAUSED, 1, (agent, service)))
-    if trajectory.completeness.begin_unseen:
+    if trajectory.completeness.begin_unseen or report.resumed:
         found.append((RUNS_RESUMED, 1, (agent, service)))
     found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in _invocations(trajectory)]
     found += [

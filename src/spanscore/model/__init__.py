@@ -320,6 +320,8 @@ class Report:
     """The names of the metrics to which it adds nothing."""
     paused_before: bool = False
     """Whether it is a revision of a run that paused in all reports before, so that metrics have not counted the run."""
+    resumed: bool = False
+    """Whether it is the first revision without a pause of a run that paused in its trace."""
 
     @property
     def complete(self) -> bool:

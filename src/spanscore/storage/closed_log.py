@@ -125,6 +125,11 @@ class ClosedLog:
             gone.append(self.files.pop(0).name)
         return gone
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether even without its two oldest files it has `remember` traces: old requests keep these files."""
+        return sum(file.closings for file in self.files[2:]) > self._remember
+
     def forget_missing(self, there: Collection[str]) -> None:
         """Forget the files that were removed: all files that are not in `there`."""
         for closed in [closed for closed in self.files if closed.name not in there]:

@@ -108,6 +108,11 @@ class Storage:
         return self._room.is_short(self.size)
 
     @property
+    def is_held_up(self) -> bool:
+        """Whether old requests keep many more ids of closed traces on disk than are to be remembered."""
+        return self._closed.is_held_up
+
+    @property
     def trouble(self) -> str:
         """Why requests are refused; empty when they are not."""
         return self._trouble.why

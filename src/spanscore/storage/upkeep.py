@@ -71,7 +71,11 @@ class Upkeep:
         try:
             while not self._is_resting:
                 with self._lock:
-                    job = self._storage.compaction(self._live.ledger.is_needed)
+                    job = self._storage.compaction(self._live.ledger.is_kept)
+                    is_short = self._storage.is_short or self._storage.is_held_up
+                if job is None and is_short and self._live.engine.give_up_pauses():
+                    continue
+                with self._lock:
                     giving_way = self._storage.giving_way() if job is None else []
                 if job is not None:
                     result = await asyncio.to_thread(job.run, _narrow)
