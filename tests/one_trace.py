@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -53,6 +54,14 @@ def paused_runs(name: str) -> list[PausedRun]:
             )
         )
     return found
+
+
+def counted_runs(page: str) -> dict[str, int]:
+    """Return the metrics of runs that are not 0, from a page for Prometheus; those of `runs` by verdict."""
+    found = re.findall(r'^spanscore_(runs\w*)_total\{.*?(?:outcome="(\w+)")?\} ([0-9.]+)', page, re.MULTILINE)
+    return {
+        " ".join(filter(None, (name, verdict))): int(float(count)) for name, verdict, count in found if float(count)
+    }
 
 
 def _requests(name: str, trace_id: str, as_id: str) -> Iterator[bytes]:

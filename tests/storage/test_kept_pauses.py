@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from one_trace import paused_runs
+from one_trace import counted_runs, paused_runs
 from serving import Running, eventually, serving
 from spanscore.collect.remembered import GivenUp
 from spanscore.model import CloseReason
@@ -30,11 +30,9 @@ def send(running: Running, requests: list[bytes]) -> None:
         running.post(body, JSON)
 
 
-def runs(running: Running) -> dict[str, float]:
-    """Return the metrics of runs, by name and verdict."""
-    lines = [line.partition(" #")[0] for line in running.page("/metrics")[1].splitlines()]
-    found = (line.rpartition(" ") for line in lines if line.startswith("spanscore_runs"))
-    return {name.partition("{")[0]: float(value) for name, _, value in found}
+def runs(running: Running) -> dict[str, int]:
+    """Return what metrics count of runs."""
+    return counted_runs(running.page("/metrics")[1])
 
 
 def of(reports: Any) -> list[tuple[int, str]]:
@@ -58,7 +56,7 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
         send(running, rest)
 
         assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
-        assert {"spanscore_runs_total": 1, "spanscore_runs_resumed_total": 1} == runs(running)
+        assert {"runs pass": 1, "runs_resumed": 1} == runs(running)
         assert ["lookup_order", "issue_refund"] == list(running.reports.emitted[-1].trajectory.names)
     with serving(text) as running:
         assert 0 == running.service.engine.counts().received
@@ -67,7 +65,7 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
 def test_restarts(tmp_path: Path) -> None:
     """Two orderly ends, one in the pause and one when the run has continued, are as if there had been none."""
     text = configuration(tmp_path, RULES)
-    for requests, expected in ((FIRST, {"spanscore_runs_paused_total": 1.0}), (SECOND[:1], {})):
+    for requests, expected in ((FIRST, {"runs_paused": 1}), (SECOND[:1], {})):
         with serving(text) as running:
             send(running, requests)
             running.reports.wait_for(1)
@@ -77,7 +75,7 @@ def test_restarts(tmp_path: Path) -> None:
     with serving(text) as running:
         send(running, SECOND[1:])
         assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
-        assert {"spanscore_runs_total": 1, "spanscore_runs_resumed_total": 1} == runs(running)
+        assert {"runs pass": 1, "runs_resumed": 1} == runs(running)
         assert running.reports.emitted[-1].complete
 
 
