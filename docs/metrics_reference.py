@@ -112,7 +112,7 @@ _LATE: Final[Mapping[str, str]] = {
 _GIVEN_UP: Final[Mapping[str, str]] = {
     GivenUp.EXPIRED: "no span came for `pause_wait`",
     GivenUp.NO_ROOM: "it paused first when `pause_bytes` or `max_bytes` was reached",
-    GivenUp.STORAGE: "it paused first when `storage` ran out",
+    "storage": "room on disk was short, or a million traces were closed since; only after a restart its spans are late",
 }
 _DROPPED: Final[Mapping[str, str]] = {
     DropReason.DUPLICATE: "an equal span was there before: a client sent it again",

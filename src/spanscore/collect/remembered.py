@@ -35,8 +35,6 @@ class GivenUp(enum.StrEnum):
     """None came for `pause_wait`."""
     NO_ROOM = "no_room"
     """`pause_bytes` or `max_bytes` was reached."""
-    STORAGE = "storage"
-    """The storage had no room for open traces."""
 
 
 class ClosedTraces:
@@ -145,13 +143,6 @@ class ClosedTraces:
             return False
         self._forget(kept, GivenUp.NO_ROOM)
         return True
-
-    def give_up_pauses(self) -> bool:
-        """Evict the older half of the traces with a run that pauses, and return whether there were any."""
-        older = (len(self._paused) + 1) // 2
-        for _ in range(older):
-            self._forget(self._paused, GivenUp.STORAGE)
-        return older > 0
 
     def _due(self, now: float) -> OrderedDict[bytes, HeldTrace] | None:
         """Return the traces of which the first was kept for long enough."""

@@ -174,10 +174,6 @@ class TraceTable:
         """Return whether the spans of a trace are kept because its run pauses."""
         return self._past.is_paused(trace_id)
 
-    def give_up_pauses(self) -> bool:
-        """Hold the spans of the older half of the runs that pause no more, and return whether there were any."""
-        return self._past.give_up_pauses()
-
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Release open traces without closing them; another process closes them.
 

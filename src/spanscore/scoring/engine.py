@@ -201,12 +201,6 @@ class Engine:
         """Close a trace, if it is open, because it has no room elsewhere, and leave it to `work` to score it."""
         self._enqueue(filter(None, [self.table.close(trace_id, CloseReason.EVICTED)]))
 
-    def give_up_pauses(self) -> bool:
-        """Wait no more for the older half of the runs that pause, and return whether there were any."""
-        found = self.table.give_up_pauses()
-        self._note_given_up()
-        return found
-
     def waiting(self) -> list[bytes]:
         """Return the traces that are open, or closed and not scored yet."""
         return [*self.table.open_traces(), *(trace.trace_id for trace in self._closed)]

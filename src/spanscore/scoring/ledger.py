@@ -62,9 +62,13 @@ class Ledger:
         """Return whether a trace is not done yet; one whose run pauses is."""
         return trace_id in self._unsent or self._is_open(trace_id)
 
+    def is_paused(self, trace_id: bytes) -> bool:
+        """Return whether the data of a trace is only kept because its run pauses."""
+        return self._is_paused(trace_id) and not self.is_needed(trace_id)
+
     def is_kept(self, trace_id: bytes) -> bool:
         """Return whether the data of a trace must be kept: it is not done yet, or its run pauses."""
-        return self.is_needed(trace_id) or self._is_paused(trace_id)
+        return self._is_paused(trace_id) or self.is_needed(trace_id)
 
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace was scored. It may be open again: a span that arrived since then is not in these scores."""

@@ -72,18 +72,15 @@ class Upkeep:
             while not self._is_resting:
                 with self._lock:
                     job = self._storage.compaction(self._live.ledger.is_kept)
-                    is_short = self._storage.is_short or self._storage.is_held_up
-                if job is None and is_short and self._live.engine.give_up_pauses():
-                    continue
-                with self._lock:
-                    giving_way = self._storage.giving_way() if job is None else []
+                    let_go = job is None and self._storage.let_go_of_pauses(self._live.ledger.is_paused)
+                    giving_way = [] if job is not None or let_go else self._storage.giving_way()
                 if job is not None:
                     result = await asyncio.to_thread(job.run, _narrow)
                     with self._lock:
                         self._storage.compacted(job.segment, result)
                 elif giving_way:
                     await in_slices(self._evicting(giving_way))
-                else:
+                elif not let_go:
                     return
         except OSError as error:
             self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S

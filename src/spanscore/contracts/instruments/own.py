@@ -86,7 +86,7 @@ RUNS_REVISED: Final = counter(
 PAUSES_GIVEN_UP: Final = counter(
     "spanscore.pauses.given_up",
     "{trace}",
-    "Traces with a run that pauses, whose spans are no longer held: if the run continues in its trace, that is late.",
+    "Traces with a run that pauses that are no longer held: if the run continues in its trace, its spans are late.",
     (REASON,),
 )
 TRACES_UNRECOGNISED: Final = counter(
