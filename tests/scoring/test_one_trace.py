@@ -18,6 +18,7 @@ from spanscore.metrics.measurements import measurements
 from spanscore.model import Report, Span
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from traces import agent, asked, lasting, model, tool
 
 HOUR: Final = 3600.0
 RULES: Final[dict[str, dict[str, Any]]] = {
@@ -180,6 +181,23 @@ def test_a_failure_before_the_pause_is_counted_with_it() -> None:
         live.counted[RUNS_PAUSED.name, None],
         live.counted[RUNS_RESUMED.name, None],
     )
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_run_that_blocks_while_a_person_thinks(*, answered: bool) -> None:
+    """It writes nothing until the answer, so that its trace times out with an open root; it is scored when it ends."""
+    spans = [
+        model(2, asked("lookup_order", {}, "c1"), parent=1),
+        tool(3, "lookup_order", {}, "c1", parent=1),
+        model(4, asked("issue_refund", {}, "c2"), told={"c1": "A-1"}, parent=1),
+    ]
+    rest = [tool(5, "issue_refund", {}, "c2", parent=1), model(6, told={"c2": "done"}, parent=1), lasting(agent(1), 90)]
+    live = Live()
+    live.send(spans, every_s=10 * HOUR)
+    live.send(rest if answered else [], every_s=60)
+
+    assert ["none", "pass"][: 1 + answered] == live.verdicts
+    assert (1, int(answered)) == (live.counted[RUNS_PAUSED.name, None], live.counted[RUNS.name, "pass"])
 
 
 def test_after_the_wait() -> None:
