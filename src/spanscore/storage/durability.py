@@ -133,10 +133,11 @@ class Durability:
         await synced
 
     def scored(self, trace_id: bytes) -> None:
-        """Note that a trace is scored; it is kept."""
+        """Note that a trace is scored; it is kept. Of a run from Kafka that pauses nothing is stored: it is closed."""
         with self._lock:
             if self._directory is not None:  # else it took too long: the trace is scored again after the next start
-                self._opened.score_trace(trace_id)
+                is_kept = self._opened.requests.has(trace_id) or self._live.ledger.is_needed(trace_id)
+                (self._opened.score_trace if is_kept else self._opened.close_trace)(trace_id)
 
     def done(self, trace_id: bytes) -> None:
         """Keep nothing of a trace any more."""

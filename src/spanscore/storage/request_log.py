@@ -160,6 +160,10 @@ class RequestLog:
                 segment.arriving -= 1
             self._let_go(segment)
 
+    def has(self, trace_id: bytes) -> bool:
+        """Return whether requests of a trace are needed."""
+        return trace_id in self.open or trace_id in self.kept
+
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace is no longer open; its requests are still needed."""
         if trace_id in self.open:
