@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any, Final
 
 import pytest
 
 import spanscore
-from dialects.spans import built_in_reader
+from dialects.spans import built_in_reader, span
 from one_trace import APPROVALS, PausedRun, paused_runs
 from spanscore.collect.remembered import GivenUp, LateReason
 from spanscore.collect.settings import TraceSettings
@@ -117,6 +118,40 @@ def test_recorded_pauses(name: str) -> None:
         if any(report.trajectory.completeness.paused for report in live.reports[:1]):
             assert 2 == len(live.reports), run.scenario
         assert "fail" not in live.verdicts, run.scenario
+
+
+@pytest.mark.parametrize(("approved", "calls"), [(True, ("lookup_order", "issue_refund")), (False, ("lookup_order",))])
+def test_mastra(*, approved: bool, calls: tuple[str, ...]) -> None:
+    """Its run is suspended, and another run in the trace says whether the call was approved."""
+    named = {"toolCallId": "c2", "toolName": "issue_refund"}
+    first = [
+        mastra(2, "model_step", output={"toolCalls": [{"toolCallId": "c1", "toolName": "lookup_order", "args": {}}]}),
+        mastra(3, "tool_call", name="lookup_order", call_id="c1"),
+        mastra(4, "model_step", output={"toolCalls": [{**named, "args": {}}]}),
+        lasting(mastra(1, "agent_run", output={"status": "suspended", **named}, parent=0), 4),
+    ]
+    second = [
+        *([mastra(6, "tool_call", name="issue_refund", call_id="c2", parent=5)] if approved else []),
+        mastra(7, "model_step", output={"text": "done"}, parent=5),
+        lasting(mastra(5, "agent_run", input={"approved": approved, **named}, output={"text": "done"}, parent=0), 9),
+    ]
+    live = Live()
+    live.send(first, every_s=20 * HOUR)
+    live.send(second, requests=len(second))
+
+    assert [("none", ("issue_refund",)), ("pass", ())] == [
+        (report.verdict, report.trajectory.completeness.paused) for report in live.reports
+    ]
+    assert calls == live.reports[-1].trajectory.names
+    assert 1 == live.counted[RUNS.name, "pass"]
+
+
+def mastra(number: int, kind: str, *, parent: int = 1, name: str = "", call_id: str = "", **content: Any) -> Span:
+    """Return a span as Mastra writes it."""
+    attributes = {f"mastra.{kind}.{key}": json.dumps(value) for key, value in content.items()}
+    if name:
+        attributes |= {"gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id, "gen_ai.tool.call.result": "{}"}
+    return span(number, kind, {"mastra.span.type": kind, **attributes}, parent=parent)
 
 
 def test_two_approvals_in_a_row() -> None:
