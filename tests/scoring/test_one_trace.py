@@ -16,7 +16,7 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts.instruments.instrument import EVALUATIONS, RUNS, RUNS_PAUSED, RUNS_RESUMED
 from spanscore.metrics.measurements import measurements
-from spanscore.model import Report, Span
+from spanscore.model import Report, Span, Unit
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
 from traces import agent, asked, lasting, model, tool
@@ -34,13 +34,13 @@ APPROVED: Final = LANGGRAPH["interrupt-approved"]
 class Live:
     """An engine with a clock of its own, the reports that it made, and what metrics count of them."""
 
-    def __init__(self, rules: dict[str, dict[str, Any]] = RULES, **settings: Any) -> None:
+    def __init__(self, rules: dict[str, dict[str, Any]] = RULES, unit: Unit = Unit.TRACE, **settings: Any) -> None:
         self.now = 0.0
         self.reports: list[Report] = []
         self.counted: Counter[tuple[str, str | None]] = Counter()
         table = TraceTable(TraceSettings(**settings), lambda span: not span.parent_span_id)
         entries = [entry(name, parameters) for name, parameters in rules.items()]
-        self.engine = Engine(table, Pipeline(entries, built_in_reader()), {"kept": self}, lambda: self.now)
+        self.engine = Engine(table, Pipeline(entries, built_in_reader(), unit), {"kept": self}, lambda: self.now)
 
     def emit(self, report: Report) -> None:
         """Keep it, and count its runs."""
@@ -184,6 +184,18 @@ def test_late_spans_of_a_run_that_continued() -> None:
     assert {("pass", "fail"): 1} == dict(live.engine.tallies.revised)
     assert (1, 0) == (live.counted[RUNS.name, "pass"], live.counted[RUNS.name, "fail"])
     assert {LateReason.RESCORED: len(APPROVED.second) + 2, LateReason.NOT_KEPT: 1} == live.engine.counts().late
+
+
+def test_runs_of_agents() -> None:
+    """With unit `agent` the run that continues is one of its own, and counted, too."""
+    (run,) = (each for each in paused_runs("strands-interrupt") if each.scenario == "approved")
+    live = Live(NEVER, unit=Unit.AGENT)
+    live.send(run.first, every_s=HOUR)
+    live.send(run.second, every_s=60)
+
+    assert ["none", "pass", "fail"] == live.verdicts
+    assert {"pass": 1, "fail": 1} == {value: n for (name, value), n in live.counted.items() if name == RUNS.name}
+    assert (1, 1) == (live.counted[RUNS_PAUSED.name, None], live.counted[RUNS_RESUMED.name, None])
 
 
 def test_a_rest_without_a_root() -> None:

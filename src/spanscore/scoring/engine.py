@@ -33,6 +33,7 @@ _PAUSED: Final = "paused"
 """Stands for the verdict of a run that pauses and was not counted yet."""
 _PAUSED_FAILING: Final = "paused, fail"
 """Stands for the verdict of a run that pauses and was counted, because it fails already."""
+_PAUSES: Final = frozenset({_PAUSED, _PAUSED_FAILING})
 
 _log = logging.getLogger(__name__)
 
@@ -320,9 +321,12 @@ class Engine:
         scoring, began = self._under_way.popleft()
         trace = scoring.trace
         self._wait_no_more(trace)
+        continues = not _PAUSES.isdisjoint(trace.verdicts.values())
         reports = tuple(
             # The traces of others are left alone: nothing is said of one in which no agent is known.
-            self._noted(trace, report) if report.trajectory.recognised else replace(report, evaluations=())
+            self._noted(trace, report, continues=continues)
+            if report.trajectory.recognised
+            else replace(report, evaluations=())
             for report in scoring.reports()
         )
         if trace.spans:
@@ -340,20 +344,25 @@ class Engine:
             self._listener.scored(trace)
         return reports
 
-    def _noted(self, trace: Trace, report: Report) -> Report:
-        """Note the verdict of a run for its next revision, and return the report, marked if the run has only paused."""
+    def _noted(self, trace: Trace, report: Report, *, continues: bool) -> Report:
+        """Note the verdict of a run for its next revision, and return the report, marked if the run was not counted.
+
+        That is if the run has only paused, or if it is new in a trace that continues after a pause.
+        """
         run = report.trajectory.root_span_id if report.trajectory.unit is Unit.AGENT else b""
         before = trace.verdicts.get(run)
         pauses = bool(report.trajectory.completeness.paused)
         if pauses and not report.failing:
             trace.verdicts.setdefault(run, _PAUSED)
             return report
-        only_paused = before in {_PAUSED, _PAUSED_FAILING}
+        only_paused = before in _PAUSES
         trace.verdicts[run] = _PAUSED_FAILING if pauses and (only_paused or before is None) else report.verdict
         counted = "fail" if before == _PAUSED_FAILING else before
         if counted not in {None, _PAUSED, report.verdict}:
             self.tallies.revised[counted, report.verdict] += 1
-        return replace(report, paused_before=before == _PAUSED, resumed=not pauses) if only_paused else report
+        if only_paused:
+            return replace(report, paused_before=before == _PAUSED, resumed=not pauses)
+        return replace(report, paused_before=True) if continues and before is None else report
 
     def _note_unknown(self, trajectory: Trajectory) -> None:
         self.tallies.unrecognised += 1
