@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from spanscore.collect.held_trace import DropReason
-from spanscore.collect.remembered import LateReason
+from spanscore.collect.remembered import GivenUp, LateReason
 from spanscore.contracts.instruments.instrument import (
     OUTCOME,
     SCORE,
@@ -24,6 +24,7 @@ from spanscore.contracts.instruments.own import (
     EXPORT_FAILURES,
     LOGS_UNREAD,
     OWN_INSTRUMENTS,
+    PAUSES_GIVEN_UP,
     REQUESTS_DECODED,
     REQUESTS_REFUSED,
     SPANS_DROPPED,
@@ -107,6 +108,11 @@ _LATE: Final[Mapping[str, str]] = {
     LateReason.OVER_LIMIT: "its trace has reached its limit of spans or bytes",
     LateReason.NOT_KEPT: "the other spans of its trace are no longer in memory",
 }
+_GIVEN_UP: Final[Mapping[str, str]] = {
+    GivenUp.EXPIRED: "no span came for `pause_wait`",
+    GivenUp.NO_ROOM: "it paused first when `pause_bytes` or `max_bytes` was reached",
+    "storage": "room on disk was short, or a million traces were closed since; only after a restart its spans are late",
+}
 _DROPPED: Final[Mapping[str, str]] = {
     DropReason.DUPLICATE: "an equal span arrived before: a client sent it again",
     DropReason.CONFLICT: "eight different spans with its id arrived before",
@@ -165,6 +171,7 @@ _EXPORT_FAILURES: Final[Mapping[str, str]] = {
 _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     TRACES_CLOSED.name: _CLOSED,
     SPANS_LATE.name: _LATE,
+    PAUSES_GIVEN_UP.name: _GIVEN_UP,
     SPANS_DROPPED.name: _DROPPED,
     SPANS_REFUSED.name: _REFUSED,
     LOGS_UNREAD.name: _UNREAD,
@@ -181,7 +188,7 @@ def metrics_reference() -> str:
 
 def undocumented() -> set[str]:
     """Return the reasons that the code can give and the page does not explain."""
-    kinds: tuple[type[StrEnum], ...] = (CloseReason, LateReason, DropReason, Refusal, Unread, Wrong, Busy)
+    kinds: tuple[type[StrEnum], ...] = (CloseReason, GivenUp, LateReason, DropReason, Refusal, Unread, Wrong, Busy)
     explained = {reason for reasons in _REASONS.values() for reason in reasons}
     return {reason.value for kind in kinds for reason in kind} - explained
 

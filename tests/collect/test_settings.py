@@ -16,6 +16,8 @@ def test_where_nothing_is_configured() -> None:
         max_trace_bytes=16 * MIB,
         max_bytes=256 * MIB,
         late_spans="rescore",
+        pause_wait_s=24 * 60 * 60,
+        pause_bytes=64 * MIB,
         remember_traces=1_000_000,
         keep_closed_s=60,
         keep_closed_spans=20_000,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from examples import at_most
+from spanscore.collect.remembered import GivenUp
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.model import CloseReason, Span, Trace
@@ -41,6 +42,8 @@ SETTINGS = st.builds(
     max_trace_bytes=st.just(100),
     max_bytes=st.sampled_from([120, 300]),
     late_spans=st.sampled_from(["rescore", "rescore", "ignore"]),
+    pause_wait_s=st.sampled_from([0, 100]),
+    pause_bytes=st.sampled_from([60, 1000]),
     remember_traces=st.just(32),
     keep_closed_s=st.just(15),
     keep_closed_spans=st.sampled_from([4, 12]),
@@ -61,7 +64,9 @@ class Entry:
     root_ended_at: float | None = None
     awaited: set[bytes] = field(default_factory=set)
     grown_at: int | None = None
+    ended_before_pause: bool = False
     revision: int = 0
+    continued: int = 0
     scored: int = 0
     closed_at: float = 0
     over_limit: bool = False
@@ -77,6 +82,7 @@ class Model:
         self.steps = 0
         self.open: list[Entry] = []
         self.held: list[Entry] = []
+        self.paused: list[Entry] = []
         self.closed_ids: set[bytes] = set()
         self.closings: list[Trace] = []
         self.counts: Counter[str] = Counter()
@@ -87,9 +93,11 @@ class Model:
         for span, size in zip(spans, sizes, strict=True):
             self.counts["received"] += 1
             self.counts[self.add_one(span, size)] += 1
-        while sum(sum(entry.sizes) for entry in self.open + self.held) > self.rules.max_bytes:
+        while sum(sum(entry.sizes) for entry in self.open + self.held + self.paused) > self.rules.max_bytes:
             if self.held:
                 self.held.pop(0)
+            elif self.paused:
+                self.give_up_pause("no_room")
             else:
                 self.evict()
         return self.due()
@@ -97,16 +105,15 @@ class Model:
     def add_one(self, span: Span, size: int) -> str:
         """Add one span and name what became of it."""
         entry = next((entry for entry in self.open if entry.trace_id == span.trace_id), None)
-        held = next((entry for entry in self.held if entry.trace_id == span.trace_id), None)
+        held = next((entry for entry in self.held + self.paused if entry.trace_id == span.trace_id), None)
         if entry is None and held is not None:
             if span in held.spans:
                 return "duplicate"
             room = len(held.spans) < self.rules.span_limit and sum(held.sizes) + size <= self.rules.max_trace_bytes
             if held.over_limit or not room:
                 return "over_limit"
-            if self.now >= min(held.closed_at + self.rules.keep_closed_s, held.first_at + self.rules.max_trace_age_s):
+            if self.now >= self.kept_until(held):
                 return "not_kept"
-            self.held.remove(held)
             entry = self.reopen(held)
         elif entry is None and span.trace_id in self.closed_ids:
             return "ignored" if self.rules.late_spans == "ignore" else "not_kept"
@@ -153,7 +160,31 @@ class Model:
         """Let go of what was closed long ago, and close what is due."""
         self.now = max(self.now, now)
         self.held = [entry for entry in self.held if entry.closed_at + self.rules.keep_closed_s > self.now]
+        while self.paused and self.kept_until(self.paused[0]) <= self.now:
+            self.give_up_pause("expired")
         return self.due()
+
+    def kept_until(self, entry: Entry) -> float:
+        """Say up to when late spans open a closed trace again."""
+        if entry in self.paused:
+            return entry.last_at + self.rules.pause_wait_s
+        return min(entry.closed_at + self.rules.keep_closed_s, entry.first_at + self.rules.max_trace_age_s)
+
+    def hold(self, trace_id: bytes, revision: int) -> None:
+        """Hold the spans of a trace whose run pauses."""
+        for entry in self.held:
+            is_last = (entry.trace_id, entry.revision) == (trace_id, revision)
+            if is_last and not entry.over_limit and self.rules.pause_wait_s:
+                self.held.remove(entry)
+                self.paused.append(entry)
+                break
+        while sum(sum(entry.sizes) for entry in self.paused) > self.rules.pause_bytes:
+            self.give_up_pause("no_room")
+
+    def give_up_pause(self, reason: str) -> None:
+        """Wait no more for the run that paused first."""
+        self.paused.pop(0)
+        self.counts[reason] += 1
 
     def due(self) -> list[Trace]:
         """Close what is due now."""
@@ -187,11 +218,17 @@ class Model:
 
     def reopen(self, entry: Entry) -> Entry:
         """Open a closed trace again."""
+        after_pause = entry in self.paused
+        (self.paused if after_pause else self.held).remove(entry)
         self.make_room()
         entry.opened = entry.grown_at = self.step()
         entry.revision += 1
         entry.last_at = self.now
-        if entry.root_ended_at is not None:
+        if after_pause:
+            entry.first_at, entry.continued = self.now, entry.revision
+            entry.ended_before_pause |= entry.root_ended_at is not None
+            entry.root_ended_at = None
+        elif entry.root_ended_at is not None:
             entry.root_ended_at = self.now
         self.open.append(entry)
         return entry
@@ -215,12 +252,14 @@ class Model:
             return
         if reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and entry.root_ended_at is not None:
             reason = CloseReason.ROOT_ENDED
+        if reason is CloseReason.TIMED_OUT and entry.ended_before_pause:
+            reason = CloseReason.ROOT_ENDED
         self.closings.append(
             Trace(trace_id=entry.trace_id, spans=tuple(entry.spans), close_reason=reason, revision=entry.revision)
         )
         self.closed_ids.add(entry.trace_id)
         self.counts["in_revisions" if entry.revision else "in_closed"] += len(entry.spans) - entry.scored
-        if self.rules.late_spans == "ignore" or entry.revision == self.rules.max_revisions:
+        if self.rules.late_spans == "ignore" or entry.revision - entry.continued == self.rules.max_revisions:
             return
         if entry.over_limit:
             entry.spans, entry.sizes = [], []
@@ -326,6 +365,15 @@ class TraceTableMachine(RuleBasedStateMachine):
         expected, actual = self.model.close_one(span.trace_id), self.table.close(span.trace_id)
         self.check([expected] if expected else [], [actual] if actual else [])
 
+    @rule(data=st.data())
+    def hold(self, data: st.DataObject) -> None:
+        """The reader of a closed trace says that its run pauses."""
+        if self.closed:
+            trace_id, revision = data.draw(st.sampled_from(sorted(self.closed)))
+            trace = Trace(trace_id=trace_id, spans=(), close_reason=CloseReason.ROOT_ENDED, revision=revision)
+            self.model.hold(trace_id, revision)
+            self.table.hold(trace)
+
     @rule()
     def drain(self) -> None:
         """The table is emptied."""
@@ -353,7 +401,9 @@ class TraceTableMachine(RuleBasedStateMachine):
             model.counts["duplicate"] + model.counts["handed_over"],
             model.counts["conflicts"],
             len(model.open),
-            sum(sum(entry.sizes) for entry in model.open + model.held),
+            sum(sum(entry.sizes) for entry in model.open + model.held + model.paused),
+            [entry.trace_id for entry in model.paused],
+            {reason: model.counts[reason] for reason in GivenUp},
         ) == (
             counts.received,
             counts.in_closed,
@@ -363,6 +413,8 @@ class TraceTableMachine(RuleBasedStateMachine):
             counts.conflicts,
             counts.open_traces,
             counts.held_bytes,
+            [entry.trace_id for entry in model.paused if self.table.is_paused(entry.trace_id)],
+            {reason: counts.given_up[reason] for reason in GivenUp},
         )
 
     @invariant()
@@ -372,6 +424,7 @@ class TraceTableMachine(RuleBasedStateMachine):
         assert counts.open_traces <= self.rules.num_traces
         assert counts.held_spans <= self.rules.keep_closed_spans
         assert counts.held_bytes <= self.rules.max_bytes
+        assert sum(sum(entry.sizes) for entry in self.model.paused) <= self.rules.pause_bytes
 
     @invariant()
     def next_due_is_never_too_late(self) -> None:

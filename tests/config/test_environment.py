@@ -86,7 +86,8 @@ def test_only_values(problems: Problems) -> None:
     assert [
         (
             "c.yaml:1:12 traces['${env:A}']: unknown key (allowed: decision_delay, late_spans, max_bytes, "
-            "max_trace_age, max_trace_bytes, num_traces, remember_traces, root, span_limit, trace_timeout, unit)"
+            "max_trace_age, max_trace_bytes, num_traces, pause_bytes, pause_wait, remember_traces, root, span_limit, "
+            "trace_timeout, unit)"
         )
     ] == problems("traces: {  '${env:A}': agent}", A="unit")
 

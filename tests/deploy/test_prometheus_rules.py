@@ -96,7 +96,11 @@ def test_alerts_name_panels_and_boards_that_are_there() -> None:
     told = " ".join(rule["annotations"]["description"] for rule in RULES if "alert" in rule)
     named = {kind: set(re.findall(rf'{kind} "([^"]+)"', told)) for kind in ("panel", "board")}
 
-    assert {"Errors of tools", "Loops", "Traces of failing runs"} == named["panel"] & panels == named["panel"]
+    assert (
+        {"Errors of tools", "Loops", "Runs that wait for approval", "Traces of failing runs"}
+        == named["panel"] & panels
+        == named["panel"]
+    )
     assert {"spanscore: one evaluator"} == named["board"] & {board["title"] for board in boards} == named["board"]
 
 

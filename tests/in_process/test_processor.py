@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from deadline import DEADLINE_S
+from one_trace import paused_runs
 from receivers.otlp_requests import OF_AN_AGENT
 from scoring.isolation.hostile import Hostile
 from sdk_spans import CORPUS, recorded_spans, sdk_span, sdk_spans
@@ -478,3 +479,26 @@ def test_a_hung_evaluator_fails_alone(scores: Path) -> None:
 
     assert [("failed", "score")] * 6 == [(each["other"]["outcome"], each["health"]["outcome"]) for each in outcomes]
     assert {"TimeLimit", "SetAside"} == {each["other"]["error_type"] for each in outcomes}
+
+
+def test_a_run_that_continues_in_the_trace_that_paused(scores: Path) -> None:
+    """Its spans are held in the process; the whole run is scored when it has ended."""
+    (run,) = (run for run in paused_runs("strands-interrupt") if run.scenario == "approved")
+    processor = ScoringSpanProcessor(settings(scores))
+    for part in (run.first, run.second):
+        for span in sdk_spans(part):
+            processor.on_end(span)
+        assert processor.force_flush()
+    processor.shutdown()
+
+    paused, whole = map(json.loads, scores.read_text(encoding="utf-8").splitlines())
+    assert (run.trace_id, 0, run.trace_id, 1) == (
+        paused["trace_id"],
+        paused["revision"],
+        whole["trace_id"],
+        whole["revision"],
+    )
+    assert ["lookup_order"] == [call["name"] for call in paused["tool_calls"]]
+    assert ["lookup_order", "issue_refund"] == [call["name"] for call in whole["tool_calls"]]
+    assert {"skipped"} == {outcome["outcome"] for outcome in paused["outcomes"].values()}
+    assert {"score"} == {outcome["outcome"] for outcome in whole["outcomes"].values()}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from one_trace import paused_runs
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json
 from serving import DEADLINE_S, Running, eventually, serving
 from spanscore.errors import ConfigError
@@ -177,3 +178,25 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as error, serving(configuration(["127.0.0.1:1"], "g")):
         pass
     assert 'Kafka needs a package that is not installed: pip install ".[kafka]" in a checkout' == str(error.value)
+
+
+def test_offsets_do_not_wait_for_a_pause(brokers: Cluster) -> None:
+    """All that was read is committed while the run waits; the same member scores it whole when it continues."""
+    name = "langgraph-approval"
+    (run,) = (run for run in paused_runs(name) if run.scenario == "interrupt-approved")
+    first, second = run.requests(name)
+    text = configuration(brokers.brokers, "pauses", ", topic: pauses, encoding: otlp_json")
+    with serving(text.replace("decision_delay: 0s", "decision_delay: 50ms")) as running:
+        for body in first:
+            brokers.send(body, run.trace_id.encode(), 0, "pauses")
+        brokers.wait()
+        running.reports.wait_for(1)
+        eventually(lambda: metrics(running).get("spanscore_kafka_uncommitted_records") == 0)
+        assert running.thread.call(lambda: running.service.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+        for body in second:
+            brokers.send(body, run.trace_id.encode(), 0, "pauses")
+        brokers.wait()
+        paused, whole = running.reports.wait_for(2)
+
+    assert [("issue_refund",), ()] == [each.trajectory.completeness.paused for each in (paused, whole)]
+    assert ("lookup_order", "issue_refund") == whole.trajectory.names

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from dialects.spans import built_in_reader
 from fuzzing.otlp_json import snake_case_of
-from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
+from one_trace import paused_runs
+from receivers.otlp_requests import from_json, request_of, simple_span, span_id, to_json, trace_id
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.model import Report
@@ -59,9 +61,9 @@ class Member:
         encoding = how.pop("encoding", Encoding.PROTOBUF)
         onward = how.pop("onward", None)
         self.out = Sends()
-        table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
         # No time passes: what is due is scored at once, however busy the machine is.
-        pipeline = Pipeline((), DialectReader(()))
+        pipeline = Pipeline((), how.pop("reader", None) or DialectReader(()))
+        table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
         out = {"out": self.out}
         self.live = LiveEngine(
             lambda listener: Engine(table, pipeline, out, lambda: 0.0, Owner(listener=listener)), lambda: 0.0
@@ -358,5 +360,34 @@ def test_a_run_knows_that_a_span_of_it_was_refused() -> None:
         (report,) = second.out.reports
         assert (1, False) == (report.trajectory.completeness.spans_refused, report.complete)
         assert {0: 2} == second.offsets
+
+    in_loop(scenario)
+
+
+def test_a_pause_holds_no_offset() -> None:
+    """Everything is committed while a run waits. After a hand-over its rest is late, and here it is a revision."""
+    name = "langgraph-approval"
+    (run,) = (run for run in paused_runs(name) if run.scenario == "interrupt-approved")
+    first, second = ([*map(from_json, requests)] for requests in run.requests(name))
+
+    def records(requests: list[Any], begin: int) -> list[KafkaRecord]:
+        return [
+            KafkaRecord(0, begin + number, run.trace_id.encode(), each.SerializeToString())
+            for number, each in enumerate(requests)
+        ]
+
+    async def scenario() -> None:
+        member = Member(0, reader=built_in_reader(), revision_delay_s=0)
+        await member.partitions.take(records(first, 0))
+        (offset, text) = member.partitions.committable()[0]
+        assert (len(first), True) == (offset, member.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+
+        other = Member(0, texts={0: text}, reader=built_in_reader())
+        await other.partitions.take(records(second, offset))
+        assert ([], {"not_kept": len(second)}) == (other.out.reports, dict(other.engine.counts().late))
+
+        await member.partitions.take(records(second, offset))
+        assert {0: len(first) + len(second)} == member.offsets
+        assert [("issue_refund",), ()] == [each.trajectory.completeness.paused for each in member.out.reports]
 
     in_loop(scenario)

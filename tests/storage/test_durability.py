@@ -59,10 +59,10 @@ def configuration(directory: Path, more: str = "traces: {decision_delay: 0s}", *
     return f"{ON_ANY_PORT.replace('storage: {durability: none}', f'storage: {{{section}}}')}\n{more}"
 
 
-def was_taken(running: Running, body: bytes) -> bool:
+def was_taken(running: Running, body: bytes, content_type: str = PROTOBUF) -> bool:
     """Send a request, and return whether it is not to be sent again."""
     try:
-        running.post(body)
+        running.post(body, content_type)
     except urllib.error.HTTPError as error:
         error.close()
         assert 503 == error.code  # noqa: PT017 - the other answer is as good
@@ -71,8 +71,10 @@ def was_taken(running: Running, body: bytes) -> bool:
 
 
 @contextmanager
-def killed(directory: Path, text: str, *requests: tuple[bytes, str]) -> Iterator[None]:
-    """Have a receiver in a process of its own acknowledge requests, and kill it."""
+def killed(
+    directory: Path, text: str, *requests: tuple[bytes, str], once: Callable[[], bool] = lambda: True
+) -> Iterator[None]:
+    """Have a receiver in a process of its own acknowledge requests, and kill it, once something is true."""
     path = directory / "killed.yaml"
     path.write_text(text)
     with serve("--config", path) as command:
@@ -80,6 +82,7 @@ def killed(directory: Path, text: str, *requests: tuple[bytes, str]) -> Iterator
         for body, content_type in requests:
             request = urllib.request.Request(url, body, {"Content-Type": content_type})
             urllib.request.urlopen(request, timeout=DEADLINE_S).close()
+        eventually(once)
     yield
 
 

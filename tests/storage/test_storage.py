@@ -97,6 +97,23 @@ def test_records_of_closed_traces_are_bounded() -> None:
         assert storing.storage.size <= SMALL.max_size // 7
 
 
+def test_pauses_do_not_hold_up_the_ids_of_many_closed_traces() -> None:
+    """The requests of a pause keep the ids of traces that are closed later; with too many, the pause is given up."""
+    with kept(MemoryDisk(), StorageSettings(remember=1_000, sync_interval_s=0)) as storing:
+        storing.put(0)
+        storing.storage.score_trace(trace_id(0))
+        let_go = []
+        for number in range(1, 6_000):
+            storing.put(number)
+            storing.close(number)
+            if not number % 500:
+                storing.storage.look_after()
+                let_go.append(storing.storage.let_go_of_pauses(trace_id(0).__eq__))
+        assert ([False] * 6, True, [False]) == (let_go[:6], any(let_go[6:]), let_go[-1:])
+        assert 1 == storing.storage.pauses_given_up
+        assert [trace_id(0)] != list(storing.storage.requests.kept)
+
+
 def remembered(disk: MemoryDisk) -> list[int]:
     """Return the closed traces that a start finds."""
     storage = Kept(disk.after_kill()).storage

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from corpora import CORPUS, NAMES, recorded
-from dialects.spans import TRACE_ID, built_in_reader, exception
+from dialects.spans import TRACE_ID, built_in_reader, exception, span
 from spanscore.model import CloseReason, Completeness, Span, Trace, Unit
 from spanscore.trajectories.trajectory import trajectories
 from traces import agent, asked, having, lasting, model, tool
@@ -85,6 +85,44 @@ def test_a_run_that_goes_on_does_not_pause() -> None:
 
     assert ("issue_refund",) == seen_of(*spans).paused
     assert () == seen_of(*spans, model(40, parent=1)).paused
+
+
+@pytest.mark.parametrize(
+    ("spans", "reason", "expected"),
+    [
+        ([], CloseReason.TIMED_OUT, ("issue_refund",)),
+        ([], CloseReason.SHUTDOWN, ()),
+        ([agent(1)], CloseReason.ROOT_ENDED, ()),
+        ([lasting(agent(1, parent=9), 90)], CloseReason.TIMED_OUT, ()),
+        ([agent(1)._replace(end_ns=0)], CloseReason.TIMED_OUT, ("issue_refund",)),
+        ([tool(5, "issue_refund", {"amount": 40}, "c2", parent=1)], CloseReason.TIMED_OUT, ()),
+        ([model(9, told={"c2": "done"}, parent=1)], CloseReason.TIMED_OUT, ()),
+        ([model(9, parent=1)], CloseReason.TIMED_OUT, ()),
+    ],
+    ids=["blocks", "stopped", "root ended", "agent ended", "agent runs", "executed", "answered", "a later answer"],
+)
+def test_a_run_that_blocks(spans: list[Span], reason: CloseReason, expected: tuple[str, ...]) -> None:
+    """Its trace timed out, its root has not ended, and its last answer asks for a call that has no span."""
+    before = [model(2, asked("lookup_order", {}, "c1"), parent=1), tool(3, "lookup_order", {}, "c1", parent=1)]
+    trace = Trace(
+        trace_id=TRACE_ID,
+        spans=(*before, model(4, REFUND, told={"c1": "A-1"}, parent=1), *spans),
+        close_reason=reason,
+    )
+    (run,) = trajectories(trace, built_in_reader())
+
+    assert expected == run.completeness.paused
+    assert expected == tuple(call.name for call in run.withheld)
+
+
+def test_a_run_that_blocks_for_its_first_call() -> None:
+    """The call is not made, though no span shows an execution. A trace of one step of a run does not block."""
+    node = span(3, "node", {"gen_ai.operation.name": "invoke_workflow"}, parent=1)
+    for spans, expected in (([node], ("issue_refund",)), ([], ())):
+        trace = Trace(trace_id=TRACE_ID, spans=(*spans, model(4, REFUND, parent=1)), close_reason=CloseReason.TIMED_OUT)
+        (run,) = trajectories(trace, built_in_reader())
+
+        assert ((), expected) == (run.calls, run.completeness.paused)
 
 
 def test_a_run_above_waits_too() -> None:

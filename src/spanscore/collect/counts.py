@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from spanscore.collect.held_trace import DropReason
-from spanscore.collect.remembered import LateReason
+from spanscore.collect.remembered import GivenUp, LateReason
 from spanscore.model import CloseReason
 
 
@@ -32,7 +32,10 @@ class Counts:
     """Traces, by the reason of their first closing."""
     revisions: int = 0
     """Closings after the first, of all traces."""
+    given_up: Counter[GivenUp] = field(default_factory=Counter)
+    """Traces with a run that pauses, whose spans are no longer held for the case that it continues."""
     held_spans: int = 0
-    """Spans of closed traces that are held for a revision; a trace closed by a limit counts as one."""
+    """Spans of closed traces that are held for a revision, except of runs that pause; a trace closed by a limit counts
+    as one."""
     held_bytes: int = 0
     """Size of all spans in memory, of open and of closed traces."""

@@ -12,6 +12,9 @@ from spanscore.model import REFUSED, Attributes, Span
 
 SpanKey: TypeAlias = bytes | tuple[bytes, int]
 
+BEFORE_PAUSE: Final = -math.inf
+"""The end of a root from before a pause: another root is waited for."""
+
 MOST_DELAYS: Final = 5
 """The most decision delays by which late children can postpone the closing."""
 
@@ -53,6 +56,8 @@ class HeldTrace:
     dropped: int = 0
     """As in `Trace`."""
     revision: int = 0
+    continued: int = 0
+    """The revision in which it last continued after a pause; 0 if it never did."""
     scored: int = 0
     """The number of its spans at the last closing; at least 1 after one."""
     verdicts: dict[bytes, str] = field(default_factory=dict)
@@ -60,6 +65,24 @@ class HeldTrace:
     closed_at: float = -math.inf
     over_limit: bool = False
     """A limit closed it: the spans are gone, and it does not open again."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its root has ended, and its run has not continued since."""
+        return self.root_ended_at is not None and self.root_ended_at > BEFORE_PAUSE
+
+    def open_again(self, now: float, *, after_pause: bool) -> None:
+        """Begin another revision, for a span that came late.
+
+        A late span is waited for like a late child of the root. After a pause the run goes on for as long as any other:
+        until a root ends, or no span comes for `trace_timeout_s`.
+        """
+        self.revision += 1
+        self.last_at = now
+        if self.has_ended:
+            self.root_ended_at = BEFORE_PAUSE if after_pause else now
+        if after_pause:
+            self.first_at, self.continued = now, self.revision
 
     def place(self, span: Span) -> SpanKey | DropReason:
         """Return the key for a span, or why the trace does not keep it."""
@@ -79,7 +102,7 @@ class HeldTrace:
         latest = self.first_at + settings.max_trace_age_s
         if self.refused and not self.spans:  # should any come, they are not all
             return latest
-        if self.root_ended_at is None:
+        if self.root_ended_at is None or self.root_ended_at == BEFORE_PAUSE:
             # A span that was announced will end: a slow model is no reason to give the trace up.
             return latest if self.awaited else min(latest, self.last_at + settings.trace_timeout_s)
         if self.awaited:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final
 
 from spanscore.collect.held_trace import DropReason, HeldTrace
@@ -28,32 +28,49 @@ class LateReason(enum.StrEnum):
     """The trace's other spans are no longer kept."""
 
 
+class GivenUp(enum.StrEnum):
+    """Why the spans of a run that pauses are no longer held."""
+
+    EXPIRED = "expired"
+    """None came for `pause_wait`."""
+    NO_ROOM = "no_room"
+    """`pause_bytes` or `max_bytes` was reached."""
+
+
 class ClosedTraces:
     """Recognises late spans.
 
     The spans of recently closed traces are kept, so that a late span can be distinguished from a repeated one, and
-    scored together with the others. Of older traces only the id is known. Both memories are bounded by the settings.
+    scored together with the others; those of runs that pause are kept longer, and apart from others. Of older traces
+    only the id is known. All three memories are bounded by the settings.
     """
 
     def __init__(self, settings: TraceSettings) -> None:
         self.spans = 0
         """The number of kept spans."""
         self.size = 0
-        """The size of the kept spans, in bytes."""
+        """The size of the kept spans, in bytes, without those of runs that pause."""
+        self.pause_size = 0
+        """The size of the kept spans of runs that pause, in bytes."""
+        self.given_up: Final[list[bytes]] = []
+        """The traces with a run that pauses whose spans were evicted, since the last read."""
+        self.gave_up: Final[Counter[GivenUp]] = Counter()
+        """The number of these traces so far, by reason."""
         self._settings = settings
         self._holds = settings.late_spans == "rescore"
         # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
         self._held: OrderedDict[bytes, HeldTrace] = OrderedDict()
+        self._paused: OrderedDict[bytes, HeldTrace] = OrderedDict()
         self.ids: Final = RememberedIds(settings.remember_traces)
 
     def __contains__(self, trace_id: bytes) -> bool:
-        return trace_id in self._held or trace_id in self.ids
+        return trace_id in self._held or trace_id in self._paused or trace_id in self.ids
 
     def add(self, trace: HeldTrace, now: float) -> None:
         """Remember a trace that was just closed, and keep its spans if it may open again."""
         if not trace.revision or trace.trace_id not in self.ids:
             self.ids.add(trace.trace_id)
-        if not self._holds or trace.revision >= self._settings.max_revisions:
+        if not self._holds or trace.revision - trace.continued >= self._settings.max_revisions:
             return
         if trace.over_limit:
             trace.spans, trace.size = {}, 0
@@ -63,14 +80,31 @@ class ClosedTraces:
         self.spans += trace.scored
         self.size += trace.size
         while self.spans > self._settings.keep_closed_spans:
-            self.forget_oldest()
+            self._forget(self._held, GivenUp.NO_ROOM)
+
+    def hold(self, trace_id: bytes, revision: int) -> None:
+        """Keep the spans of a trace longer, because its run pauses in that revision, the last one of the trace."""
+        trace = self._held.get(trace_id)
+        if trace is None or trace.revision != revision or trace.over_limit:
+            return
+        if self._settings.pause_wait_s <= self._settings.keep_closed_s:
+            return
+        self._let_go(trace)
+        self._paused[trace_id] = trace
+        self.pause_size += trace.size
+        while self.pause_size > self._settings.pause_bytes:
+            self._forget(self._paused, GivenUp.NO_ROOM)
+
+    def is_paused(self, trace_id: bytes) -> bool:
+        """Return whether the spans of a trace are kept because its run pauses."""
+        return trace_id in self._paused
 
     def recall(self, span: Span, size: int, now: float) -> HeldTrace | LateReason | DropReason:
         """Return the trace that a late span opens again, and forget it here, or the outcome of the span."""
         settings = self._settings
         if not self._holds:
             return LateReason.IGNORED
-        trace = self._held.get(span.trace_id)
+        trace = self._held.get(span.trace_id) or self._paused.get(span.trace_id)
         if trace is None:
             return LateReason.NOT_KEPT
         place = trace.place(span)
@@ -79,27 +113,58 @@ class ClosedTraces:
         full = len(trace.spans) >= settings.span_limit or trace.size + size > settings.max_trace_bytes
         if full or trace.over_limit:
             return LateReason.OVER_LIMIT
-        if now >= min(trace.closed_at + settings.keep_closed_s, trace.first_at + settings.max_trace_age_s):
+        after_pause = trace.trace_id in self._paused
+        if now >= (
+            trace.last_at + settings.pause_wait_s
+            if after_pause
+            else min(trace.closed_at + settings.keep_closed_s, trace.first_at + settings.max_trace_age_s)
+        ):
             return LateReason.NOT_KEPT
         self._let_go(trace)
-        trace.revision += 1
-        trace.last_at = now
-        trace.root_ended_at = None if trace.root_ended_at is None else now
+        trace.open_again(now, after_pause=after_pause)
         return trace
 
     def is_due(self, now: float) -> bool:
-        """Return whether the trace closed first was closed too long ago."""
-        oldest = next(iter(self._held.values()), None)
-        return oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now
+        """Return whether a trace was kept for long enough."""
+        return self._due(now) is not None
 
-    def forget_oldest(self) -> bool:
-        """Evict the trace that closed first, and return whether there was one."""
-        if not self._held:
+    def forget_due(self, now: float) -> bool:
+        """Evict a trace that was kept for long enough, and return whether there was one."""
+        due = self._due(now)
+        if due is None:
             return False
-        self._let_go(next(iter(self._held.values())))
+        self._forget(due, GivenUp.EXPIRED)
         return True
 
+    def forget_oldest(self) -> bool:
+        """Evict the trace that closed first, of runs that pause last, and return whether there was one."""
+        kept = self._held or self._paused
+        if not kept:
+            return False
+        self._forget(kept, GivenUp.NO_ROOM)
+        return True
+
+    def _due(self, now: float) -> OrderedDict[bytes, HeldTrace] | None:
+        """Return the traces of which the first was kept for long enough."""
+        oldest = next(iter(self._held.values()), None)
+        if oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now:
+            return self._held
+        oldest = next(iter(self._paused.values()), None)
+        if oldest is not None and oldest.last_at + self._settings.pause_wait_s <= now:
+            return self._paused
+        return None
+
+    def _forget(self, kept: OrderedDict[bytes, HeldTrace], reason: GivenUp) -> None:
+        trace = next(iter(kept.values()))
+        self._let_go(trace)
+        if kept is self._paused:
+            self.given_up.append(trace.trace_id)
+            self.gave_up[reason] += 1
+
     def _let_go(self, trace: HeldTrace) -> None:
+        if self._paused.pop(trace.trace_id, None) is not None:
+            self.pause_size -= trace.size
+            return
         del self._held[trace.trace_id]
         self.spans -= trace.scored
         self.size -= trace.size

@@ -37,6 +37,11 @@ class TraceSettings:
     oldest open ones are closed and scored as incomplete."""
     late_spans: Literal["rescore", "ignore"] = "rescore"
     """The effect of late spans of a closed trace: a further score with the next revision number, or none."""
+    pause_wait_s: Annotated[Duration, Ge(0)] = 86_400.0
+    """Hold the spans of a run that pauses this long after its last span: it may continue in its trace. 0: a minute, as
+    those of any closed trace. Not with `late_spans: ignore`."""
+    pause_bytes: Annotated[Size, Gt(0)] = 64 * 2**20
+    """The most memory of these spans, also counted in `max_bytes`; above it, the run that paused first is given up."""
     remember_traces: Annotated[int, Ge(1)] = 1_000_000
     """Closed trace ids remembered, so that late and repeated spans are recognised."""
     keep_closed_s: Annotated[float, Internal()] = 60.0
@@ -44,12 +49,12 @@ class TraceSettings:
     keep_closed_spans: Annotated[int, Internal()] = 20_000
     """The most kept spans of closed traces; above it, the trace that closed first is evicted."""
     max_revisions: Annotated[int, Internal()] = 5
-    """The most revisions of a trace."""
+    """The most revisions of a trace, counted anew after each pause."""
     revision_delay_s: Annotated[float, Internal()] = 2.0
     """If `decision_delay_s` is 0, a new revision waits this long instead, to gather late spans."""
 
     def __post_init__(self) -> None:
-        for name in ("num_traces", "span_limit", "max_trace_bytes", "max_bytes", "remember_traces"):
+        for name in ("num_traces", "span_limit", "max_trace_bytes", "max_bytes", "pause_bytes", "remember_traces"):
             if getattr(self, name) < 1:
                 message = f"{name} must be at least 1, not {getattr(self, name)!r}"
                 raise ValueError(message)

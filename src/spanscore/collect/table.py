@@ -35,7 +35,9 @@ class TraceTable:
 
     A span whose trace is closed opens the trace again while its spans are held (`keep_closed_s`); the trace then closes
     once more, with all its spans and the next revision. Otherwise the late span is only counted. The id of a closed
-    trace is not taken for a new trace as long as it is remembered.
+    trace is not taken for a new trace as long as it is remembered. Whether the run of a closed trace pauses is known
+    only to its reader, who then calls `hold`: the trace may open again for `pause_wait_s`, as an open trace like any
+    other, of its age at that moment.
 
     A refused span is replaced by a stand-in of kind `REFUSED`. It is no span of its trace, which closes with the number
     of them; one that comes late opens it again as a span does. Without any span it waits for one up to
@@ -66,6 +68,11 @@ class TraceTable:
         """The number of open traces that were evicted, by the setting that is the limit, since the last read."""
         self.too_late: Final[list[Span]] = []
         """Spans whose trace is closed and no longer kept, since the last read."""
+
+    @property
+    def given_up(self) -> list[bytes]:
+        """The traces with a run that pauses whose spans are no longer kept, since the last read."""
+        return self._past.given_up
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -113,7 +120,7 @@ class TraceTable:
         self._counts.received += len(spans)
         self._counts.live += added
         self._live_bytes += added_bytes
-        if self._live_bytes + self._past.size > self._settings.max_bytes:
+        if self._live_bytes + self._past.size + self._past.pause_size > self._settings.max_bytes:
             self._shed()
         return self._close_due(None if close_due else 0)
 
@@ -138,9 +145,8 @@ class TraceTable:
         """Close the traces that are due; look at so many at most, of which some may not be due yet, or at all."""
         self._now = max(self._now, now)
         for _ in islice(repeat(None), most):
-            if not self._past.is_due(self._now):
+            if not self._past.forget_due(self._now):
                 break
-            self._past.forget_oldest()
         return self._close_due(most)
 
     def is_due(self, now: float) -> bool:
@@ -160,6 +166,14 @@ class TraceTable:
             self._close(trace, reason)
         return next(iter(self._close_due(0)), None)
 
+    def hold(self, trace: Trace) -> None:
+        """Keep the spans of a trace, just closed, for up to `pause_wait_s`, because its run pauses."""
+        self._past.hold(trace.trace_id, trace.revision)
+
+    def is_paused(self, trace_id: bytes) -> bool:
+        """Return whether the spans of a trace are kept because its run pauses."""
+        return self._past.is_paused(trace_id)
+
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Release open traces without closing them; another process closes them.
 
@@ -178,7 +192,7 @@ class TraceTable:
 
     def ended(self) -> list[bytes]:
         """Return the open traces whose root has ended, the oldest first."""
-        return [trace.trace_id for trace in self._deadlines.traces.values() if trace.root_ended_at is not None]
+        return [trace.trace_id for trace in self._deadlines.traces.values() if trace.has_ended]
 
     def reopened(self) -> list[bytes]:
         """Return the traces that late spans opened again, the oldest first."""
@@ -226,9 +240,10 @@ class TraceTable:
             late=counts.late.copy(),
             dropped=counts.dropped.copy(),
             closed=counts.closed.copy(),
+            given_up=self._past.gave_up.copy(),
             open_traces=len(self._deadlines.traces),
             held_spans=self._past.spans,
-            held_bytes=self._live_bytes + self._past.size,
+            held_bytes=self._live_bytes + self._past.size + self._past.pause_size,
         )
 
     def _find(self, trace_id: bytes) -> HeldTrace | None:
@@ -302,7 +317,7 @@ class TraceTable:
             self._deadlines.set(trace, due_at)
 
     def _shed(self) -> None:
-        while self._live_bytes + self._past.size > self._settings.max_bytes:
+        while self._live_bytes + self._past.size + self._past.pause_size > self._settings.max_bytes:
             if not self._past.forget_oldest():
                 self._evict("max_bytes")
 
@@ -350,8 +365,8 @@ class TraceTable:
     def _close(
         self, trace: HeldTrace, reason: CloseReason, *, cut_short: bool = False, beyond: Span | None = None
     ) -> None:
-        is_due = reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and not cut_short
-        if is_due and trace.root_ended_at is not None:
+        has_ended = trace.has_ended or (reason is CloseReason.TIMED_OUT and trace.root_ended_at is not None)
+        if has_ended and reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and not cut_short:
             reason = CloseReason.ROOT_ENDED
         added = self._take_out(trace)
         if not trace.spans:  # nothing to score, and nothing that could be late

@@ -66,6 +66,9 @@ class Worker:
         """Note that a trace is done with."""
         self._finished.append(reported_trace_id(trace.trace_id))
 
+    def gave_up(self, trace_id: bytes) -> None:
+        """Do nothing: nothing is kept of the trace."""
+
     def take(self, pending: deque[Item]) -> int:
         """Take all waiting items, and return how many there were."""
         waiting = len(pending)

@@ -52,13 +52,16 @@ def measurements(report: Report) -> list[Measurement]:
 
     Nothing for a revision of a run that was counted before, nor for a trace without a recognised agent; and nothing
     of the instruments that the report leaves out. A run that pauses is counted as such once, and as a run only if it
-    fails already: else the trace in which it continues is. A conversation is counted when it is finished.
+    fails already: else when it continues, in this trace or in another one, which is also counted once. A conversation
+    is counted when it is finished.
     """
     trajectory = report.trajectory
     if report.conversation is not None:
         return [] if report.conversation.finished is None else _of_conversation(report)
-    if not trajectory.recognised or (report.revision and not report.paused_before):
+    if not trajectory.recognised:
         return []
+    if report.revision and not report.paused_before:
+        return [(RUNS_RESUMED, 1, (trajectory.agent, trajectory.service))] if report.resumed else []
     if trajectory.completeness.paused and not report.failing:
         return [] if report.revision else [(RUNS_PAUSED, 1, (trajectory.agent, trajectory.service))]
     found, left_out = _all(report), report.unmeasured
@@ -80,7 +83,7 @@ def _all(report: Report) -> list[Measurement]:
     found.append((RUNS, 1, (report.verdict, agent, service)))
     if trajectory.completeness.paused and not report.revision:
         found.append((RUNS_PAUSED, 1, (agent, service)))
-    if trajectory.completeness.resumed:
+    if trajectory.completeness.resumed or report.resumed:
         found.append((RUNS_RESUMED, 1, (agent, service)))
     found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in _invocations(trajectory)]
     found += [

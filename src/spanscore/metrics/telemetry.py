@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason
-from spanscore.collect.remembered import LateReason
+from spanscore.collect.remembered import GivenUp, LateReason
 from spanscore.contracts import Outgoing, SendsInBackground, Sink
 from spanscore.contracts.instruments import own
 from spanscore.contracts.instruments.instrument import Instrument, InstrumentKind
@@ -21,7 +21,7 @@ from spanscore.scoring.conversations.held_conversation import ConversationCounts
 from spanscore.scoring.engine import Engine
 
 Numbers: TypeAlias = Mapping[Values, float]
-Kind = TypeVar("Kind", DropReason, LateReason, CloseReason)
+Kind = TypeVar("Kind", DropReason, GivenUp, LateReason, CloseReason)
 
 
 class OwnTelemetry:
@@ -132,6 +132,7 @@ _READS: Final[tuple[tuple[Instrument, Callable[[Counts, Tallies], Numbers]], ...
     (own.TRACES_CLOSED, lambda counts, _: _each(CloseReason, counts.closed)),
     (own.TRACES_REVISED, lambda counts, _: _one(counts.revisions)),
     (own.RUNS_REVISED, lambda _, tallies: _by_two(tallies.revised)),
+    (own.PAUSES_GIVEN_UP, lambda counts, _: _each(GivenUp, counts.given_up)),
     (own.TRACES_UNRECOGNISED, lambda _, tallies: _one(tallies.unrecognised)),
     (own.DIALECT_ERRORS, lambda _, tallies: _by_two(tallies.dialect_errors)),
     (own.MEMORY_HELD, lambda counts, _: _one(counts.held_bytes)),

@@ -348,7 +348,10 @@ class Report:
     unmeasured: frozenset[str] = frozenset()
     """The names of the metrics to which it adds nothing."""
     paused_before: bool = False
-    """Whether it is a revision of a run that paused in all reports before, so that metrics have not counted the run."""
+    """Whether it is a revision, and metrics have not counted the run, as it paused in all reports before or is new in
+    a trace that paused."""
+    resumed: bool = False
+    """Whether it is the first revision without a pause of a run that paused in its trace."""
     conversation: ConversationOutline | None = None
     """The turns, if it is the report of a conversation; its trace is that of the last turn."""
 

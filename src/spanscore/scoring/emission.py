@@ -21,8 +21,8 @@ class Emission:
     """
 
     def __init__(self, emitters: Mapping[str, Emitter], tallies: Tallies, faults: Faults) -> None:
-        self.counted: Final[set[bytes]] = set()
-        """Traces that emitters which count have counted already, before a restart."""
+        self.counted: Final[set[tuple[bytes, int]]] = set()
+        """The revisions of traces that emitters which count have counted already, before a restart."""
         self.unfinished: tuple[str, ...] = ()
         """The emitters that did not send everything in the last `finish`; while it runs, also the next ones."""
         self._emitters: Final = emitters
@@ -34,7 +34,7 @@ class Emission:
         for evaluation in report.evaluations:
             if isinstance(evaluation.outcome, Failed):
                 self._tallies.evaluation_errors[evaluation.name, evaluation.outcome.error_type] += 1
-        is_counted = trace_id in self.counted and not report.revision
+        is_counted = (trace_id, report.revision) in self.counted
         for name, emitter in self._emitters.items():
             if is_counted and isinstance(emitter, AtMostOnce) and emitter.at_most_once:
                 continue

@@ -33,7 +33,10 @@ Clock: TypeAlias = Callable[[], float]
 Measure: TypeAlias = Callable[[Instrument, float], None]
 
 _PAUSED: Final = "paused"
-"""Stands for the verdict of a run of which no report has one that counts."""
+"""Stands for the verdict of a run that pauses and was not counted yet."""
+_PAUSED_FAILING: Final = "paused, fail"
+"""Stands for the verdict of a run that pauses and was counted, because it fails already."""
+_PAUSES: Final = frozenset({_PAUSED, _PAUSED_FAILING})
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +49,9 @@ class Listener(Protocol):
 
     def scored(self, trace: Trace) -> None:
         """Called after all reports of a trace were emitted, or if it could not be scored."""
+
+    def gave_up(self, trace_id: bytes) -> None:
+        """Called when a run that paused in this trace is waited for no more: further spans will be late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +127,8 @@ class Engine:
         self._closed: Final[deque[Trace]] = deque()
         self._under_way: Final[deque[_UnderWay]] = deque()
         self._unscored: Final[Counter[bytes]] = Counter()
+        self._counted_before: Final[set[bytes]] = set()
+        """Traces with closings that emitters have counted before a restart, and that are still to be repeated."""
         self._has_known = False
         self._unknown: str | None = None
         """Why the first trace was not scored in which no agent is known."""
@@ -133,8 +141,14 @@ class Engine:
         self.table.is_root = is_root
 
     def note_counted(self, trace_ids: Iterable[bytes]) -> None:
-        """Note traces that were scored before a restart but not sent: `AtMostOnce` emitters have counted them."""
-        self._emission.counted.update(trace_ids)
+        """Note traces that were scored before a restart and are kept: `AtMostOnce` emitters have counted them."""
+        self._counted_before.update(trace_ids)
+
+    def repeat_closing(self, trace_id: bytes, *, is_last: bool) -> None:
+        """Close a trace where it was closed before a restart; `work` scores it. After the last time, count it again."""
+        self._enqueue(filter(None, [self.table.close(trace_id, CloseReason.TIMED_OUT)]))
+        if is_last:
+            self._counted_before.discard(trace_id)
 
     def add(self, spans: Collection[Span], sizes: Iterable[int] | None = None) -> tuple[Report, ...]:
         """Take in spans and emit the reports of the traces that this completes."""
@@ -301,6 +315,8 @@ class Engine:
     def _enqueue(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
             self._closed.append(trace)
+            if trace.trace_id in self._counted_before:
+                self._emission.counted.add((trace.trace_id, trace.revision))
             self.backlog += len(trace.spans)
             self._unscored[trace.trace_id] += 1
         while self.table.evicted:
@@ -310,6 +326,13 @@ class Engine:
                 self._too_late.note(LateReason.NOT_KEPT)
         self._gave_way.tell_due()
         self._too_late.tell_due()
+        self._note_given_up()
+
+    def _note_given_up(self) -> None:
+        while self.table.given_up:
+            trace_id = self.table.given_up.pop()
+            if self._listener is not None:
+                self._listener.gave_up(trace_id)
 
     def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
@@ -332,6 +355,9 @@ class Engine:
         finally:
             if self.pipeline.reader.failures:
                 self._note_failed_dialects()
+        if scoring.is_paused:
+            self.table.hold(trace)
+            self._note_given_up()
         self._under_way.append(_UnderWay(scoring, began))
         self._await(scoring)
 
@@ -360,9 +386,12 @@ class Engine:
             return ()
         trace = scoring.trace
         self._wait_no_more(trace)
+        continues = not _PAUSES.isdisjoint(trace.verdicts.values())
         reports = tuple(
             # The traces of others are left alone: nothing is said of one in which no agent is known.
-            self._noted(trace, report) if report.trajectory.recognised else replace(report, evaluations=())
+            self._noted(trace, report, continues=continues)
+            if report.trajectory.recognised
+            else replace(report, evaluations=())
             for report in scoring.reports()
         )
         if trace.spans:
@@ -382,19 +411,25 @@ class Engine:
             self._listener.scored(trace)
         return reports
 
-    def _noted(self, trace: Trace, report: Report) -> Report:
-        """Note the verdict of a run for its next revision, and return the report, marked if the run has only paused."""
+    def _noted(self, trace: Trace, report: Report, *, continues: bool) -> Report:
+        """Note the verdict of a run for its next revision, and return the report, marked if the run was not counted.
+
+        That is if the run has only paused, or if it is new in a trace that continues after a pause.
+        """
         run = report.trajectory.root_span_id if report.trajectory.unit is Unit.AGENT else b""
         before = trace.verdicts.get(run)
-        if report.trajectory.completeness.paused and not report.failing:
+        pauses = bool(report.trajectory.completeness.paused)
+        if pauses and not report.failing:
             trace.verdicts.setdefault(run, _PAUSED)
             return report
-        trace.verdicts[run] = report.verdict
-        if before == _PAUSED:
-            return replace(report, paused_before=True)
-        if before not in {None, report.verdict}:
-            self.tallies.revised[before, report.verdict] += 1
-        return report
+        only_paused = before in _PAUSES
+        trace.verdicts[run] = _PAUSED_FAILING if pauses and (only_paused or before is None) else report.verdict
+        counted = "fail" if before == _PAUSED_FAILING else before
+        if counted not in {None, _PAUSED, report.verdict}:
+            self.tallies.revised[counted, report.verdict] += 1
+        if only_paused:
+            return replace(report, paused_before=before == _PAUSED, resumed=not pauses)
+        return replace(report, paused_before=True) if continues and before is None else report
 
     def _note_unknown(self, trajectory: Trajectory) -> None:
         self.tallies.unrecognised += 1

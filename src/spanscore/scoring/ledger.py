@@ -13,6 +13,11 @@ from spanscore.contracts import Emitter, SendsInOrder
 class Keeper(Protocol):
     """Keeps the data of traces until they are done: the storage, and the offsets of Kafka."""
 
+    @property
+    def keeps_pauses(self) -> bool:
+        """Whether a trace that is held because its run pauses is not done for it."""
+        ...
+
     def scored(self, trace_id: bytes) -> None:
         """Called when a trace is scored but still needed: its reports are not sent yet, or late spans opened it."""
         ...
@@ -23,7 +28,7 @@ class Keeper(Protocol):
 
 
 class Ledger:
-    """The state of each trace (open, scored but not sent, or done). It notifies the keepers of changes.
+    """The state of each trace (open, scored but not sent, paused, or done). It notifies the keepers of changes.
 
     A trace is needed from its first span on until it is scored, and every emitter that sends in order has sent or
     dropped the items that it had queued by then. Late spans make it needed again. Belongs to the owner of the engine.
@@ -31,11 +36,18 @@ class Ledger:
     Args:
         emitters: the emitters of reports.
         is_open: returns whether a trace is open, or waits for its scores.
+        is_paused: returns whether a closed trace is held, because its run pauses.
     """
 
-    def __init__(self, emitters: Iterable[Emitter], is_open: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self,
+        emitters: Iterable[Emitter],
+        is_open: Callable[[bytes], bool],
+        is_paused: Callable[[bytes], bool] = lambda _: False,
+    ) -> None:
         self._senders: Final = [emitter for emitter in emitters if isinstance(emitter, SendsInOrder)]
         self._is_open: Final = is_open
+        self._is_paused: Final = is_paused
         self._keepers: Final[list[Keeper]] = []
         self._on_their_way: Final[deque[tuple[bytes, list[float]]]] = deque()
         """Traces, with the number of items that each emitter had queued when they were scored."""
@@ -47,8 +59,16 @@ class Ledger:
         self._keepers.append(keeper)
 
     def is_needed(self, trace_id: bytes) -> bool:
-        """Return whether the data of a trace must be kept."""
+        """Return whether a trace is not done yet; one whose run pauses is."""
         return trace_id in self._unsent or self._is_open(trace_id)
+
+    def is_paused(self, trace_id: bytes) -> bool:
+        """Return whether the data of a trace is only kept because its run pauses."""
+        return self._is_paused(trace_id) and not self.is_needed(trace_id)
+
+    def is_kept(self, trace_id: bytes) -> bool:
+        """Return whether the data of a trace must be kept: it is not done yet, or its run pauses."""
+        return self._is_paused(trace_id) or self.is_needed(trace_id)
 
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace was scored. It may be open again: a span that arrived since then is not in these scores."""
@@ -56,9 +76,12 @@ class Ledger:
         if any(queued != settled for queued, settled in progress):
             self._on_their_way.append((trace_id, [queued for queued, _ in progress]))
             self._unsent[trace_id] += 1
-        is_needed = self.is_needed(trace_id)
-        for keeper in self._keepers:
-            (keeper.scored if is_needed else keeper.done)(trace_id)
+        self._tell(trace_id)
+
+    def gave_up(self, trace_id: bytes) -> None:
+        """Note that a trace is no longer held for the case that its run continues."""
+        if not self.is_needed(trace_id):
+            self._tell(trace_id)
 
     def settle(self) -> None:
         """Check what emitters have sent meanwhile, and notify keepers of done traces. Call it about every second."""
@@ -73,8 +96,12 @@ class Ledger:
                 continue
             del self._unsent[trace_id]
             if not self._is_open(trace_id):
-                for keeper in self._keepers:
-                    keeper.done(trace_id)
+                self._tell(trace_id)
+
+    def _tell(self, trace_id: bytes) -> None:
+        is_needed, is_kept = self.is_needed(trace_id), self.is_kept(trace_id)
+        for keeper in self._keepers:
+            (keeper.scored if is_needed or (is_kept and keeper.keeps_pauses) else keeper.done)(trace_id)
 
     def keep_unsent(self) -> None:
         """Take nothing for sent from now on: emitters were closed before they had sent all."""

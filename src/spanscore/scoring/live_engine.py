@@ -50,7 +50,8 @@ class LiveEngine:
 
     def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
         self.engine: Final = make_engine(self)
-        self.ledger: Final = Ledger(self.engine.emitters.values(), self.engine.is_open)
+        engine = self.engine
+        self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.is_paused)
         """The traces that are still needed."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -70,6 +71,10 @@ class LiveEngine:
     def scored(self, trace: Trace) -> None:
         """Note it in the ledger: the stored data of the trace may no longer be needed."""
         self.ledger.scored(trace.trace_id)
+
+    def gave_up(self, trace_id: bytes) -> None:
+        """Note it in the ledger: the stored data of the trace is no longer needed."""
+        self.ledger.gave_up(trace_id)
 
     @property
     def is_behind(self) -> bool:

@@ -129,6 +129,11 @@ class Scoring:
         ]
 
     @property
+    def is_paused(self) -> bool:
+        """Whether a run in the trace pauses at its end."""
+        return any(trajectory.completeness.paused for trajectory, _ in self._found)
+
+    @property
     def is_done(self) -> bool:
         """Whether every evaluation has an outcome."""
         return not self._awaited or all(answer.done() for answer in self._awaited)

@@ -61,6 +61,8 @@ class KafkaPartitions:
         encoding: the encoding of the records.
     """
 
+    keeps_pauses: Final = False
+
     def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """The number of records whose key is not their trace id, by the problem."""

@@ -31,6 +31,7 @@ def show_storage(telemetry: OwnTelemetry, storage: Callable[[], Storage | None])
     telemetry.observe(own.STORAGE_CAPACITY, show(lambda found: {(): found.capacity}))
     telemetry.observe(own.STORAGE_LOST, show(lambda found: {(): found.lost}))
     telemetry.observe(own.STORAGE_SYNC_FAILURES, show(lambda found: {(): found.sync_failures}))
+    telemetry.observe(own.PAUSES_GIVEN_UP, show(lambda found: {("storage",): found.pauses_given_up}))
     telemetry.observe(own.STORAGE_REFUSED, show(lambda found: _each(found.refused)))
 
 

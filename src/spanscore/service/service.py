@@ -216,7 +216,7 @@ class Service:
 
         If spans are stored, traces that are not due are left for the next start: scored now, they would count as
         incomplete. Traces that the next start could not restore are scored now: traces whose files were removed, and
-        late spans of traces that were scored before.
+        late spans of traces that were scored before and not kept.
 
         Args:
             grace_s: the time for running requests.
@@ -263,7 +263,8 @@ class Service:
             self.engine.cut_short(until)
         else:
             if not self._durability.is_replaying:  # else more spans of these traces may still be stored
-                only = (*self._durability.only_in_memory(), *self.engine.table.reopened())
+                late = [each for each in self.engine.table.reopened() if not self._durability.can_restore(each)]
+                only = (*self._durability.only_in_memory(), *late)
                 self.engine.cut_short(until, only)
             left = self.engine.waiting()
             self.engine.let_go(left)

@@ -125,6 +125,11 @@ class ClosedLog:
             gone.append(self.files.pop(0).name)
         return gone
 
+    def is_held_up(self, first_needed: int) -> bool:
+        """Return whether its oldest file is kept for old requests alone, when newer ones have `remember` traces."""
+        held_up = bool(self.files) and self.files[0].last_sequence >= first_needed
+        return held_up and sum(file.closings for file in self.files[2:]) > self._remember
+
     def forget_missing(self, there: Collection[str]) -> None:
         """Forget the files that were removed: all files that are not in `there`."""
         for closed in [closed for closed in self.files if closed.name not in there]:

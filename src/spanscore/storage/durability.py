@@ -47,6 +47,8 @@ class Durability:
     or, with `power`, after it is synced to the disk. The data of a trace is deleted after its reports are sent.
     """
 
+    keeps_pauses: Final = True
+
     def __init__(
         self,
         settings: StorageSettings,
@@ -152,10 +154,11 @@ class Durability:
                     )
 
     def scored(self, trace_id: bytes) -> None:
-        """Note that a trace is scored; it is kept."""
+        """Note that a trace is scored; it is kept. Of a run from Kafka that pauses nothing is stored: it is closed."""
         with self._lock:
             if self._directory is not None:  # else it took too long: the trace is scored again after the next start
-                self._opened.score_trace(trace_id)
+                is_kept = self._opened.requests.has(trace_id) or self._live.ledger.is_needed(trace_id)
+                (self._opened.score_trace if is_kept else self._opened.close_trace)(trace_id)
 
     def done(self, trace_id: bytes) -> None:
         """Keep nothing of a trace any more."""
@@ -170,6 +173,11 @@ class Durability:
         if found:
             _log.warning("storage: files were removed, so traces are scored as they are: %d", len(found))
         return found
+
+    def can_restore(self, trace_id: bytes) -> bool:
+        """Return whether the next start could restore an open trace that was scored before."""
+        with self._lock:
+            return self.storage is not None and trace_id in self.storage.requests.kept
 
     def rest(self) -> None:
         """Close no more traces until `stop`."""
@@ -216,7 +224,8 @@ class Durability:
         needed = {trace_id: size for trace_id, size in found.items() if self._live.ledger.is_needed(trace_id)}
         with self._lock:
             for trace_id in found.keys() - needed.keys():  # late: they must not begin it anew after a restart
-                self._opened.close_trace(trace_id, place.sequence)
+                if not self._live.ledger.is_kept(trace_id):
+                    self._opened.close_trace(trace_id, place.sequence)
             self._opened.requests.hold(place, needed, all_sizes, is_last=is_last)
 
     def _restore_conversations(self) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
@@ -49,6 +51,9 @@ class Replay:
         self._intake: Final = intake
         self._hold: Final = hold
         self._knowing: Final = [each for each in live.engine.emitters.values() if isinstance(each, KnowsWhatItWrote)]
+        self._scored: Final[deque[tuple[int, bytes]]] = deque()
+        """The traces that are scored and kept, after the request with that number."""
+        self._times_scored: Final[Counter[bytes]] = Counter()
         self._closed: Mapping[bytes, int] = {}
         """The traces that are closed, and the number of the last request that this concerns."""
 
@@ -62,30 +67,50 @@ class Replay:
         run: int | None = None
         while (request := await in_thread(lambda: next(requests, None))) is not None:
             received_at = now - request.age_s
+            await self._repeat_closings(request.sequence)
             if request.run != run:
                 run = request.run
                 table.resumed(received_at)
             restored += await self._restore(request, received_at)
             # As before the restart: traces that were complete by then are scored before the next request is taken.
             await self._live.catch_up(received_at)
+        await self._repeat_closings(None)
         table.resumed(time.monotonic())  # senders could send nothing meanwhile
         if restored:
             _log.info("replayed %d stored spans", restored)
 
     def _closed_before(self) -> dict[bytes, int]:
         closed: dict[bytes, int] = {}
-        counted: set[bytes] = set()
+        scored: dict[bytes, list[int]] = {}
         engine, first_request = self._live.engine, self._earlier.first_request
         for trace_id, sequence, is_sent in self._earlier.closed_traces():
             if not is_sent:
-                counted.add(trace_id)
+                scored.setdefault(trace_id, []).append(sequence)
                 continue
-            counted.discard(trace_id)
+            scored.pop(trace_id, None)
             if sequence >= first_request:
                 closed[trace_id] = sequence
             engine.table.remember(trace_id)
-        engine.note_counted(counted)
+        engine.note_counted(scored)
+        self._scored.extend(
+            sorted((sequence, trace_id) for trace_id, sequences in scored.items() for sequence in sequences)
+        )
+        self._times_scored.update({trace_id: len(sequences) for trace_id, sequences in scored.items()})
         return closed
+
+    async def _repeat_closings(self, before: int | None) -> None:
+        """Close again the traces that were scored, and are kept, before a request: what follows is their next revision.
+
+        Without a request, all of them.
+        """
+        is_any = False
+        while self._scored and (before is None or self._scored[0][0] < before):
+            _, trace_id = self._scored.popleft()
+            self._times_scored[trace_id] -= 1
+            self._live.engine.repeat_closing(trace_id, is_last=not self._times_scored[trace_id])
+            is_any = True
+        if is_any:
+            await self._live.catch_up(-math.inf)  # closes no others
 
     async def _restore(self, request: StoredRequest, received_at: float) -> int:
         def is_wanted(trace_id: bytes) -> bool:

@@ -78,6 +78,8 @@ class RequestLog:
         """The stored bytes of each trace that is not scored yet, in the order of the first request of each."""
         self.open_size = 0
         """The sum of it."""
+        self.kept: Final[set[bytes]] = set()
+        """The traces that were scored and are still needed, and are open again perhaps."""
         self.forgotten: Final[set[bytes]] = set()
         """The traces that are not scored yet and lost a part in removed files."""
         self.disk: Final = disk
@@ -158,14 +160,21 @@ class RequestLog:
                 segment.arriving -= 1
             self._let_go(segment)
 
+    def has(self, trace_id: bytes) -> bool:
+        """Return whether requests of a trace are needed."""
+        return trace_id in self.open or trace_id in self.kept
+
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace is no longer open; its requests are still needed."""
-        self.open_size -= self.open.pop(trace_id, 0)
+        if trace_id in self.open:
+            self.open_size -= self.open.pop(trace_id)
+            self.kept.add(trace_id)
         self.forgotten.discard(trace_id)
 
     def release(self, trace_id: bytes) -> None:
         """Keep nothing for this trace any more."""
         self.scored(trace_id)
+        self.kept.discard(trace_id)
         for segment in tuple(self.segments):
             held = segment.held.pop(trace_id, None)
             if held is not None:

@@ -84,6 +84,8 @@ class Storage:
         """The stored turns of conversations."""
         self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns)
         """The data of earlier processes."""
+        self.pauses_given_up = 0
+        """The number of traces with a run that pauses that were released to make room."""
         self._trouble: Final = Trouble(files)
         self._removed = 0
         """The number of needed requests whose files were removed."""
@@ -183,8 +185,7 @@ class Storage:
         with suppress(OSError):
             self._closed.catch_up()
         self.turns.catch_up()
-        first_needed = self.requests.segments[0].number if self.requests.segments else self.requests.sequence + 1
-        self._syncer.delete(*self._closed.forget(first_needed))
+        self._syncer.delete(*self._closed.forget(self._first_needed))
         if self._gone:
             return
         if self._trouble.why == _FULL:
@@ -192,6 +193,22 @@ class Storage:
                 self._trouble.end()
         elif self._trouble.why:
             self._trouble.probe()
+
+    def let_go_of_pauses(self, is_paused: Callable[[bytes], bool]) -> bool:
+        """Release the runs that pause in the oldest file with any, and return whether there were any.
+
+        Nothing is done unless room is short, or old requests keep many more ids of closed traces than are remembered.
+        """
+        if not self.is_short and not self._closed.is_held_up(self._first_needed):
+            return False
+        for segment in self.requests.segments:
+            paused = list(filter(is_paused, segment.held))
+            if paused:
+                self.pauses_given_up += len(paused)
+                for trace_id in paused:
+                    self.close_trace(trace_id)
+                return True
+        return False
 
     def giving_way(self) -> list[bytes]:
         """Return the open traces to close so that others have room; they do not count as open any more."""
@@ -237,6 +254,10 @@ class Storage:
         with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
             self._closed.end()
         return self._syncer.end(timeout_s)
+
+    @property
+    def _first_needed(self) -> int:
+        return self.requests.segments[0].number if self.requests.segments else self.requests.sequence + 1
 
     def _look_for_files(self) -> None:
         """Detect removed files, create the directory again, and count the requests that were in them."""

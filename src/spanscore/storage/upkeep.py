@@ -71,15 +71,16 @@ class Upkeep:
         try:
             while not self._is_resting:
                 with self._lock:
-                    job = self._storage.compaction(self._live.ledger.is_needed)
-                    giving_way = self._storage.giving_way() if job is None else []
+                    job = self._storage.compaction(self._live.ledger.is_kept)
+                    let_go = job is None and self._storage.let_go_of_pauses(self._live.ledger.is_paused)
+                    giving_way = [] if job is not None or let_go else self._storage.giving_way()
                 if job is not None:
                     result = await asyncio.to_thread(job.run, _narrow)
                     with self._lock:
                         self._storage.compacted(job.segment, result)
                 elif giving_way:
                     await in_slices(self._evicting(giving_way))
-                else:
+                elif not let_go:
                     return
         except OSError as error:
             self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S

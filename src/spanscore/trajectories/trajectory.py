@@ -73,7 +73,8 @@ def trajectories(
     ranks: dict[int, int | None] = {}
     requested = Requested(tree)
     merged = merged_calls(tree)
-    withheld = Withheld(tree, merged, requested)
+    may_block = trace.close_reason is CloseReason.TIMED_OUT and not tree.spans[tree.root].is_log and not tree.is_step
+    withheld = Withheld(tree, merged, requested, may_block=may_block)
     executed = executed_calls(tree, merged, requested, withheld, ranks)
     listed_calls = executed or requested_calls(tree, requested, withheld)
     lost = Counter(run_of[index] for index in lost_calls(tree, requested, listed_calls, invoked_of))

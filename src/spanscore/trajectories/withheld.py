@@ -33,9 +33,12 @@ class Withheld:
         tree: the spans.
         calls: each call merged from its spans, by the position of its span and in the order of their start.
         requested: the requests of the models.
+        may_block: whether the trace timed out, and would have a root.
     """
 
-    def __init__(self, tree: SpanTree, calls: Mapping[int, CallReading], requested: Requested) -> None:
+    def __init__(
+        self, tree: SpanTree, calls: Mapping[int, CallReading], requested: Requested, *, may_block: bool = False
+    ) -> None:
         self._tree: Final = tree
         self._requested: Final = requested
         self.spans: Final[dict[int, CallState]] = {}
@@ -46,7 +49,7 @@ class Withheld:
         """Calls of both kinds, with gaps filled from the model's requests."""
         self._asked: Final[dict[str, _Asked]] = {}
         self._executed_ids: Final = {call.call_id for call in calls.values()}
-        if not tree.pauses and all(call.state == "made" for call in calls.values()):
+        if not tree.pauses and not may_block and all(call.state == "made" for call in calls.values()):
             return
         executed = joined(requested, calls)
         self._calls: Final = {index: call for index, (_, call) in zip(calls, executed, strict=True)}
@@ -55,6 +58,8 @@ class Withheld:
         self._add_unfinished()
         self._add_named()
         self._add_unnamed()
+        if may_block:
+            self._add_blocking()
         self._leave_out_executed()
         self.calls.update((index, self._calls[index]) for index in (*self.spans, *self.superseded))
 
@@ -186,6 +191,22 @@ class Withheld:
                 found = found or [_UNNAMED]
             for request in found or ():
                 self._ask(request, "waits", index)
+
+    def _add_blocking(self) -> None:
+        """Add the calls for which a run blocks: it writes nothing until a person has answered.
+
+        The last answer of a model asks for them, and no span shows that they were executed. At the end of a run that is
+        no sign: neither the root nor the agent of that model may have ended.
+        """
+        if not self._requested.requests:
+            return
+        spans, asking = self._tree.spans, self._requested.requests[-1][0]
+        agent = self._tree.nearest(self._tree.agents)[asking]
+        is_last = spans[self._tree.models[-1]].start_ns <= max(spans[asking].start_ns, spans[asking].end_ns)
+        if is_last and (agent == NONE or not spans[agent].end_ns):
+            root = self._tree.root
+            for request in self._requested.left_open([root] * len(spans), self._ranks).get(root, ()):
+                self._ask(request, "waits", asking)
 
     def _is_last(self, index: int) -> bool:
         """Return whether a span is the last of its siblings with the same name."""

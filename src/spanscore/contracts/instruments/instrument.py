@@ -83,13 +83,13 @@ RUNS_PAUSED: Final = counter(
     "spanscore.runs.paused",
     "{run}",
     "Runs of which a trace ended while they waited for approval or an answer. Such a trace is in spanscore.runs only "
-    "if it fails; the trace that continues the run is counted there.",
+    "if it fails; a run that continues, in this trace or in another one, is counted there.",
     (AGENT, SERVICE),
 )
 RUNS_RESUMED: Final = counter(
     "spanscore.runs.resumed",
     "{run}",
-    "Runs, also counted in spanscore.runs, whose trace starts after a pause; their earlier calls are in another trace.",
+    "Runs that continued after a pause, in the trace that paused or in another one; also counted in spanscore.runs.",
     (AGENT, SERVICE),
 )
 AGENT_TOOL_CALLS: Final = histogram(

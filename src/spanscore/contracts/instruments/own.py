@@ -84,6 +84,12 @@ RUNS_REVISED: Final = counter(
     "Runs whose verdict changed when late spans had them scored again, by the verdict before and the one after.",
     (OUTCOME_FROM, OUTCOME_TO),
 )
+PAUSES_GIVEN_UP: Final = counter(
+    "spanscore.pauses.given_up",
+    "{trace}",
+    "Traces with a run that pauses that are no longer held: if the run continues in its trace, its spans are late.",
+    (REASON,),
+)
 TRACES_UNRECOGNISED: Final = counter(
     "spanscore.traces.unrecognised",
     "{trace}",

@@ -1,0 +1,142 @@
+"""Runs that pause and continue in the same trace, in another process of the receiver."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from one_trace import counted_runs, paused_runs
+from serving import Running, eventually, serving
+from spanscore.model import CloseReason
+from storage.test_durability import CHILD, configuration, killed, was_taken
+from storage.test_replay import Stored
+
+NAME: Final = "langgraph-approval"
+(APPROVED,) = (run for run in paused_runs(NAME) if run.scenario == "interrupt-approved")
+TRACE: Final = bytes.fromhex(APPROVED.trace_id)
+FIRST, SECOND = APPROVED.requests(NAME)
+JSON: Final = "application/json"
+RULES: Final = """
+traces: {decision_delay: 0s}
+evaluators: {order: {type: tool_policy, must_precede: [[lookup_order, issue_refund]]}}
+"""
+
+
+def send(running: Running, requests: list[bytes]) -> None:
+    """Send requests as they were recorded."""
+    for body in requests:
+        running.post(body, JSON)
+
+
+def runs(running: Running) -> dict[str, int]:
+    """Return what metrics count of runs."""
+    return counted_runs(running.page("/metrics")[1])
+
+
+def of(reports: Any) -> list[tuple[int, str]]:
+    """Return the revision and the verdict of each report."""
+    return [(report.revision, report.verdict) for report in reports]
+
+
+@pytest.mark.parametrize(("durability", "before_the_kill"), [("crash", 0), ("power", 1)])
+def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int) -> None:
+    """The run is whole and counted once, the pause not again, also if the kill came when the run had continued."""
+    text = configuration(tmp_path, RULES, durability=durability)
+    scores = tmp_path / "scores.jsonl"
+    text = text.replace("exporters: {", f"exporters: {{jsonl: {{path: {scores}}}, ")
+    begun, rest = [*FIRST, *SECOND[:before_the_kill]], SECOND[before_the_kill:]
+    with (
+        killed(tmp_path, text, *((body, JSON) for body in begun), once=lambda: "paused" in scores.read_text()),
+        serving(text) as running,
+    ):
+        assert (0, "none") == of(running.reports.wait_for(1))[0]
+        assert (before_the_kill == 0) == running.service.engine.table.is_paused(TRACE)
+        send(running, rest)
+
+        assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
+        assert {"runs pass": 1, "runs_resumed": 1} == runs(running)
+        assert ["lookup_order", "issue_refund"] == list(running.reports.emitted[-1].trajectory.names)
+    with serving(text) as running:
+        assert 0 == running.service.engine.counts().received
+
+
+def test_restarts(tmp_path: Path) -> None:
+    """Two orderly ends, one in the pause and one when the run has continued, are as if there had been none."""
+    text = configuration(tmp_path, RULES)
+    for requests, expected in ((FIRST, {"runs_paused": 1}), (SECOND[:1], {})):
+        with serving(text) as running:
+            send(running, requests)
+            running.reports.wait_for(1)
+            assert expected == runs(running)
+            running.stop()
+            assert [(0, "none")] == of(running.reports.emitted)
+    with serving(text) as running:
+        send(running, SECOND[1:])
+        assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
+        assert {"runs pass": 1, "runs_resumed": 1} == runs(running)
+        assert running.reports.emitted[-1].complete
+
+
+def test_a_repeated_request_in_a_pause(tmp_path: Path) -> None:
+    """Its spans are duplicates: the pause goes on, also after a restart."""
+    text = configuration(tmp_path, RULES)
+    with serving(text) as running:
+        send(running, [*FIRST, *FIRST])
+        assert {"duplicate": len(FIRST)} == dict(running.service.engine.counts().dropped)
+    with serving(text) as running:
+        send(running, SECOND)
+        assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
+
+
+def test_without_a_wait(tmp_path: Path) -> None:
+    """Nothing is kept for a pause: after a restart the rest is late."""
+    text = configuration(tmp_path, RULES.replace("0s}", "0s, pause_wait: 0s}"))
+    with serving(text) as running:
+        send(running, FIRST)
+    with serving(text) as running:
+        send(running, SECOND)
+        counts = running.service.engine.counts()
+        assert (0, {"not_kept": len(SECOND)}, []) == (counts.live, dict(counts.late), running.reports.emitted)
+
+
+def test_a_pause_of_which_nothing_is_stored(tmp_path: Path) -> None:
+    """Its spans came from Kafka: after a restart the rest is late, and no trace of its own."""
+    text = configuration(tmp_path, RULES)
+
+    async def scenario() -> None:
+        for part, is_paused in ((APPROVED.first, True), (APPROVED.second, False)):
+            stored = Stored(text)
+            await stored.durability.replay(stored.intake)
+            stored.live.take_whole(part, [1] * len(part))
+            assert is_paused == stored.engine.table.is_paused(TRACE)
+            assert (not is_paused) == ("not_kept" in stored.engine.counts().late)
+            await stored.end()
+
+    asyncio.run(scenario())
+
+
+def test_pauses_give_way_to_open_traces(tmp_path: Path) -> None:
+    """If room is short, the disk gives up the runs that paused first, and counts them; no trace is closed early."""
+    text = configuration(tmp_path, RULES.replace("0s}", "0s, trace_timeout: 1h}"), max_size="256KiB")
+    with serving(text) as running:
+        running.post(CHILD)
+        for number in range(2, 60):
+            for body in FIRST:
+                request = body.replace(APPROVED.trace_id.encode(), f"{number:032x}".encode())
+                eventually(lambda: was_taken(running, request, JSON))  # noqa: B023 - used in this round only
+        counts = running.service.engine.counts()
+        assert all(running.service.engine.table.is_paused(number.to_bytes(16, "big")) for number in range(2, 60))
+        given_up = re.search(r'given_up_total{spanscore_reason="storage"} (\d+)', running.page("/metrics")[1])
+
+    assert ({CloseReason.ROOT_ENDED: 58}, {}) == (counts.closed, counts.given_up)
+    assert given_up is not None
+    with serving(text) as running:
+        held = sorted(int.from_bytes(report.trajectory.trace_id) for report in running.reports.emitted)
+        assert 1 == running.service.engine.counts().open_traces
+    assert len(held) in range(2, 57)
+    assert held == list(range(60 - len(held), 60))
+    assert int(given_up[1]) in range(1, 58 - len(held) + 1)
