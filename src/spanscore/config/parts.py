@@ -44,7 +44,8 @@ def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
     """Return what joins traces to conversations; None if that is not configured."""
     if config.conversations is None:
         return None
-    settings = replace(config.conversations, remember=config.traces.remember_traces)
+    traces = config.traces
+    settings = replace(config.conversations, remember=traces.remember_traces, pause_wait_s=traces.pause_wait_s)
     return Conversations(settings, pipeline.turn_needs)
 
 
