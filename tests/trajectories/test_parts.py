@@ -62,7 +62,7 @@ def test_recorded_approvals(name: str) -> None:
         for trace_id in trace["trace_ids"]:
             found = seen[trace_id]
             refused = any(word in scenario for word in ("denied", "reject", "refused", "reason"))
-            continues = not asks and (made or refused)
+            continues = "resumed" in scenario and (made or refused)
             if ("issue_refund" in found.paused, found.resumed, found.begin_unseen) != (asks, continues, False):
                 wrong.append((scenario, found.paused, found.resumed, found.begin_unseen))
 

@@ -1,0 +1,75 @@
+"""Six rules for each part of each recorded run that pauses: no part fails a rule that the whole run keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from corpora import CORPUS, NAMES, recorded
+from spanscore.config import loads
+from spanscore.config import parts as wiring
+from spanscore.model import CloseReason, Score, Trace
+
+APPROVALS: Final = [name for name in NAMES if any(word in name for word in ("approval", "confirmation", "interrupt"))]
+RULES: Final = """
+evaluators:
+  order: {type: tool_policy, must_precede: [[lookup_order, issue_refund]]}
+  looked: {type: tool_policy, required: [lookup_order]}
+  once: {type: tool_policy, max_calls_per_tool: {issue_refund: 1}}
+  count: {type: tool_call_count, tool_calls_count: {issue_refund: 1}}
+  known: {type: argument_provenance, tools: [issue_refund], arguments: [amount]}
+  no_mail: {type: tool_policy, forbidden: [send_mail]}
+"""
+"""In the order of the columns below."""
+PAUSES: Final = "- - - - - -"
+WHOLE: Final = "+ + + + + +"
+REFUSED: Final = "+ + + - - +"
+UNCERTAIN: Final = "- - + + + +"
+"""Whether the lookup was made before the pause cannot be told."""
+BY_ANOTHER: Final = "+ - + - - +"
+"""The call was made outside, and only its result is known."""
+OTHERS: Final = {
+    # The span of the request is the agent's, and lasts longer than the tool.
+    "google-adk-confirmation-oi": dict.fromkeys(("confirmed-resumed", "parallel-resumed", "no-ids-resumed"), UNCERTAIN),
+    # Without content no span says that the run waits, or that the call was refused, unless the tool raised.
+    "pydantic-ai-approval-nocontent": {
+        **dict.fromkeys(("approved-asks", "denied-asks", "parallel-asks"), "+ + + x - +"),
+        **dict.fromkeys(("approved-resumed", "raised-resumed", "parallel-resumed"), "+ + + + - +"),
+        **dict.fromkeys(("denied-resumed", "raised-denied-resumed"), BY_ANOTHER),
+    },
+    # The run refunds twice, the second time an amount that it has not seen.
+    "langgraph-approval-again": {"two-resumed": "+ + x x x +"},
+    # The same; and a greeting is a turn without a call.
+    "pydantic-ai-approval-again": {"two-resumed": "+ + x x x +", "turns-greeting": "+ x + x - +"},
+}
+"""What differs, by recording and scenario."""
+
+
+def expected(name: str, scenario: str) -> str:
+    """Return the outcome of each rule: + passed, x failed, - skipped."""
+    if scenario in OTHERS.get(name, {}):
+        return OTHERS[name][scenario]
+    if scenario.endswith("asks"):
+        return PAUSES
+    if any(word in scenario for word in ("deferred", "client")):
+        return BY_ANOTHER
+    return REFUSED if any(word in scenario for word in ("denied", "reject", "refused", "reason")) else WHOLE
+
+
+@pytest.mark.parametrize("name", APPROVALS)
+def test_the_rules_of_each_part(name: str) -> None:
+    """Approved, refused, answered by somebody else, twice in a row, in an agent that is called, and so on."""
+    pipeline = wiring.pipeline(loads(RULES, "c.yaml", Path()))
+    found: dict[str, str] = {}
+    for part in json.loads((CORPUS / f"{name}.truth.json").read_text(encoding="utf-8"))["traces"]:
+        spans = tuple(recorded(name)[part["trace_id"]])
+        (report,) = pipeline.run(Trace(trace_id=spans[0].trace_id, spans=spans, close_reason=CloseReason.ROOT_ENDED))
+        outcomes = [evaluation.outcome for evaluation in report.evaluations]
+        found[part["scenario"]] = " ".join(
+            ("+" if each.passed else "x") if isinstance(each, Score) else "-" for each in outcomes
+        )
+
+    assert {scenario: expected(name, scenario) for scenario in found} == found
