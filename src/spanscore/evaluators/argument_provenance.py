@@ -24,7 +24,7 @@ from spanscore.model.outcomes import MendedBy
 
 Matcher: TypeAlias = Callable[[str], bool]
 
-_UNSEEN: Final = "not seen before"
+_WORDS: Final = {"unseen": "not seen before", "derived": "seen only in another form"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,8 @@ class ArgumentProvenance(CallEvaluator):
             )
             explanation += f"{counts['derived']} in another form (each counts {self.derived:g}), and {len(unseen)} not."
             details = {"totals": {grade: counts[grade] for grade in ("exact", "derived", "unseen")}}
-            return Account(explanation, details, list(_deviations(unseen, trajectory.calls)))
+            told = unseen or [each for each in graded if each.grade == "derived" and value < self.threshold]
+            return Account(explanation, details, list(_deviations(told, trajectory.calls)))
 
         mended_by = MendedBy.EARLIER | MendedBy.BETWEEN if self.threshold == 1 else MendedBy.ANY
         return scored(value, value >= self.threshold, account, mended_by=mended_by)
@@ -147,9 +148,9 @@ def _not_recorded(trajectory: Trajectory, last: int) -> str | None:
     return None
 
 
-def _deviations(unseen: Iterable[_Graded], calls: Sequence[ToolCall]) -> Iterator[Deviation]:
+def _deviations(wrong: Iterable[_Graded], calls: Sequence[ToolCall]) -> Iterator[Deviation]:
     by_call: dict[int, list[Difference]] = {}
-    for each in unseen:
-        by_call.setdefault(each.call, []).append(Difference(each.path, _UNSEEN, each.leaf, known_path=()))
+    for each in wrong:
+        by_call.setdefault(each.call, []).append(Difference(each.path, _WORDS[each.grade], each.leaf, known_path=()))
     for call, differences in by_call.items():
         yield Deviation.at("provenance", call, calls, differences=tuple(differences))

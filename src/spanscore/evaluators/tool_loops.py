@@ -85,6 +85,7 @@ class ToolLoops(CallEvaluator):
                     trajectory.calls,
                     expected=_told(loop),
                     sentence=_sentence(loop, trajectory.calls),
+                    why="repeats one call" if loop.length == 1 else "repeats a round of calls",
                 )
                 for loop in loops
             ]
