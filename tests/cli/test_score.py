@@ -75,6 +75,7 @@ def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.Captu
         "close_reason",
         "complete",
         "verdict",
+        "reasons",
         "revision",
         "tool_calls",
         "withheld_calls",

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from spanscore.messages.printable import error_type_or_error, label_apart
-from spanscore.model import Evaluation, Failed, Report, Score, Trajectory
+from spanscore.model import Evaluation, Failed, Report, Score, ToolCall, Trajectory
 
 MOST_REASONS: Final = 20
 """An evaluation has no more reasons."""
@@ -67,10 +67,14 @@ def _deviations(evaluation: Evaluation) -> Iterator[Mapping[str, Any]]:
 
 def _call(row: Mapping[str, Any], trajectory: Trajectory) -> int | None:
     """Return the index of the call of a deviation; it is another one there if the evaluator leaves calls out."""
-    index, calls = row.get("call"), trajectory.calls
+    index, tool, span_id = row.get("call"), row.get("tool"), row.get("span_id")
     if index is None:
         return None
-    named = [place for place, name in enumerate(trajectory.names) if name == row.get("tool")]
-    if (span_id := row.get("span_id")) is None:
-        return index if index in named else None
-    return next((place for place in named if (found := calls[place].span_id) and found.hex() == span_id), None)
+
+    def is_it(call: ToolCall) -> bool:
+        return call.name == tool and (call.span_id and call.span_id.hex()) == span_id
+
+    calls = trajectory.calls
+    if isinstance(index, int) and 0 <= index < len(calls) and is_it(calls[index]):
+        return index
+    return None if span_id is None else next((place for place, call in enumerate(calls) if is_it(call)), None)
