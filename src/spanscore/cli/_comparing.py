@@ -65,7 +65,7 @@ def compare(arguments: argparse.Namespace) -> int:
             paired=paired,
             settings=settings,
             measures=compared(base, new, [each.name for each in config.evaluators], paired, settings),
-            changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
+            changes=changes(base, new),
             problems=problems,
         )
         for form, file in files.items():
