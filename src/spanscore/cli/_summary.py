@@ -15,6 +15,7 @@ from spanscore.dialects.custom import Custom
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Report, Skipped
+from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.tally import Tally
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.trajectories.listed_calls import UNNAMED
@@ -84,7 +85,8 @@ class Summary:
         entries = tuple(entries)
         self.tallies: Final = {entry.name: Tally(entry.type, entry.informational) for entry in entries}
         self.trajectories = 0
-        self.failing = 0
+        self.why: Final = ReasonTable()
+        """The reasons for which runs failed."""
         self.tool_calls = 0
         self.problems: list[str] = []
         """Messages about input that could not be read or found; set after the last report."""
@@ -109,7 +111,7 @@ class Summary:
         self._unnamed += run.names.count(UNNAMED)
         self._recognised += run.recognised
         self._plain += run.recognised and not (run.calls or run.withheld or run.unread)
-        self.failing += report.label == "fail"
+        self.why.add(report)
         if run.recognised and not report.evaluations:
             self._asked_about_none[run.agent or "without a name"] += 1
         for evaluation in report.evaluations:
@@ -121,6 +123,11 @@ class Summary:
                     reasons[evaluation.outcome.reason] += 1
         for sought in self._sought.values():
             sought.add(run)
+
+    @property
+    def failing(self) -> int:
+        """The number of failing runs."""
+        return self.why.failing
 
     @property
     def verdict(self) -> Literal["passed", "failed", "unchecked"]:

@@ -21,6 +21,8 @@ class Reason(NamedTuple):
     """The evaluator and what is wrong: `refund_order: check_policy was not called`; at most 128 characters."""
     call: int | None = None
     """The index of the first call concerned, in `Trajectory.calls`; None if it is of no call."""
+    kind: str | None = None
+    """The kind of the deviation: `error` if a call failed; None if there is no deviation."""
 
 
 def reasons(report: Report) -> tuple[Reason, ...]:
@@ -44,7 +46,7 @@ def reasons_of(evaluation: Evaluation, trajectory: Trajectory) -> Iterator[Reaso
     if not rows:
         yield _reason(evaluation, "failed")
     for text, row in islice(rows.items(), MOST_REASONS):
-        yield _reason(evaluation, text, _call(row, trajectory))
+        yield _reason(evaluation, text, _call(row, trajectory), row.get("kind"))
 
 
 def first_reason(evaluation: Evaluation, trajectory: Trajectory) -> str | None:
@@ -52,8 +54,8 @@ def first_reason(evaluation: Evaluation, trajectory: Trajectory) -> str | None:
     return next((each.text for each in reasons_of(evaluation, trajectory)), None)
 
 
-def _reason(evaluation: Evaluation, text: str, call: int | None = None) -> Reason:
-    return Reason(evaluation.name, label_apart(f"{evaluation.name}: {text}"), call)
+def _reason(evaluation: Evaluation, text: str, call: int | None = None, kind: str | None = None) -> Reason:
+    return Reason(evaluation.name, label_apart(f"{evaluation.name}: {text}"), call, kind)
 
 
 def _deviations(evaluation: Evaluation) -> Iterator[Mapping[str, Any]]:
