@@ -254,7 +254,8 @@ def test_junit_reads_as_ci_servers_read_it(tmp_path: Path, capsys: pytest.Captur
     assert ["late <refund> & \ufffd\ufffd", "unknown #1", "unknown #2", "sess-42 #1"] == [
         each.name for each in cases[:4]
     ]
-    assert [{"trace_id": FIRST, "root_span_id": "07d4c1cc081aa04f"}] == [
+    reason = {"spanscore.fail_reason": "health: book_hotel failed: ValueError"}
+    assert [{"trace_id": FIRST, "root_span_id": "07d4c1cc081aa04f"} | reason] == [
         {each.name: each.value for each in cases[3].child(junitparser.Properties)}
     ]
     told = {each.name: each.value for each in cases[0].child(junitparser.Properties)}

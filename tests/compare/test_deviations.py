@@ -138,14 +138,14 @@ def test_unmet() -> None:
     assert [(1, 2, [1, 2])] == asked
 
 
-def told(account: Account) -> Score:
+def told(account: Account, *, passed: bool = False) -> Score:
     """Return a score that this led to."""
-    return scored(0.5, passed=False, account=lambda: account)
+    return scored(0.5, passed=passed, account=lambda: account)
 
 
 def rows(deviations: list[Deviation]) -> dict[str, Any]:
     """Return the details of a score whose summary tells of these deviations already."""
-    return dict(told(Account("1 of 2.", {}, told=deviations)).details)
+    return dict(told(Account("1 of 2.", {}, told=deviations), passed=not deviations).details)
 
 
 def test_rows() -> None:
@@ -157,6 +157,7 @@ def test_rows() -> None:
                 "tool": "issue_refund",
                 "call": 1,
                 "span_id": SPAN_ID.hex(),
+                "reason": "issue_refund.amount: other value",
                 "path": "amount",
                 "expected": 40,
                 "actual": 400,
@@ -293,9 +294,65 @@ def test_an_account_is_given_when_somebody_looks() -> None:
         asked.append(None)
         return Account("1 of 2.", {})
 
-    score = scored(0.5, passed=False, account=account)
+    score = scored(0.5, passed=True, account=account)
     assert ([], 0.5) == (asked, score.value)
     assert ("1 of 2.", {}, 1) == (score.explanation, score.details, len(asked))
 
-    scored(0.5, passed=False, account=account, at_once=True)
+    scored(0.5, passed=True, account=account, at_once=True)
     assert 2 == len(asked)
+
+
+def test_no_failure_is_without_a_reason() -> None:
+    """A score below the threshold to which no call led, such as by weights, has a deviation that says so."""
+    assert "deviations" not in scored(0.5, passed=True, account=lambda: Account("", {})).details
+    (row,) = scored(0.5, passed=False, account=lambda: Account("", {})).details["deviations"]
+    assert ("limit", None, "scores below the threshold") == (row["kind"], row["tool"], row["reason"])
+
+
+@pytest.mark.parametrize(
+    ("deviation", "reason"),
+    [
+        (Deviation(kind="missing", tool="lookup"), "lookup was not called"),
+        (Deviation(kind="missing", tool="lookup", nth=Nth(2, 3)), "lookup was called too rarely"),
+        (at("unexpected"), "issue_refund was not expected"),
+        (at("unexpected", sentence="was not expected at this place"), "issue_refund was not expected"),
+        (at("order"), "issue_refund was called out of order"),
+        (at("wrong_tool", expected="lookup"), "issue_refund was called in place of lookup"),
+        (at("arguments", AMOUNT, NOTE), "issue_refund.amount: other value"),
+        (at("arguments", NOTE), "issue_refund.*: not expected"),
+        (at("arguments", Difference(("items", 3, "sku"), "a", ABSENT)), "issue_refund.items.*.sku: missing"),
+        (at("arguments", Difference(("a b",), 1, 2)), 'issue_refund["a b"]: other value'),
+        (at("arguments"), "issue_refund: other value"),
+        (at("result", Difference((), 1, 2)), "issue_refund result: other value"),
+        (at("schema", Difference(("x", 1), "type: 'string'", 5, ("*", 1))), "issue_refund.*.*: breaks the schema"),
+        (at("schema", Difference((), "'x' is required", ABSENT, ("x",))), "issue_refund.x: missing"),
+        (at("provenance", Difference(("x",), "not seen before", 5, ())), "issue_refund: not seen before"),
+        (at("error", Difference((), ABSENT, "secret")), "issue_refund failed: error"),
+        (at("rule", expected="forbidden: *"), "issue_refund breaks forbidden: *"),
+        (Deviation(kind="rule", tool="pay", expected="required: pay"), "breaks required: pay"),
+        (Deviation.of_limit("duration_s"), "exceeds duration_s"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_reasons(deviation: Deviation, reason: str) -> None:
+    """A reason names tools, rules and what the expectation names, and no value, error or other key."""
+    assert reason == deviation.reason == deviation.as_json()["reason"]
+
+
+@pytest.mark.parametrize(
+    ("error_type", "told"),
+    [
+        ("HTTPError", "HTTPError"),
+        ("a.b:C$<locals>-*", "a.b:C$<locals>-*"),
+        ("no such order", "error"),
+        ("x" * 100, "x" * 100),
+        ("x" * 101, "error"),
+        ("HTTPError\n", "error"),
+        ("", "error"),
+        (None, "error"),
+    ],
+)
+def test_the_reason_of_an_error_is_its_type(error_type: str | None, told: str) -> None:
+    """A type that looks like a name is told; whatever else it is may quote data."""
+    call = ToolCall(name="search", error="secret", error_type=error_type)
+    assert f"search failed: {told}" == Deviation.at("error", 0, [call]).reason

@@ -64,6 +64,14 @@ class TestProblems:
         (refused,) = Schema({"additionalProperties": False}).problems({"secret": {"a": 1}}, SchemaWork())
         assert ({"a": 1}, ("*",)) == (refused.actual, refused.known_path)
 
+    def test_the_path_of_a_missing_key(self) -> None:
+        """The path that may be told has the name of the key that is missing, also among several."""
+        schema = {"properties": {"to": {"required": ["city", "zip", "street"]}}}
+        found = Schema(schema).problems({"to": {"street": 1}}, SchemaWork())
+        assert [("to", "city"), ("to", "zip")] == [each.known_path for each in found]
+        draft = {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"x": {"required": True}}}
+        assert ["'x' is a required property"] == [each.expected for each in Schema(draft).problems({}, SchemaWork())]
+
     @pytest.mark.parametrize(
         ("schema", "value", "valid"),
         [

@@ -115,6 +115,22 @@ def test_the_explanation_names_the_argument_and_tells_the_value_only_where_it_ma
     assert (deviation["kind"], deviation["path"], deviation["actual"]) == ("provenance", "amount", 400)
 
 
+def test_arguments_that_the_configuration_names_are_told() -> None:
+    """Without content, too; every other key is a star, and a path of which no key is named is left out."""
+    arguments = {"items": {"k-1": {"sku": "R-8"}}, "amount": 400, "list": ["R-9"]}
+    made = run({"name": "refund", "arguments": arguments})
+
+    def reason(*named: str) -> str:
+        (row, *_) = score(made, arguments=named).details["deviations"]
+        told: str = row["reason"]
+        return told
+
+    assert "refund.items.*.sku: not seen before" == reason("items.*.sku")
+    assert "refund.amount: not seen before" == reason("am*", "amount")
+    assert ["refund: not seen before"] * 3 == [reason("am*"), reason("*"), reason("*.sku")]
+    assert "refund.list.*: not seen before" == reason("list.*")
+
+
 def test_what_may_stand_in_what_was_not_recorded_is_skipped() -> None:
     """A value that is unseen there is not made up for that."""
     made = run({"name": "f", "arguments": {"a": "R-2"}}, user=())

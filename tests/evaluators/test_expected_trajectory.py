@@ -83,6 +83,7 @@ class TestValue:
                         "step": "steps[2]",
                         "call": 3,
                         "span_id": "00" * 8,
+                        "reason": "issue_refund.amount: other value",
                         "path": "amount",
                         "expected": "40 ± 0.01",
                         "actual": 400,

@@ -44,6 +44,7 @@ class TestValue:
                         "tool": "search",
                         "call": 1,
                         "span_id": "0101010101010101",
+                        "reason": "search.city: breaks the schema",
                         "path": "city",
                         "expected": "type: 'string'",
                         "actual": 5,

@@ -61,6 +61,7 @@ class TestValue:
                         "tool": "search",
                         "call": 2,
                         "span_id": None,
+                        "reason": "search.city: missing",
                         "path": "city",
                         "expected": "Rome",
                         "more": [{"path": "days", "expected": 2}],

@@ -27,7 +27,16 @@ class TestValue:
                     "book": "Actual: 1, Expected: 2, Score: 0.0",
                     "pay": "Actual: 0, Expected: 1, Score: 1.0",
                 },
-                "deviations": [{"kind": "count", "tool": "book", "call": None, "span_id": None, "expected": "= 2"}],
+                "deviations": [
+                    {
+                        "kind": "count",
+                        "tool": "book",
+                        "call": None,
+                        "span_id": None,
+                        "reason": "book was called too rarely",
+                        "expected": "= 2",
+                    }
+                ],
             },
         )
 

@@ -54,8 +54,16 @@ class TestValue:
                     {"expected": None, "actual": "z", "status": "extra", "call": 0},
                 ],
                 "deviations": [
-                    {"kind": "arguments", "tool": "b", "call": 2, "span_id": None, "path": "y", "expected": 2},
-                    {"kind": "unexpected", "tool": "z", "call": 0, "span_id": None},
+                    {
+                        "kind": "arguments",
+                        "tool": "b",
+                        "call": 2,
+                        "span_id": None,
+                        "reason": "b.y: missing",
+                        "path": "y",
+                        "expected": 2,
+                    },
+                    {"kind": "unexpected", "tool": "z", "call": 0, "span_id": None, "reason": "z was not expected"},
                 ],
             },
             without_content=(

@@ -34,7 +34,9 @@ class TestValue:
                     {"expected": "c", "actual": None, "status": "order", "call": 2},
                     {"expected": "d", "actual": "d", "status": "ok", "call": 4},
                 ],
-                "deviations": [{"kind": "order", "tool": "c", "call": 2, "span_id": None}],
+                "deviations": [
+                    {"kind": "order", "tool": "c", "call": 2, "span_id": None, "reason": "c was called out of order"}
+                ],
             },
         )
 

@@ -38,6 +38,7 @@ class TestValue:
                         "tool": "b",
                         "call": 2,
                         "span_id": None,
+                        "reason": "b result: other value",
                         "path": "",
                         "expected": "9",
                         "actual": "8",

@@ -46,7 +46,15 @@ class TestMeasurements:
                 },
                 "gates_exceeded": [],
                 "deviations": [
-                    {"kind": "error", "tool": "search", "call": 1, "span_id": None, "path": "", "actual": "timeout"}
+                    {
+                        "kind": "error",
+                        "tool": "search",
+                        "call": 1,
+                        "span_id": None,
+                        "reason": "search failed: error",
+                        "path": "",
+                        "actual": "timeout",
+                    }
                 ],
             },
             without_content="1 of 4 tool calls failed. search failed (call 2).",
@@ -132,7 +140,8 @@ class TestGates:
         assert [("rule", "b", 3, "max_consecutive_same_tool: 1")] == [
             (each["kind"], each["tool"], each["call"], each["expected"]) for each in told
         ]
-        assert "deviations" not in details_of(ToolCallTrajectory(max_latency_p95_ms=-1).evaluate(run))
+        limit = details_of(ToolCallTrajectory(max_latency_p95_ms=-1).evaluate(run))["deviations"]
+        assert ["exceeds max_latency_p95_ms"] == [each["reason"] for each in limit]
 
     def test_without_gates_the_threshold_decides(self) -> None:
         """A value that is the threshold passes, and with any greater threshold it does not."""

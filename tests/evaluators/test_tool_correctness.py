@@ -28,8 +28,8 @@ class TestValue:
                 "extra": ["pay"],
                 "canonical": {"WebSearch": "web_search", "book": "book", "web_search": "web_search", "Pay": "pay"},
                 "deviations": [
-                    {"kind": "missing", "tool": "book", "call": None, "span_id": None},
-                    {"kind": "unexpected", "tool": "Pay", "call": 1, "span_id": None},
+                    {"kind": "missing", "tool": "book", "call": None, "span_id": None, "reason": "book was not called"},
+                    {"kind": "unexpected", "tool": "Pay", "call": 1, "span_id": None, "reason": "Pay was not expected"},
                 ],
             },
         )

@@ -53,6 +53,7 @@ class TestRules:
                         "tool": "delete_order",
                         "call": 2,
                         "span_id": "0202020202020202",
+                        "reason": "delete_order breaks allowed: lookup_*, issue_refund",
                         "expected": "allowed: lookup_*, issue_refund",
                     },
                     {
@@ -60,6 +61,7 @@ class TestRules:
                         "tool": "delete_order",
                         "call": 2,
                         "span_id": "0202020202020202",
+                        "reason": "delete_order breaks forbidden: delete_*",
                         "expected": "forbidden: delete_*",
                     },
                     {
@@ -67,6 +69,7 @@ class TestRules:
                         "tool": "issue_refund",
                         "call": 0,
                         "span_id": "0000000000000000",
+                        "reason": "issue_refund breaks must_precede: lookup_*, issue_refund",
                         "expected": "must_precede: lookup_*, issue_refund",
                     },
                     {
@@ -74,6 +77,7 @@ class TestRules:
                         "tool": "delete_order",
                         "call": 2,
                         "span_id": "0202020202020202",
+                        "reason": "delete_order breaks max_calls: 2",
                         "expected": "max_calls: 2",
                     },
                 ],
@@ -209,7 +213,14 @@ class TestRules:
         outcome = ToolPolicy(required=("pay",)).evaluate(called("a"))
 
         assert [
-            {"kind": "rule", "tool": "pay", "call": None, "span_id": None, "expected": "required: pay"}
+            {
+                "kind": "rule",
+                "tool": "pay",
+                "call": None,
+                "span_id": None,
+                "reason": "breaks required: pay",
+                "expected": "required: pay",
+            }
         ] == details_of(outcome)["deviations"]
         assert isinstance(outcome, Score)
         assert "0 of 1 rules were kept; broken: 'required: pay'." == outcome.explanation

@@ -133,11 +133,12 @@ class TestModes:
                         "tool": "a",
                         "call": 0,
                         "span_id": None,
+                        "reason": "a.x: other value",
                         "path": "x",
                         "expected": 1,
                         "actual": 2,
                     },
-                    {"kind": "missing", "tool": "c", "call": None, "span_id": None},
+                    {"kind": "missing", "tool": "c", "call": None, "span_id": None, "reason": "c was not called"},
                 ],
             },
             without_content=(

@@ -53,3 +53,10 @@ def test_the_test_of_a_run() -> None:
 
     assert ("refund twice", "shop") == (told["test.case.name"], told["test.suite.name"])
     assert not [key for key in event_attributes(report(PASSED), evaluation) if key.startswith("test.")]
+
+
+def test_why_a_run_failed() -> None:
+    """An evaluation that failed has its first reason; no other one has any."""
+    run = report(PASSED, NOT_PASSED, SKIPPED, BROKEN)
+    told = [event_attributes(run, each).get("spanscore.fail_reason") for each in run.evaluations]
+    assert [None, "e2: failed", None, "e4: went wrong: KeyError"] == told

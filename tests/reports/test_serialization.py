@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from emitters.reports import PASSED, call, report, trajectory
+from emitters.reports import PASSED, call, health_report, report, trajectory
 from spanscore.model import Completeness, ConversationOutline, TurnOutline
 from spanscore.reports.serialization import CALL_KEYS, LEFT_OUT, REPORT_KEYS, report_line, report_object
 
@@ -80,3 +80,17 @@ def test_the_test_of_a_run() -> None:
     assert ("refund twice", "shop") == (told["test_case"], told["test_suite"])
     told = report_object(report(about=trajectory(attributes={"test.case.name": "", "test.suite.name": 7})))
     assert (None, None) == (told["test_case"], told["test_suite"])
+
+
+def test_reasons() -> None:
+    """A line has the reasons of the run, and each deviation its own, also where content may not be written."""
+    run = health_report(
+        call("search", error="secret"), call("search", error="TimeoutError: x", error_type="TimeoutError")
+    )
+    told = json.loads(report_line(run, content=False))
+
+    assert ["health: search failed: error", "health: search failed: TimeoutError"] == told["reasons"]
+    rows = told["outcomes"]["health"]["details"]["deviations"]
+    assert ["search failed: error", "search failed: TimeoutError"] == [each["reason"] for each in rows]
+    assert told["reasons"] == report_object(run)["reasons"]
+    assert [] == report_object(report(PASSED))["reasons"]

@@ -67,7 +67,7 @@ def compare(arguments: argparse.Namespace) -> int:
             measures=compared(
                 base, new, [each.name for each in config.evaluators if each.over == "run"], paired, settings
             ),
-            changes=changes([each.trajectory for each in base], [each.trajectory for each in new]),
+            changes=changes(base, new),
             problems=problems,
         )
         for form, file in files.items():

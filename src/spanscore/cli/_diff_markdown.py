@@ -37,5 +37,5 @@ def as_markdown(found: Comparison) -> str:
 def _change(change: Change) -> str:
     tools = " \N{RIGHTWARDS ARROW} ".join(map(code, change.tools))
     examples = f" ({', '.join(map(code, change.examples))})" if change.examples else ""
-    what = code(change.what) if "argument" in change.what else change.what
+    what = code(change.what) if "argument" in change.what or "reason " in change.what else change.what
     return f"{f'{tools} ' if tools else ''}{what}: {change.base} \N{RIGHTWARDS ARROW} {change.new}{examples}"

@@ -38,9 +38,9 @@ def print_table(found: Comparison, out: TextIO) -> None:
         return
     console.print("\nWhat changed")
     for change in found.changes[:_SHOWN]:
-        tools = " \N{RIGHTWARDS ARROW} ".join(map(printable, change.tools))
+        tools = " \N{RIGHTWARDS ARROW} ".join(map(printable, change.tools)) + ("  " if change.tools else "")
         example = f"  such as trace {change.examples[0]}" if change.examples else ""
         what = printable(change.what, _LONG)
-        console.print(f"  {tools}  {what}: {change.base} \N{RIGHTWARDS ARROW} {change.new}{example}", soft_wrap=True)
+        console.print(f"  {tools}{what}: {change.base} \N{RIGHTWARDS ARROW} {change.new}{example}", soft_wrap=True)
     if len(found.changes) > _SHOWN:
         console.print(f"  ... and {len(found.changes) - _SHOWN} more; --format json has all")

@@ -10,6 +10,7 @@ from spanscore.cli._summary import Gate, Summary
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
 from spanscore.reports.cases import CaseNames, test_names
 from spanscore.reports.evaluation_event import failure_text
+from spanscore.reports.reasons import reasons_of
 
 # XML 1.0 cannot represent these characters, and tool names may contain anything.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -118,7 +119,7 @@ class _Suite:
     def add(self, run: int, report: Report, evaluation: Evaluation) -> None:
         trajectory = report.trajectory
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
-        case = _TestCase(run, classname, "", properties=_properties(trajectory))
+        case = _TestCase(run, classname, "", properties=_properties(trajectory, evaluation))
         match evaluation.outcome:
             case Score(value) as score if evaluation.informational:  # to JUnit, whatever is not skipped has a verdict
                 told = f"informational: score {value:.4g}: {report.told(score)}"
@@ -168,9 +169,10 @@ class _Suite:
         out.write("  </testsuite>\n")
 
 
-def _properties(trajectory: Trajectory) -> str:
+def _properties(trajectory: Trajectory, evaluation: Evaluation) -> str:
     ids = {"trace_id": trajectory.trace_id.hex(), "root_span_id": trajectory.root_span_id.hex()}
-    told = (ids | test_names(trajectory)).items()
+    reasons = [("spanscore.fail_reason", each.text) for each in reasons_of(evaluation, trajectory)]
+    told = [*(ids | test_names(trajectory)).items(), *reasons]
     properties = "".join(f'<property name="{name}" value={_attribute(value)} />' for name, value in told)
     return f"<properties>{properties}</properties>"
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final, TextIO
 
+from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share
 from spanscore.cli._summary import Summary
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Failed, Outcome, Report, Score
 from spanscore.reports.cases import CaseNames
 from spanscore.reports.evaluation_event import failure_text
+from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.tally import COLUMNS
 
 MARKER: Final = "<!-- spanscore score -->"
@@ -57,15 +60,30 @@ class Markdown:
         lines += [f"| evaluator | type | {' | '.join(COLUMNS)} |", f"|---|---|{'---|' * len(COLUMNS)}"]
         for name, tally in summary.tallies.items():
             lines.append(f"| {code(name)} | {code(tally.type)} | {' | '.join(tally.cells)} |")
+        lines += ["", *_reasons(summary.why)]
         if self._failing:
-            lines += ["", f"<details><summary>{plural(self._labels['fail'], 'failing run')}</summary>", ""]
+            lines += [f"<details><summary>{plural(self._labels['fail'], 'failing run')}</summary>", ""]
             names = self._names.names()
             for number, trace_id, told in self._failing:
                 lines += [f"- {code(names[number])} {code(trace_id)}", *(f"  - {line}" for line in told)]
-            if (more := self._labels["fail"] - len(self._failing)) > 0:
-                lines.append(f"- ... and {more} more")
+            if (rest := self._labels["fail"] - len(self._failing)) > 0:
+                lines.append(f"- ... and {rest} more")
             lines += ["", "</details>"]
         self._out.write("\n".join(lines) + "\n")
+
+
+def _reasons(table: ReasonTable) -> Iterator[str]:
+    """Yield the lines of the table of reasons; none if no run failed."""
+    if not (rows := table.rows()):
+        return
+    yield from (f"**{headline(table, rows)}**", "", f"| {' | '.join(HEADINGS)} |", "|--:|--:|---|---|---|")
+    for row in rows[:ROWS_SHOWN]:
+        errors = "".join(f"<br>{runs}x {as_text(text)}" for text, runs in row.errors)
+        reason = f"{'&emsp;' if row.part_of else ''}{as_text(row.text)}{errors}"
+        yield f"| {row.runs} | {share(row)} | {reason} | {as_text(agents(row))} | {code(row.trace_id)} |"
+    if rest := more(rows):
+        yield f"| | | {rest} | | |"
+    yield ""
 
 
 def _told(report: Report, name: str, outcome: Outcome) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO, assert_never
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Column
 from rich.table import Table as Grid
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
+from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -22,13 +23,18 @@ from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.reports.aligned import aligned_lines
 from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.evaluation_event import failure_text
+from spanscore.reports.reason_table import ReasonRow
 from spanscore.reports.tally import COLUMNS
 
 _FAILING_SHOWN: Final = 20
 _OTHERS_SHOWN: Final = 20
 _CALLS_SHOWN: Final = 12
+_FEWEST_FAILING: Final = 2
+"""So many failing runs have a table of reasons."""
 _SENTENCE_WIDTH: Final = 1_000
 _MARK_WIDTH: Final = 200
+_SHORT_ID: Final = 8
+"""The digits of a trace id where there is no room for all; `--trace` takes them."""
 _PLAIN_WIDTH: Final = 120
 _UNBOUNDED: Final = 10_000
 _NAMES: Final = ("evaluator", "type")
@@ -36,12 +42,16 @@ _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluate
 
 
 class Table:
-    """Prints each trajectory as it comes: a line for one that passed, the whole story for one that failed."""
+    """Prints all reports when they are in: why runs failed, then runs, then counts.
+
+    A run that passed is a line, one that failed the whole story. Of the runs, only the first are kept.
+    """
 
     def __init__(self, out: TextIO, key: str | None = None) -> None:
         self._key: Final = key
         self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
+        self._runs: Final[list[RenderableType]] = []
 
     def add(self, report: Report) -> None:
         label = report.label
@@ -49,16 +59,19 @@ class Table:
         limit = _FAILING_SHOWN if label == "fail" else _OTHERS_SHOWN
         if self._shown[label] > limit:
             return
-        self._console.print(_headline(report, case_of(report.trajectory, self._key)))
+        self._runs.append(_headline(report, case_of(report.trajectory, self._key)))
         if label == "fail":
             for evaluation in report.evaluations:
                 self._tell(report, evaluation)
-            self._print_indented(_calls(report))
+            self._add_indented(_calls(report))
 
     def finish(self, summary: Summary) -> None:
-        """Print the number of omitted runs, and the counts. Without scored runs print nothing; stderr reports that."""
+        """Print everything. Without scored runs print nothing; stderr reports that."""
         if not summary.trajectories:
             return
+        self._tell_reasons(summary)
+        for each in self._runs:
+            self._console.print(each)
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
         if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
@@ -76,6 +89,16 @@ class Table:
         if summary.problems:
             counts.append(plural(len(summary.problems), "problem"))
         self._console.print(", ".join(counts))
+
+    def _tell_reasons(self, summary: Summary) -> None:
+        """Print why runs failed; of a single one its own lines say it."""
+        if summary.failing < _FEWEST_FAILING:
+            return
+        rows = summary.why.rows()
+        self._console.print(Text(headline(summary.why, rows), style="bold"))
+        whole = _reasons(rows)
+        self._console.print(whole if self._fits(whole) else _reasons(rows, _SHORT_ID))
+        self._console.print()
 
     def _tell_cases(self, summary: Summary) -> None:
         if summary.repeated is None or not summary.repeated.cases:
@@ -112,21 +135,21 @@ class Table:
                 return
             case Score(value) as score:
                 told = printable(f"{evaluation.name}  {value:.4g}  {report.told(score)}", _SENTENCE_WIDTH)
-                self._print_indented(Text(told))
+                self._add_indented(Text(told))
                 if aligned := details_of(evaluation).get("alignment"):
                     deviations = score.details.get("deviations", ()) if report.tool_content else ()
                     grid = _alignment(aligned, deviations, marked_calls(report, evaluation.name))
-                    self._console.print(Padding(grid, (0, 0, 0, 4), expand=False))
+                    self._runs.append(Padding(grid, (0, 0, 0, 4), expand=False))
             case Failed() as failed:
                 told = printable(f"{evaluation.name}  {failure_text(report, failed)}", _SENTENCE_WIDTH)
-                self._print_indented(Text(told, style="red"))
+                self._add_indented(Text(told, style="red"))
             case _:
                 assert_never(evaluation.outcome)
 
-    def _print_indented(self, text: Text) -> None:
+    def _add_indented(self, text: Text) -> None:
         for line in text.wrap(self._console, self._console.width - 2):  # a Padding would fill lines up with blanks
             line.rstrip()
-            self._console.print(Text("  ").append_text(line))
+            self._runs.append(Text("  ").append_text(line))
 
 
 def _headline(report: Report, case: str | None) -> Text:
@@ -154,6 +177,22 @@ def _calls(report: Report) -> Text:
         following = index + 1
     parts += _left_out(len(calls) - following, sum(index >= following for index in marked))
     return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
+
+
+def _reasons(rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
+    """Return the reasons, the ids of traces with so many digits."""
+    grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
+    for heading in HEADINGS:
+        grid.add_column(heading, justify="right" if heading in HEADINGS[:2] else "left", overflow="fold")
+    for row in rows[:ROWS_SHOWN]:
+        indent = "  " if row.part_of else ""
+        reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
+        for text, runs in row.errors:
+            reason.append(f"\n{indent}  {runs}x {text}", style="dim")
+        grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])
+    if rest := more(rows):
+        grid.add_row("", "", Text(rest, style="dim"))
+    return grid
 
 
 def _left_out(count: int, deviating: int = 0) -> list[Text]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol, TextIO
@@ -52,12 +53,32 @@ class CaseLines:
             self._out.writelines(summary.repeated.lines())
 
 
+class ReasonLines:
+    """Writes a line for each reason for which runs failed when all reports are in."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out: Final = out
+
+    def add(self, report: Report) -> None: ...
+
+    def finish(self, summary: Summary) -> None:
+        rows = (json.dumps(row.as_json(), ensure_ascii=False, separators=(",", ":")) for row in summary.why.rows())
+        self._out.writelines(f"{row}\n" for row in rows)
+
+
+_LINES: Final[Mapping[str, Callable[[TextIO], ReportWriter]]] = {
+    "json": JsonLines,
+    "cases": CaseLines,
+    "reasons": ReasonLines,
+}
+
 _FILES: Final = {
     "junit": "a JUnit XML file",
     "json": "a file with a line of JSON for each trajectory",
     "html": "an HTML page with each run beside its expectation",
     "markdown": "a summary in Markdown, for a pull request",
     "cases": "a file with a line of JSON for each case",
+    "reasons": "a file with a line of JSON for each reason for which runs failed",
 }
 """The options for files, and their content."""
 
@@ -90,10 +111,8 @@ def opened_outputs(arguments: argparse.Namespace, inputs: Mapping[str, str], sta
 
 def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> ReportWriter:
     match form:
-        case "json":
-            return JsonLines(out)
-        case "cases":
-            return CaseLines(out)
+        case "json" | "cases" | "reasons":
+            return _LINES[form](out)
         case "junit":
             from spanscore.cli._junit import JUnit  # noqa: PLC0415 - only the forms that are asked for are loaded
 

@@ -15,6 +15,7 @@ from spanscore.dialects.custom import Custom
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Report, Skipped
+from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.tally import Tally
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.trajectories.listed_calls import UNNAMED
@@ -84,7 +85,8 @@ class Summary:
         entries = tuple(entries)
         self.tallies: Final = {entry.name: Tally(entry.type, entry.informational) for entry in entries}
         self.trajectories = 0
-        self.failing = 0
+        self.why: Final = ReasonTable()
+        """The reasons for which runs failed."""
         self.tool_calls = 0
         self.problems: list[str] = []
         """Messages about input that could not be read or found; set after the last report."""
@@ -107,7 +109,7 @@ class Summary:
             self._add_run(report)
         self._recognised += run.recognised
         self._plain += run.recognised and not (run.calls or run.withheld or run.unread)
-        self.failing += report.label == "fail"
+        self.why.add(report)
         for evaluation in report.evaluations:
             self.tallies[evaluation.name].add(evaluation.outcome)
             self._sought[evaluation.name].add_evaluated(run)
@@ -127,6 +129,11 @@ class Summary:
         self._unnamed += run.names.count(UNNAMED)
         if run.recognised and not report.evaluations and any(each.is_of_runs for each in self._sought.values()):
             self._asked_about_none[run.agent or "without a name"] += 1
+
+    @property
+    def failing(self) -> int:
+        """The number of failing runs."""
+        return self.why.failing
 
     @property
     def verdict(self) -> Literal["passed", "failed", "unchecked"]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from spanscore.compare.alignment import LIMIT, Aligned, Shortened
-from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, json_text, path_text, shown
+from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, first_reason, json_text, path_text, shown
 from spanscore.compare.matching import positions
 from spanscore.compare.names import short
 from spanscore.messages.alike import apart, paths_apart, told_apart
 from spanscore.messages.plural import plural
+from spanscore.messages.printable import error_type_or_error
 from spanscore.model import Score, ToolCall
 from spanscore.model.outcomes import MendedBy, Told
 
@@ -32,6 +33,7 @@ Kind: TypeAlias = Literal[
     "rule",
     "count",
     "provenance",
+    "limit",
 ]
 
 DETAILED: Final = 20
@@ -47,6 +49,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "unexpected": "was called, but not expected",
     "order": "was called out of order",
 }
+_REASONS: Final[Mapping[str, str]] = {**_WORDS, "unexpected": "was not expected"}
 
 
 class Nth(NamedTuple):
@@ -84,16 +87,26 @@ class Deviation:
     differences: tuple[Difference, ...] = ()
     """Where arguments or results differ from what is expected, or break a rule of their schema."""
     expected: str | None = None
-    """The tool in whose place it was called, the rule that it breaks, or the number of calls expected."""
+    """The tool in whose place it was called, the rule that it breaks, the number of calls expected, or the limit that
+    the run exceeds."""
     nth: Nth | None = None
     """Which of several equal expected calls is missing."""
     sentence: str | None = None
     """Words after the name of the tool that replace the words of the kind; not in the JSON."""
+    why: str | None = None
+    """Words after the name of the tool that replace those of the kind in `reason`; not in the JSON by themselves."""
 
     @classmethod
     def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Self:
         """Return the deviation of a call that was made."""
+        if kind == "error":
+            rest.setdefault("why", f"failed: {error_type_or_error(calls[call].error_type)}")
         return cls(kind=kind, tool=calls[call].name, call=call, span_id=calls[call].span_id, **rest)
+
+    @classmethod
+    def of_limit(cls, limit: str) -> Self:
+        """Return the deviation of a whole run that exceeds a limit, such as `duration_s`."""
+        return cls(kind="limit", tool="", expected=limit)
 
     def words(self, *, content: bool) -> str:
         """Return what is wrong, and in which call: `issue_refund was called out of order (call 3)`.
@@ -115,18 +128,49 @@ class Deviation:
                 return f"{tool} failed{error}"
             case "arguments" | "result" | "schema" | "provenance":
                 return ", ".join(self._differences(content=content)) or f"{tool}: not the expected {self.kind}"
-            case "rule" | "count":
+            case "rule" | "count" | "limit":
                 return f"{tool} breaks {self.expected!r}"
             case _:
                 return f"{self.nth} {tool} calls was not made" if self.nth else f"{tool} {_WORDS[self.kind]}"
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, as a text that is the same in every run in which the same is wrong.
+
+        It has names, and nothing of arguments, results, errors or keys that the expectation does not name.
+        """
+        match self.kind:
+            case _ if self.why is not None:
+                why = self.why
+            case "wrong_tool":
+                why = f"was called in place of {self.expected}"
+            case "rule" if self.call is None:
+                return f"breaks {self.expected}"
+            case "rule":
+                why = f"breaks {self.expected}"
+            case "limit":
+                return f"exceeds {self.expected}"
+            case "missing" if self.nth:
+                why = "was called too rarely"
+            case "arguments" | "result":
+                subject = f"{self.tool} result" if self.kind == "result" else self.tool
+                return first_reason(subject, self.differences)
+            case "schema":
+                return first_reason(self.tool, self.differences, "breaks the schema")
+            case "provenance":
+                return first_reason(self.tool, self.differences, str(self.differences[0].expected))
+            case kind:
+                why = _REASONS[kind]
+        return f"{self.tool} {why}".lstrip()
 
     def as_json(self) -> dict[str, Any]:
         """Return the deviation for a program: with the first path that differs, and under `more` the others."""
         row: dict[str, Any] = {
             "kind": self.kind,
-            "tool": self.tool,
+            "tool": self.tool or None,
             "call": self.call,
             "span_id": None if self.span_id is None else self.span_id.hex(),
+            "reason": self.reason,
         }
         if self.expected is not None:
             row["expected"] = self.expected
@@ -250,12 +294,14 @@ def scored(
         mended_by: as in Score.
     """
     if at_once:
-        return Score(value, passed, *_told(account()), mended_by)
-    return Score.told_later(value, passed, lambda: _told(account()), mended_by)
+        return Score(value, passed, *_told(account(), passed), mended_by)
+    return Score.told_later(value, passed, lambda: _told(account(), passed), mended_by)
 
 
-def _told(account: Account) -> Told:
+def _told(account: Account, passed: bool) -> Told:  # noqa: FBT001 - as in Score
     found = [*account.deviations, *account.told]
+    if not (passed or found):  # such as weights by which no run reaches the threshold
+        found = [Deviation(kind="limit", tool="", expected="threshold", why="scores below the threshold")]
     details = account.details
     if found:
         every = [*found, *account.marked]

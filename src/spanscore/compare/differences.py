@@ -101,6 +101,26 @@ def path_text(subject: str, path: Sequence[str | int]) -> str:
     return subject + "".join(steps)
 
 
+def first_reason(subject: str, found: Sequence[Difference], how: str | None = None) -> str:
+    """Return the first of some differences without content: `issue_refund.items.*.sku: missing`.
+
+    Args:
+        subject: the tool, before the path. In the path, `*` is an index, or a key that the expectation does not have.
+        found: the differences; if there are none, the subject differs as a whole.
+        how: how values differ that are there.
+    """
+    first = found[0] if found else Difference((), None, None)
+    known = first.path_without_content
+    if first.known_path is None and first.expected is ABSENT and first.path:
+        known = (*known, "*")
+    if first.actual is ABSENT:
+        how = "missing"
+    elif how is None:
+        how = "not expected" if first.expected is ABSENT else "other value"
+    steps = (".*" if isinstance(step, int) or step == "*" else path_text("", (step,)) for step in known)
+    return f"{subject}{''.join(steps)}: {how}"
+
+
 def json_text(value: Any) -> str:
     """Return a value as JSON; `UNSHOWABLE` if a caller in Python passed a value that is not JSON."""
     if value is ABSENT:

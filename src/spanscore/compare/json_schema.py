@@ -113,11 +113,14 @@ class Schema:
         for error in errors:
             is_missing = error.validator == "required"
             path = tuple(error.absolute_path)
+            known = tuple(step if isinstance(step, int) or step in self._named else "*" for step in path)
+            required = error.validator_value if is_missing and isinstance(error.validator_value, list) else ()
+            missing = (name for name in required if error.message.startswith(repr(name)))
             problem = Difference(
                 path,
                 error.message if is_missing else f"{error.validator}: {reprlib.repr(error.validator_value)}",
                 ABSENT if is_missing else error.instance,
-                tuple(step if isinstance(step, int) or step in self._named else "*" for step in path),
+                (*known, *islice(missing, 1)),
             )
             found.setdefault(problem_text(problem), problem)
         return list(found.values())

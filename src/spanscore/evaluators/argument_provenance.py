@@ -24,7 +24,7 @@ from spanscore.model.outcomes import MendedBy
 
 Matcher: TypeAlias = Callable[[str], bool]
 
-_UNSEEN: Final = "not seen before"
+_WORDS: Final = {"unseen": "not seen before", "derived": "seen only in another form"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +81,29 @@ class ArgumentProvenance(CallEvaluator):
             )
             explanation += f"{counts['derived']} in another form (each counts {self.derived:g}), and {len(unseen)} not."
             details = {"totals": {grade: counts[grade] for grade in ("exact", "derived", "unseen")}}
-            return Account(explanation, details, list(_deviations(unseen, trajectory.calls)))
+            told = unseen or [each for each in graded if each.grade == "derived" and value < self.threshold]
+            return Account(explanation, details, list(self._deviations(told, trajectory.calls)))
 
         mended_by = MendedBy.EARLIER | MendedBy.BETWEEN if self.threshold == 1 else MendedBy.ANY
         return scored(value, value >= self.threshold, account, mended_by=mended_by)
+
+    def _deviations(self, wrong: Iterable[_Graded], calls: Sequence[ToolCall]) -> Iterator[Deviation]:
+        by_call: dict[int, list[Difference]] = {}
+        for each in wrong:
+            difference = Difference(each.path, _WORDS[each.grade], each.leaf, self._known_path(each.path))
+            by_call.setdefault(each.call, []).append(difference)
+        for call, differences in by_call.items():
+            yield Deviation.at("provenance", call, calls, differences=tuple(differences))
+
+    def _known_path(self, path: Sequence[str | int]) -> tuple[str, ...]:
+        """Return a path with `*` for the keys that `arguments` does not name; empty if it names none of them."""
+        for glob, matches in zip(self.arguments, self._compiled.arguments, strict=True):
+            steps = glob.split(".")
+            if len(steps) == len(path) and matches(".".join(map(str, path))):
+                known = tuple(step if step == str(mine) else "*" for step, mine in zip(steps, path, strict=True))
+                if known.count("*") < len(known):
+                    return known
+        return ()
 
     def _graded(
         self, trajectory: Trajectory, names: Sequence[str], checked: frozenset[str], order: _Order
@@ -145,11 +164,3 @@ def _not_recorded(trajectory: Trajectory, last: int) -> str | None:
     if lacking:
         return f"the results of {plural(lacking, 'call')} were not recorded; unseen values may come from them"
     return None
-
-
-def _deviations(unseen: Iterable[_Graded], calls: Sequence[ToolCall]) -> Iterator[Deviation]:
-    by_call: dict[int, list[Difference]] = {}
-    for each in unseen:
-        by_call.setdefault(each.call, []).append(Difference(each.path, _UNSEEN, each.leaf, known_path=()))
-    for call, differences in by_call.items():
-        yield Deviation.at("provenance", call, calls, differences=tuple(differences))

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Account, scored
+from spanscore.compare.deviations import Account, Deviation, scored
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.names import listed
 from spanscore.contracts import Parameters
@@ -131,7 +131,7 @@ class RunBudget(Parameters):
                 "limits": limits,
                 "exceeded": exceeded,
             }
-            return Account(explanation, details)
+            return Account(explanation, details, told=[Deviation.of_limit(name) for name in exceeded])
 
         return scored(value, value >= self.threshold, account, mended_by=MendedBy.NOTHING)
 

@@ -95,7 +95,7 @@ class ToolCallAccuracy(MatchingEvaluator):
             if value == 1:
                 return Account(explanation, details)
             # Calls too many cost nothing in mode flexible without a penalty for them.
-            minds_extra = self.mode == "exact" or self.weights.extra_penalty > 0
+            minds_extra = self.mode == "exact" or self.weights.extra_penalty > 0 or not wanted
             aligned = alignment.minding(counted.align(), extra=minds_extra)
             expected = [call.name for call in wanted]
             details["alignment"] = alignment.entries(aligned, expected, names)

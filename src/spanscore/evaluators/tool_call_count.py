@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from annotated_types import Ge, MinLen
 
@@ -106,6 +106,13 @@ class _Criterion(NamedTuple):
         """Return whether no larger number meets it either."""
         return self.comparison in {"=", "==", "<", "<="} and actual >= self.limit and not self.is_met(actual)
 
+    def why(self, actual: int) -> str:
+        """Return in words how a number that does not meet it is wrong; without numbers, which may be the case's."""
+        if self.comparison == "!=" and self.limit:
+            return "a number of times that is not allowed"
+        is_many = actual > self.limit or self.comparison in {"<", "<="}
+        return "too often" if is_many else "too rarely"
+
     def told(self, actual: int) -> str:
         return f"Actual: {actual}, Expected: {self.limit}, Score: {float(self.is_met(actual))}"
 
@@ -113,12 +120,20 @@ class _Criterion(NamedTuple):
 def _deviations(unmet: Sequence[_Criterion], names: Sequence[str], calls: Sequence[ToolCall]) -> list[Deviation]:
     """Return for each criterion that is not met the first call too many, where there are too many."""
     made = positions(names)
-    return [
-        Deviation.at("count", beyond[0], calls, expected=f"{comparison} {limit}")
-        if (beyond := made.get(name, [])[limit:])
-        else Deviation(kind="count", tool=tool, expected=f"{comparison} {limit}")
-        for tool, name, comparison, limit in unmet
-    ]
+    found = []
+    for each in unmet:
+        places = made.get(each.name, [])
+        told: dict[str, Any] = {
+            "expected": f"{each.comparison} {each.limit}",
+            "why": f"was called {each.why(len(places))}",
+        }
+        beyond = places[each.limit :]
+        found.append(
+            Deviation.at("count", beyond[0], calls, **told)
+            if beyond
+            else Deviation(kind="count", tool=each.tool, **told)
+        )
+    return found
 
 
 def _criterion(tool: str, name: str, written: Criterion) -> _Criterion:

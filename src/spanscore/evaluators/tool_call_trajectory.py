@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 
@@ -18,6 +18,9 @@ from spanscore.evaluators._frame import CallEvaluator
 from spanscore.messages.plural import plural
 from spanscore.model import Outcome, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
+
+_LIMITS: Final = frozenset({"max_sequence_gaps", "max_latency_p95_ms"})
+"""The gates that no single call breaks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,17 +57,17 @@ class ToolCallTrajectory(CallEvaluator):
             ("max_consecutive_same_tool", self.max_consecutive_same_tool, "consecutive_same_tool_calls"),
             ("max_latency_p95_ms", self.max_latency_p95_ms, "tool_call_latency_p95_ms"),
         )
-        exceeded = [
-            f"{gate} is {measurements[measured]:g}{_repeated(gate, names)}, the limit is {limit:g}"
+        exceeded = {
+            gate: f"{gate} is {measurements[measured]:g}{_repeated(gate, names)}, the limit is {limit:g}"
             for gate, limit, measured in gates
             if limit is not None and measurements[measured] > limit
-        ]
+        }
         passed = value >= self.threshold and not exceeded
 
         def account() -> Account:
             share = f"{failed} of {plural(total, 'tool call')} failed" if total else "No tool was called"
-            explanation = f"{'; '.join([share, *exceeded])}."
-            details = {"measurements": measurements, "gates_exceeded": exceeded}
+            explanation = f"{'; '.join([share, *exceeded.values()])}."
+            details = {"measurements": measurements, "gates_exceeded": [*exceeded.values()]}
             if passed:
                 return Account(explanation, details)
             failures = [
@@ -72,7 +75,9 @@ class ToolCallTrajectory(CallEvaluator):
                 for index, call in enumerate(trajectory.calls)
                 if call.error is not None
             ]
-            return Account(explanation, details, failures, told=self._repeats(trajectory.calls, names))
+            limits = map(Deviation.of_limit, filter(_LIMITS.__contains__, exceeded))
+            told = [*self._repeats(trajectory.calls, names), *limits]
+            return Account(explanation, details, failures, told=told)
 
         return scored(value, passed, account, mended_by=self._mended_by(measurements))
 

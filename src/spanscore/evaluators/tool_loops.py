@@ -105,6 +105,7 @@ class ToolLoops(CallEvaluator):
                     trajectory.calls,
                     expected=_told(loop),
                     sentence=self._sentence(loop, trajectory.calls),
+                    why="repeats one call" if loop.length == 1 else "repeats a round of calls",
                 )
                 for loop in loops
             ]

@@ -17,6 +17,7 @@ from spanscore.evaluators._frame import CallEvaluator
 from spanscore.model import Outcome, Trajectory
 from spanscore.model.outcomes import MendedBy
 
+_RECOVERED: Final = "recovered after a failure"
 _LOST: Final = "failed, and no later call recovered from it"
 
 
@@ -63,7 +64,7 @@ class ToolRecovery(CallEvaluator):
                 "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
             }
             deviations = [
-                Deviation.at("rule", index, trajectory.calls, expected="recovered after a failure", sentence=_LOST)
+                Deviation.at("rule", index, trajectory.calls, expected=_RECOVERED, sentence=_LOST, why=_LOST)
                 for index in lost
             ]
             return Account(explanation, details, deviations)

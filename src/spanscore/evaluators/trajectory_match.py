@@ -264,7 +264,10 @@ class TrajectoryMatch(MatchingEvaluator):
             return alignment.minding(
                 aligned, missing=self.mode != "subset", extra=self.mode in {"exact", "unordered", "subset"}
             )
-        return alignment.minding(aligned, missing=self.scoring != "precision", extra=self.scoring != "recall")
+        # Where nothing was made, or expected, the other side alone makes the value 0.
+        return alignment.minding(
+            aligned, missing=self.scoring != "precision" or not names, extra=self.scoring != "recall" or not expected
+        )
 
     def _differ(self, place: int, call: int, trajectory: Trajectory, run: Results) -> list[Difference]:
         wanted, arguments = self._compiled.wanted[place], trajectory.calls[call].arguments

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import unicodedata
 from typing import Final
 
 NAME_WIDTH: Final = 60
 MAX_LABEL_CHARS: Final = 128
+_DIGITS: Final = 8
+_ERROR_TYPE: Final = re.compile(r"[\w.:$<>*-]{1,100}")
 
 
 def printable(text: str, width: int = NAME_WIDTH) -> str:
@@ -29,3 +33,19 @@ def label(name: str) -> str:
     # Only the beginning is looked at: a name may be a megabyte long.
     shown = "".join(filter(str.isprintable, name[: 2 * MAX_LABEL_CHARS]))
     return unicodedata.normalize("NFC", shown)[:MAX_LABEL_CHARS]
+
+
+def label_apart(text: str) -> str:
+    """Return a text as `label` does; a longer one is cut to 119 characters, `~` and 8 hexadecimal digits.
+
+    The digits are of the SHA-256 of the whole text, so that long texts that differ stay different.
+    """
+    if len(text) <= MAX_LABEL_CHARS:
+        return label(text)
+    digits = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{label(text)[: MAX_LABEL_CHARS - 1 - _DIGITS]}~{digits}"
+
+
+def error_type_or_error(error_type: str | None) -> str:
+    """Return a type of error if it looks like the name of one; else `error`, as it may be a text that quotes data."""
+    return error_type if error_type is not None and _ERROR_TYPE.fullmatch(error_type) else "error"

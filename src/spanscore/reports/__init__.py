@@ -1,1 +1,1 @@
-"""A report as an event, as JSON and as a page; tallies of reports."""
+"""A report as an event, as JSON and as a page; the reasons of failures; tallies of reports."""

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, assert_never
 from spanscore.messages.printable import encodable, printable
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.reports.cases import test_names
+from spanscore.reports.reasons import first_reason
 from spanscore.reports.serialization import tool_calls_text
 
 NAME: Final = "gen_ai.evaluation.result"
@@ -137,8 +138,10 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
     more: dict[str, Any] = {}
     match outcome:
-        case Score(value):
+        case Score(value, passed):
             explanation = report.told(outcome)
+            if not passed:
+                more["spanscore.fail_reason"] = first_reason(evaluation, report.trajectory)
             more["gen_ai.evaluation.score.value"] = float(value)
             if call := _deviating_call(outcome):
                 more["spanscore.call.span_id"] = call
@@ -146,6 +149,7 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
             explanation = reason
         case Failed(error_type, message):
             explanation = message if report.tool_content else f"the evaluator had an error: {error_type}"
+            more["spanscore.fail_reason"] = first_reason(evaluation, report.trajectory)
             more["error.type"] = error_type
         case _:
             assert_never(outcome)

@@ -32,6 +32,7 @@ from spanscore.model import (
     Trajectory,
 )
 from spanscore.reports.cases import test_names
+from spanscore.reports.reasons import reasons
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
 """The keys of a deviation that have content of arguments or results."""
@@ -57,6 +58,7 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
     """Return a report as a JSON object. Unrecorded values are null, and so are values that may not be in it."""
     trajectory = report.trajectory
     names = test_names(trajectory)
+    verdict = report.verdict
     return {
         "trace_id": trajectory.trace_id.hex(),
         "root_span_id": trajectory.root_span_id.hex(),
@@ -68,7 +70,8 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "test_suite": names.get("test.suite.name"),
         "close_reason": report.close_reason.value,
         "complete": report.complete,
-        "verdict": report.verdict,
+        "verdict": verdict,
+        "reasons": [each.text for each in reasons(report)] if verdict == "fail" else [],
         "revision": report.revision,
         "tool_calls": [_tool_call(call, content=content) for call in trajectory.calls],
         "withheld_calls": [call._asdict() for call in trajectory.withheld],

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from spanscore.model import ModelCall, Trajectory
+from emitters.reports import PASSED, report
+from reports.test_reasons import failing
+from spanscore.model import ModelCall, Outcome, Report, Trajectory
 from spanscore.runs.diff import Change, changes
 
 
@@ -23,7 +25,12 @@ def runs(*made: Iterable[str | Mapping[str, Any]], first: int = 0) -> list[Traje
 
 def told(base: list[Trajectory], new: list[Trajectory]) -> dict[tuple[str, ...], Change]:
     """The changes by what is told, and of which tools."""
-    return {(each.what, *each.tools): each for each in changes(base, new)}
+    return {(each.what, *each.tools): each for each in changes(reports(base), reports(new))}
+
+
+def reports(made: list[Trajectory], *outcomes: Outcome) -> list[Report]:
+    """Return a report of each run, with these outcomes."""
+    return [report(*outcomes, about=each) for each in made]
 
 
 def test_tools_that_are_new_or_gone_are_told_with_examples() -> None:
@@ -84,4 +91,20 @@ def test_failures_calls_durations_and_tokens_are_told_where_they_are_no_chance()
 def test_what_may_be_chance_is_not_told() -> None:
     """One run of ten does as it likes; and nothing is told of nothing."""
     assert {} == told(runs(*[["a", "b"]] * 9, ["a"]), runs(*[["a", "b"]] * 10))
-    assert [] == changes([], runs(["a"]))
+    assert [] == changes([], reports(runs(["a"])))
+
+
+def test_reasons_are_told_first() -> None:
+    """One that is new or gone, and one that is more or less frequent, if that is no chance."""
+    same = runs(*[["a"]] * 20)
+    often, seldom = reports(same, failing("x")), [*reports(same[:4], failing("x")), *reports(same[4:], PASSED)]
+    never = reports(same, PASSED)
+
+    (more,) = changes(seldom, often)
+    assert ("reason e1: x", (), "4 of 20 runs", "20 of 20 runs") == more[:4]
+    assert more.examples == tuple(f"{number:032x}" for number in range(3))
+    assert ["new: reason e1: x"] == [each.what for each in changes(never, seldom)]
+    assert ["gone: reason e1: x"] == [each.what for each in changes(often, never)]
+    assert [] == changes(seldom, [*reports(same[:5], failing("x")), *reports(same[5:], PASSED)])
+    found = changes(never, reports(runs(*[["b"]] * 20), failing("x")))
+    assert "new: reason e1: x" == found[0].what

@@ -52,9 +52,13 @@ class StepDeviation(Deviation):
 
 def not_together(together: str, others: Sequence[str]) -> str:
     """Return in words that a call was made without others: `not in parallel with search`."""
+    return f"not {_beside_words(together, list(map(short, others)))}"
+
+
+def _beside_words(together: str, others: Sequence[str]) -> str:
     more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
     how = "in the same model turn as" if together == "turn" else "in parallel with"
-    return f"not {how} {', '.join(map(short, others[:_NAMED]))}{more}"
+    return f"{how} {', '.join(others[:_NAMED])}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +147,9 @@ class StepAlignment:
             else:
                 verdict = self.verdict(leaf, call)
                 kind = verdict.kind or "arguments"
-                failed = "failure" if kind == "error" and leaf.fails else None
                 told = verdict.differences if number < DETAILED else ()
-                yield StepDeviation.at(kind, call, self.calls, step=leaf.path, differences=told, expected=failed)
+                rest = {"expected": "failure", "why": "did not fail"} if kind == "error" and leaf.fails else {}
+                yield StepDeviation.at(kind, call, self.calls, step=leaf.path, differences=told, **rest)
 
     def _apart(self, place: int, call: int, round_: range) -> dict[str, Any]:
         """Return the required relation of a call to others of a round, and their tools, if it was made without them."""
@@ -159,7 +163,8 @@ class StepAlignment:
             for other in (self.pairs[each].call for each in beside)
             if other is not None and not ran_together(made, self.calls[other], together)
         )
-        return {"together": together, "apart_from": tuple(others)} if others else {}
+        why = f"was not called {_beside_words(together, tuple(others))}"
+        return {"together": together, "apart_from": tuple(others), "why": why} if others else {}
 
     def _rounds(self) -> list[range]:
         """Return for each step the places of the steps that are in one round of its group: each comes once in it."""

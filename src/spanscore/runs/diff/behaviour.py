@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from scipy import stats
 
 from spanscore.messages.plural import plural
-from spanscore.model import JSON, NOT_RECORDED, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Report, Trajectory
+from spanscore.reports.reasons import reasons
 
 _EXAMPLES: Final = 3
 _CHANCE: Final = 0.01
@@ -60,12 +61,16 @@ class _VersionBehaviour:
         return [trace for trace in self.traces if all(trace in each for each in calling)]
 
 
-def changes(base: Iterable[Trajectory], new: Iterable[Trajectory]) -> list[Change]:
-    """Return the changes, the most important first: tools, failures, order, arguments, calls a run, time, tokens."""
+def changes(base: Iterable[Report], new: Iterable[Report]) -> list[Change]:
+    """Return the changes, the most important first.
+
+    Reasons of failures, tools, failed calls, order, arguments, calls a run, time, tokens.
+    """
     before, after = _side(base), _side(new)
     if not before.traces or not after.traces:
         return []
     kinds: Mapping[str, Callable[[Any], tuple[str, tuple[str, ...]]]] = {
+        "reason": lambda what: (f"reason {what}", ()),
         "tool": lambda what: ("called", (what,)),
         "failed": lambda what: ("fails", (what,)),
         "order": lambda what: ("one right after the other", what),
@@ -83,11 +88,14 @@ def changes(base: Iterable[Trajectory], new: Iterable[Trajectory]) -> list[Chang
     return [*found, *(change for kind, how in measures.items() for change in _measures(kind, *how, before, after))]
 
 
-def _side(runs: Iterable[Trajectory]) -> _VersionBehaviour:
+def _side(reports: Iterable[Report]) -> _VersionBehaviour:
     side = _VersionBehaviour()
-    for run in runs:
+    for report in reports:
+        run = report.trajectory
         trace = run.trace_id.hex()
         side.traces.append(trace)
+        for reason in reasons(report):
+            side.having["reason", reason.text].append(trace)
         for what in dict.fromkeys(_done(run)):
             side.having[what].append(trace)
         for measured, number in _measured(run):

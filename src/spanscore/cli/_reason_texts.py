@@ -1,0 +1,36 @@
+"""The texts of a table of reasons for which runs failed: the same on a terminal and in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
+from spanscore.reports.reason_table import ReasonRow, ReasonTable
+
+HEADINGS: Final = ("runs", "share", "reason", "agents", "such as")
+ROWS_SHOWN: Final = 20
+_AGENTS_SHOWN: Final = 2
+
+
+def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
+    """Return how many runs failed, and for how many reasons; reasons that are part of another one do not count."""
+    reasons = plural(sum(row.part_of is None for row in rows), "reason")
+    return f"{table.failing} of {plural(table.runs, 'run')} failed, for {reasons}"
+
+
+def share(row: ReasonRow) -> str:
+    """Return the share of all runs, in percent."""
+    return f"{100 * row.share:.1f} %"
+
+
+def agents(row: ReasonRow) -> str:
+    """Return the names of the agents with the most of these runs."""
+    more = len(row.agents) - _AGENTS_SHOWN
+    return ", ".join(map(printable, row.agents[:_AGENTS_SHOWN])) + (f" and {more} more" if more > 0 else "")
+
+
+def more(rows: Sequence[ReasonRow]) -> str:
+    """Return how many rows are not shown; empty if all are."""
+    return f"... and {len(rows) - ROWS_SHOWN} more" if len(rows) > ROWS_SHOWN else ""

@@ -1,0 +1,129 @@
+"""The reasons for which runs failed, with their runs: the most frequent first."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from spanscore.messages.printable import printable
+from spanscore.model import Report
+from spanscore.reports.reasons import Reason, reasons
+
+MOST_COUNTED: Final = 1_000
+"""Runs are counted for so many different reasons; further ones are left out."""
+_PART: Final = 0.9
+"""The share of its runs that makes a reason a part of another one."""
+_MOST_TEXTS: Final = 100
+_TEXTS_SHOWN: Final = 3
+_TEXT_WIDTH: Final = 200
+_DIGIT: Final = re.compile(r"\d")
+
+
+class ReasonRow(NamedTuple):
+    """A reason, and the runs that failed for it."""
+
+    text: str
+    runs: int
+    of: int
+    """The number of all runs, failing or not."""
+    agents: tuple[str, ...]
+    """The names of the agents of these runs, the most frequent first; empty if no run names one."""
+    trace_id: str
+    """Of the first of these runs."""
+    part_of: str | None = None
+    """The first larger reason that has at least 90 % of these runs, too; of equal ones the one that came first."""
+    errors: tuple[tuple[str, int], ...] = ()
+    """Of failed calls: the most frequent texts of errors, digits as `#`, with their runs. Empty without content."""
+
+    @property
+    def share(self) -> float:
+        """The share of all runs."""
+        return self.runs / self.of
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row for a program."""
+        return {
+            "reason": self.text,
+            "runs": self.runs,
+            "of": self.of,
+            "share": self.share,
+            "agents": list(self.agents),
+            "trace_id": self.trace_id,
+            "part_of": self.part_of,
+            "errors": [{"text": text, "runs": runs} for text, runs in self.errors],
+        }
+
+
+class ReasonTable:
+    """Counts the reasons of runs. It keeps four bytes for each reason of a run."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failing = 0
+        self._counted: Final[dict[str, _CountedReason]] = {}
+
+    def add(self, report: Report) -> None:
+        """Count a run."""
+        if report.failing:
+            self.failing += 1
+            for reason in reasons(report):
+                self._count(reason, report)
+        self.runs += 1
+
+    def rows(self) -> list[ReasonRow]:
+        """Return the reasons, the most frequent first; those that are part of another one below it."""
+        larger: dict[str, int] = {}
+        groups: dict[str, list[ReasonRow]] = {}
+        group_of: dict[str, str] = {}
+        for text, found in sorted(self._counted.items(), key=lambda each: -len(each[1].runs)):
+            bits, least = _bits(found.runs), _PART * len(found.runs)
+            part_of = next((other for other, its in larger.items() if (bits & its).bit_count() >= least), None)
+            larger[text] = bits
+            group_of[text] = text if part_of is None else group_of[part_of]
+            agents = tuple(agent for agent, _ in found.agents.most_common())
+            errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
+            row = ReasonRow(text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors)
+            groups.setdefault(group_of[text], []).append(row)
+        return [row for group in groups.values() for row in group]
+
+    def _count(self, reason: Reason, report: Report) -> None:
+        run = report.trajectory
+        counted = self._counted.get(reason.text)
+        if counted is None:
+            if len(self._counted) >= MOST_COUNTED:
+                return
+            counted = self._counted[reason.text] = _CountedReason(run.trace_id.hex())
+        counted.runs.append(self.runs)
+        if run.agent:
+            counted.agents[run.agent] += 1
+        if reason.kind == "error" and reason.call is not None and report.tool_content:
+            text = _error_text(run.calls[reason.call].error or "")
+            is_type = reason.text.endswith(f" failed: {text}")
+            if text and not is_type and (len(counted.errors) < _MOST_TEXTS or text in counted.errors):
+                counted.errors[text] += 1
+
+
+@dataclass(slots=True)
+class _CountedReason:
+    """The runs of a reason."""
+
+    trace_id: str
+    runs: array[int] = field(default_factory=lambda: array("I"))
+    agents: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+def _bits(runs: array[int]) -> int:
+    """Return a number with a bit for each of some runs, in order: two are compared faster than two sets."""
+    bits = bytearray(runs[-1] // 8 + 1)
+    for run in runs:
+        bits[run // 8] |= 1 << run % 8
+    return int.from_bytes(bits, "little")
+
+
+def _error_text(error: str) -> str:
+    """Return the first line of an error, without the digits that differ from call to call."""
+    return _DIGIT.sub("#", printable(error.strip().partition("\n")[0], _TEXT_WIDTH))
