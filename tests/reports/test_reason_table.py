@@ -8,6 +8,7 @@ import pytest
 
 from emitters.reports import PASSED, call, health_report, report
 from reports.test_reasons import failing
+from spanscore.cli._reason_texts import headline, since_when
 from spanscore.model import Report, Trajectory
 from spanscore.reports.reason_table import MOST_COUNTED, ReasonTable
 
@@ -94,3 +95,41 @@ def test_the_number_of_reasons_is_bounded() -> None:
     for number in range(MOST_COUNTED + 3):
         table.add(report(e=failing(str(number))))
     assert (MOST_COUNTED, MOST_COUNTED + 3) == (len(table.rows()), table.failing)
+
+
+def in_time(*, minutes: int, first_failing: int, start_ns: int = 1_700_000_000 * 10**9) -> ReasonTable:
+    """Return the table of a run a minute, of which every other one fails from a minute on."""
+    table = ReasonTable()
+    for minute in range(minutes):
+        about = Trajectory(calls=(), agent="refund", start_ns=start_ns + minute * 60 * 10**9)
+        fails = minute >= first_failing and minute % 2 == 0
+        table.add(report(e=failing("a") if fails else PASSED, about=about))
+    table.add(report(PASSED))  # its start is unknown
+    return table
+
+
+def test_since_when_a_reason_is_more_frequent() -> None:
+    """The change is in the interval; it is told with its day where the runs are of several days."""
+    table = in_time(minutes=300, first_failing=200)
+    (row,) = table.rows()
+
+    assert row.growth is not None
+    assert None is row.growth.ratio
+    at_ns = (1_700_000_000 + 200 * 60) * 10**9
+    assert row.growth.begin_ns <= at_ns <= row.growth.end_ns
+    since = {"ratio": None, "begin_unix_nano": row.growth.begin_ns, "end_unix_nano": row.growth.end_ns}
+    assert since == row.as_json()["since"]
+    assert ("new since 11-15 01:26 to 11-15 01:33 UTC", True) == (since_when(table, row), table.spans_days)
+    assert "50 of 301 runs failed, for 1 reason. new since 11-15 01:26 to 11-15 01:33 UTC: e: a" == headline(
+        table, [row]
+    )
+
+
+def test_what_did_not_change_has_no_time() -> None:
+    """Nothing is said of it."""
+    table = in_time(minutes=300, first_failing=0)
+    (row,) = table.rows()
+
+    assert (None, None, "") == (row.growth, row.as_json()["since"], since_when(table, row))
+    assert "150 of 301 runs failed, for 1 reason" == headline(table, [row])
+    assert not in_time(minutes=5, first_failing=9).spans_days

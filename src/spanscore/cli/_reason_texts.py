@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from spanscore.messages.plural import plural
@@ -17,7 +18,25 @@ _AGENTS_SHOWN: Final = 2
 def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
     """Return how many runs failed, and for how many reasons; reasons that are part of another one do not count."""
     reasons = plural(sum(row.part_of is None for row in rows), "reason")
-    return f"{table.failing} of {plural(table.runs, 'run')} failed, for {reasons}"
+    told = f"{table.failing} of {plural(table.runs, 'run')} failed, for {reasons}"
+    grown = [(row.growth.evidence, -place) for place, row in enumerate(rows) if row.growth is not None]
+    if not grown:
+        return told
+    clearest = rows[-max(grown)[1]]
+    return f"{told}. {since_when(table, clearest)}: {printable(clearest.text)}"
+
+
+def since_when(table: ReasonTable, row: ReasonRow) -> str:
+    """Return since when how many times as many runs fail for a reason; empty if no change is found."""
+    if row.growth is None:
+        return ""
+    form = "%m-%d %H:%M" if table.spans_days else "%H:%M"
+    begin, end = (
+        datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
+        for time_ns in (row.growth.begin_ns, row.growth.end_ns)
+    )
+    times = "new" if row.growth.ratio is None else f"×{row.growth.ratio:.1f}"  # noqa: RUF001 - the sign of times
+    return f"{times} since {begin} to {end} UTC"
 
 
 def share(row: ReasonRow) -> str:

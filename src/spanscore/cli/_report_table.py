@@ -13,7 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share
+from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share, since_when
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -23,7 +23,7 @@ from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.reports.aligned import aligned_lines
 from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.evaluation_event import failure_text
-from spanscore.reports.reason_table import ReasonRow
+from spanscore.reports.reason_table import ReasonRow, ReasonTable
 from spanscore.reports.tally import COLUMNS
 
 _FAILING_SHOWN: Final = 20
@@ -96,8 +96,8 @@ class Table:
             return
         rows = summary.why.rows()
         self._console.print(Text(headline(summary.why, rows), style="bold"))
-        whole = _reasons(rows)
-        self._console.print(whole if self._fits(whole) else _reasons(rows, _SHORT_ID))
+        whole = _reasons(summary.why, rows)
+        self._console.print(whole if self._fits(whole) else _reasons(summary.why, rows, _SHORT_ID))
         self._console.print()
 
     def _tell_cases(self, summary: Summary) -> None:
@@ -179,7 +179,7 @@ def _calls(report: Report) -> Text:
     return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
 
 
-def _reasons(rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
+def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
     """Return the reasons, the ids of traces with so many digits."""
     grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
     for heading in HEADINGS:
@@ -187,6 +187,8 @@ def _reasons(rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
     for row in rows[:ROWS_SHOWN]:
         indent = "  " if row.part_of else ""
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
+        if changed := since_when(table, row):
+            reason.append(f"\n{indent}  {changed}", style="bold red")
         for text, runs in row.errors:
             reason.append(f"\n{indent}  {runs}x {text}", style="dim")
         grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])

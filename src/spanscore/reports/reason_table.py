@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from spanscore.messages.printable import printable
-from spanscore.model import Report
+from spanscore.model import Report, Skipped
 from spanscore.reports.reasons import Reason, reasons
+from spanscore.reports.since import Growth, TimedRun, since
 
 MOST_COUNTED: Final = 1_000
 """Runs are counted for so many different reasons; further ones are left out."""
@@ -19,6 +20,8 @@ _PART: Final = 0.9
 _MOST_TEXTS: Final = 100
 _TEXTS_SHOWN: Final = 3
 _TEXT_WIDTH: Final = 200
+_DAY_NS: Final = 86_400 * 10**9
+_LATEST_NS: Final = 2**63 - 1
 _DIGIT: Final = re.compile(r"\d")
 
 
@@ -37,6 +40,8 @@ class ReasonRow(NamedTuple):
     """The first larger reason that has at least 90 % of these runs, too; of equal ones the one that came first."""
     errors: tuple[tuple[str, int], ...] = ()
     """Of failed calls: the most frequent texts of errors, digits as `#`, with their runs. Empty without content."""
+    growth: Growth | None = None
+    """The change since when more runs fail for it; None if none is found."""
 
     @property
     def share(self) -> float:
@@ -54,19 +59,34 @@ class ReasonRow(NamedTuple):
             "trace_id": self.trace_id,
             "part_of": self.part_of,
             "errors": [{"text": text, "runs": runs} for text, runs in self.errors],
+            "since": None if self.growth is None else _since_as_json(self.growth),
         }
 
 
 class ReasonTable:
-    """Counts the reasons of runs. It keeps four bytes for each reason of a run."""
+    """Counts the reasons of runs. It keeps 16 bytes for each run, and four for each of its reasons."""
 
     def __init__(self) -> None:
         self.runs = 0
         self.failing = 0
         self._counted: Final[dict[str, _CountedReason]] = {}
+        self._starts: Final = array("q")
+        """The start of each run, ns since the epoch; -1 if it is unknown."""
+        self._kinds: Final = array("L")
+        """The agent of each run and the evaluators that scored it, as a number."""
+        self._numbers: Final[dict[tuple[str | None, frozenset[str]], int]] = {}
+
+    @property
+    def spans_days(self) -> bool:
+        """Whether the runs start on more than one day (UTC)."""
+        return len({start_ns // _DAY_NS for start_ns in self._starts if start_ns >= 0}) > 1
 
     def add(self, report: Report) -> None:
         """Count a run."""
+        start_ns = report.trajectory.start_ns
+        self._starts.append(-1 if start_ns is None or start_ns > _LATEST_NS else start_ns)
+        scored = frozenset(each.name for each in report.evaluations if not isinstance(each.outcome, Skipped))
+        self._kinds.append(self._numbers.setdefault((report.trajectory.agent, scored), len(self._numbers)))
         if report.failing:
             self.failing += 1
             for reason in reasons(report):
@@ -75,6 +95,7 @@ class ReasonTable:
 
     def rows(self) -> list[ReasonRow]:
         """Return the reasons, the most frequent first; those that are part of another one below it."""
+        grown = self._grown()
         larger: dict[str, int] = {}
         groups: dict[str, list[ReasonRow]] = {}
         group_of: dict[str, str] = {}
@@ -85,9 +106,22 @@ class ReasonTable:
             group_of[text] = text if part_of is None else group_of[part_of]
             agents = tuple(agent for agent, _ in found.agents.most_common())
             errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
-            row = ReasonRow(text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors)
+            row = ReasonRow(text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text])
             groups.setdefault(group_of[text], []).append(row)
         return [row for group in groups.values() for row in group]
+
+    def _grown(self) -> dict[str, Growth | None]:
+        reasons: dict[int, set[str]] = {}
+        for text, counted in self._counted.items():
+            for run in counted.runs:
+                reasons.setdefault(run, set()).add(text)
+        kinds = list(self._numbers)
+        runs = (
+            TimedRun(start_ns, kinds[kind][0], reasons.get(run, frozenset()), kinds[kind][1])
+            for run, (start_ns, kind) in enumerate(zip(self._starts, self._kinds, strict=True))
+            if start_ns >= 0
+        )
+        return since(runs, {text: counted.evaluator for text, counted in self._counted.items()})
 
     def _count(self, reason: Reason, report: Report) -> None:
         run = report.trajectory
@@ -95,7 +129,7 @@ class ReasonTable:
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(run.trace_id.hex())
+            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id.hex())
         counted.runs.append(self.runs)
         if run.agent:
             counted.agents[run.agent] += 1
@@ -110,10 +144,16 @@ class ReasonTable:
 class _CountedReason:
     """The runs of a reason."""
 
+    evaluator: str
     trace_id: str
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+
+
+def _since_as_json(growth: Growth) -> dict[str, Any]:
+    """Return a change; the ratio is null if the reason is new."""
+    return {"ratio": growth.ratio, "begin_unix_nano": growth.begin_ns, "end_unix_nano": growth.end_ns}
 
 
 def _bits(runs: array[int]) -> int:
