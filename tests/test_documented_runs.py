@@ -11,11 +11,13 @@ import pytest
 from cli.recorded_runs import recorded
 from spanscore import config
 from spanscore.cli import main
+from spanscore.config import parts as wiring
+from spanscore.model import Score, Trajectory
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = (ROOT / "docs" / "runs-that-span-traces.md").read_text(encoding="utf-8")
 CONVERSATIONS: Final = PAGE.partition("\n## Conversations\n")[2].partition("\n## ")[0]
-(RULES, PAUSES, CONVERSATION_RULES) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+(RULES, PAUSES, CONVERSATION_RULES, REPEATED) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 (CONVERSATIONS_PRINTED,) = re.findall(r"```text\n(.*?)```", CONVERSATIONS, re.DOTALL)
 EXAMPLES: Final = re.findall(r"```sh\nspanscore (.*?)\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 COMMANDS: Final = [f"spanscore {command}" for command, _ in EXAMPLES]
@@ -33,12 +35,15 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize(("command", "printed"), EXAMPLES, ids=["pauses", "continues", "refused"])
-def test_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, printed: str) -> None:
+def test_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, printed: str
+) -> None:
     """Each line is printed for the recording, with the rules of the page."""
     (tmp_path / "spanscore.yaml").write_text(RULES)
     arguments = [str(ROOT / each) if each.startswith("tests/") else each for each in command.split()]
 
-    main([*arguments, "--config", str(tmp_path / "spanscore.yaml")])
+    monkeypatch.chdir(tmp_path)
+    main(arguments)
     out = shown(capsys)
     assert [] == [line for line in printed.splitlines() if " ".join(line.split()) not in out]
 
@@ -56,3 +61,15 @@ def test_conversations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert 1 == main(["score", file, "--config", str(tmp_path / "spanscore.yaml")])
     out = shown(capsys)
     assert [] == [line for line in CONVERSATIONS_PRINTED.splitlines() if " ".join(line.split()) not in out]
+
+
+def test_the_same_refund_with_another_note() -> None:
+    """It is found; a refund of another order is none."""
+    pipeline = wiring.pipeline(config.loads(REPEATED, "c.yaml", Path()).for_files())
+    (entry,) = pipeline.over_conversations
+    first = {"name": "issue_refund", "arguments": {"order_id": "A-1", "amount": 40, "note": "x"}}
+    for change, passed in (({"note": "y"}, False), ({"order_id": "A-2"}, True)):
+        run = Trajectory.from_calls([first, {**first, "arguments": {**first["arguments"], **change}}])
+        outcome = entry.resolve(run).evaluate(run)  # type: ignore[union-attr]
+        assert isinstance(outcome, Score)
+        assert passed is outcome.passed

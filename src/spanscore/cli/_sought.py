@@ -64,7 +64,7 @@ class Sought:
         if self._matching:
             return f"matched {self._matching}, but sample_ratio {self._entry.sample_ratio:g} took none of them"
         if not self._entry.match:
-            return "there was no run"
+            return "there was no run" if self.is_of_runs else "no run has an attribute of conversations.key"
         key = next((key for key, found in self._found.items() if not found), None)
         if key is None:
             return f"matched no run: none has all of {', '.join(self._entry.match)} as wanted"

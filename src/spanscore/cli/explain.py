@@ -28,6 +28,7 @@ from spanscore.model import (
     ToolCall,
     Trace,
     Trajectory,
+    named,
     pause,
     reported_trace_id,
 )
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             if shown <= _TRACES_SHOWN:
                 if trace is not None:
                     print("\n" * (shown > 1) + "\n".join(_spans(trace, report, pipeline.reader)))
-                print("\n".join(_run(report, pipeline.entries)))
+                print("\n".join(_run(report, (*pipeline.entries, *pipeline.over_conversations))))
     if shown > _TRACES_SHOWN:
         print(f"\n... and {plural(shown - _TRACES_SHOWN, 'more trace')}; --trace, --agent and --case pick some")
     problems = [*problems_of(recording), *selection.problems()]
@@ -178,7 +179,9 @@ def _run(report: Report, entries: tuple[EvaluatorEntry, ...]) -> Iterator[str]:
     told = {evaluation.name: evaluation for evaluation in report.evaluations}
     for entry in entries:
         if entry.name not in told:
-            yield f"  {entry.name}: is not for this run (match, or sample_ratio)"
+            others = "is not for this run (match, or sample_ratio)"
+            why = others if entry.over == "run" else "is for conversations, not for runs"
+            yield f"  {entry.name}: {why}"
             continue
         match told[entry.name].outcome:
             case Score(value, passed) as score:
@@ -201,6 +204,7 @@ def _missing(report: Report) -> str:
         *([f"the run {printable(pause(seen.paused))}"] if seen.paused else []),
         *(["the run continues after a pause"] if seen.resumed else []),
         *(["its earlier calls are in another trace"] if seen.begin_unseen else []),
+        *([f"earlier calls of {printable(named(seen.uncertain))} are uncertain"] if seen.uncertain else []),
         *(["cut off by a limit"] if seen.truncated else []),
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),
         *([] if seen.results_recorded else ["results are not all recorded"]),

@@ -79,7 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     config = config.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
     entries = (*pipeline.entries, *pipeline.over_conversations)
-    conversations = RecordedConversations(config, pipeline)
     asked_key = arguments.key
     datasets = [entry.resolve for entry in entries if isinstance(entry.resolve, configuration.ByCase)]
     arguments.key = arguments.key or next((dataset.key for dataset in datasets), None)
@@ -91,6 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     cases = Cases(arguments.key)
     selection = Selection(arguments, asked_key, cases if by_case or arguments.case or by_conversation else None)
+    # A filter leaves turns out: what is left of a conversation would pass without them.
+    conversations = None if selection.is_set else RecordedConversations(config, pipeline)
+    entries = pipeline.entries if selection.is_set else entries
     summary = Summary(
         entries,
         is_part=selection.is_set,
@@ -114,6 +116,9 @@ def run(arguments: argparse.Namespace) -> int:
         if (untold := cases.problem()) is not None:
             summary.problems.append(untold)
             summary.repeated = None
+        if selection.is_set and pipeline.over_conversations:
+            names = ", ".join(short(each.name) for each in pipeline.over_conversations)
+            summary.notes.append(f"{names}: not evaluated, as a filter leaves turns of conversations out")
         if by_conversation and cases.several:
             summary.notes.append(f"{', '.join(map(short, by_conversation))}: {told_of_turns(len(cases.several))}")
         summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]

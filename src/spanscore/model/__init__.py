@@ -375,6 +375,8 @@ class Report:
             return pause(seen.paused)
         if seen.uncertain:
             return f"continues after a pause; {named(seen.uncertain)} uncertain"
+        if self.conversation is not None and self.conversation.continued:
+            return "continues a finished conversation"
         return "continues after a pause" if seen.begin_unseen else self.close_reason.value
 
     def told(self, score: Score) -> str:
