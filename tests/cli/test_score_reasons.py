@@ -75,7 +75,10 @@ def test_files_have_the_same_table(tmp_path: Path, config: Path) -> None:
         "trace_id": f"{2:032x}",
         "part_of": None,
         "errors": [],
+        "since": None,
+        "over_time": rows[0]["over_time"],
     } == rows[0]
+    assert [0, 1, 1, 0] == [part["failed"] for part in rows[0]["over_time"]]
     assert [None, late, None] == [row["part_of"] for row in rows]
     assert "\n**3 of 4 runs failed, for 2 reasons**\n\n| runs | share | reason | agents | such as |\n" in told
     assert f"\n| 2 | 50.0 % | &emsp;order: refund was called out of order | refund | `{2:032x}` |\n" in told

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from cli.recorded_runs import recorded
+from one_trace import paused_runs
 from serving import Reports, Running, eventually, serving
 from storage.test_durability import configuration, killed
 
@@ -89,6 +90,26 @@ def test_a_kill_loses_no_turn(tmp_path: Path) -> None:
         eventually(lambda: any(is_finished for *_, is_finished in told(reports)))
         assert 0 == conversations(running)
     assert [("c-1", ("once",), 2, True)] == [each for each in told(reports) if each[-1]]
+
+
+def test_a_pause_is_no_late_turn_after_a_restart(tmp_path: Path) -> None:
+    """Its trace is closed again at the start, and its conversation was finished by another turn."""
+    (run,) = (each for each in paused_runs("langgraph-approval") if each.scenario == "interrupt-approved")
+    first, second = run.requests("langgraph-approval")
+    text = rules(tmp_path, "1ms")
+    reports = Reports()
+    with serving(text, reports) as running:
+        for request in first:
+            running.post(request, JSON)
+        reports.wait_for(1)
+        for request in second:
+            running.post(request.replace(run.trace_id.encode(), b"f" * 32), JSON)
+        eventually(lambda: any(is_finished for *_, is_finished in told(reports)))
+    with serving(text) as running:
+        eventually(lambda: running.service.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+        held = running.service.engine.conversations
+        assert held is not None
+        assert 0 == running.thread.call(held.counts).late
 
 
 def test_without_the_section(tmp_path: Path) -> None:

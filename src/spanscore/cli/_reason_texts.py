@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from spanscore.messages.plural import plural
-from spanscore.messages.printable import printable
+from spanscore.messages.printable import MAX_LABEL_CHARS, printable
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
 
 HEADINGS: Final = ("runs", "share", "reason", "agents", "such as")
 ROWS_SHOWN: Final = 20
 _AGENTS_SHOWN: Final = 2
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 
 def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
@@ -23,7 +24,7 @@ def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
     if not grown:
         return told
     clearest = rows[-max(grown)[1]]
-    return f"{told}. {since_when(table, clearest)}: {printable(clearest.text)}"
+    return f"{told}. {since_when(table, clearest)}: {printable(clearest.text, MAX_LABEL_CHARS)}"
 
 
 def since_when(table: ReasonTable, row: ReasonRow) -> str:
@@ -37,6 +38,12 @@ def since_when(table: ReasonTable, row: ReasonRow) -> str:
     )
     times = "new" if row.growth.ratio is None else f"×{row.growth.ratio:.1f}"  # noqa: RUF001 - the sign of times
     return f"{times} since {begin} to {end} UTC"
+
+
+def over_time(row: ReasonRow) -> str:
+    """Return a block for each part of the runs, as high as the share that failed for a reason, of the largest one."""
+    largest = max((bar.share for bar in row.over_time), default=0)
+    return "".join(_BLOCKS[round(bar.share / largest * (len(_BLOCKS) - 1))] for bar in row.over_time) if largest else ""
 
 
 def share(row: ReasonRow) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share, since_when
+from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, over_time, share, since_when
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -188,7 +188,7 @@ def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None
         indent = "  " if row.part_of else ""
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
         if changed := since_when(table, row):
-            reason.append(f"\n{indent}  {changed}", style="bold red")
+            reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
         for text, runs in row.errors:
             reason.append(f"\n{indent}  {runs}x {text}", style="dim")
         grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from spanscore.messages.printable import printable
 from spanscore.model import Report, Skipped
 from spanscore.reports.reasons import Reason, reasons
-from spanscore.reports.since import Growth, TimedRun, since
+from spanscore.reports.since import Bar, Growth, TimedRun, bars, since
 
 MOST_COUNTED: Final = 1_000
 """Runs are counted for so many different reasons; further ones are left out."""
@@ -42,6 +42,8 @@ class ReasonRow(NamedTuple):
     """Of failed calls: the most frequent texts of errors, digits as `#`, with their runs. Empty without content."""
     growth: Growth | None = None
     """The change since when more runs fail for it; None if none is found."""
+    over_time: tuple[Bar, ...] = ()
+    """The share of the runs that its evaluator scored, in parts of equally many; empty if no run has a time."""
 
     @property
     def share(self) -> float:
@@ -60,6 +62,15 @@ class ReasonRow(NamedTuple):
             "part_of": self.part_of,
             "errors": [{"text": text, "runs": runs} for text, runs in self.errors],
             "since": None if self.growth is None else _since_as_json(self.growth),
+            "over_time": [
+                {
+                    "begin_unix_nano": each.begin_ns,
+                    "end_unix_nano": each.end_ns,
+                    "runs": each.runs,
+                    "failed": each.failed,
+                }
+                for each in self.over_time
+            ],
         }
 
 
@@ -95,7 +106,9 @@ class ReasonTable:
 
     def rows(self) -> list[ReasonRow]:
         """Return the reasons, the most frequent first; those that are part of another one below it."""
-        grown = self._grown()
+        runs = self._timed_runs()
+        evaluators = {text: counted.evaluator for text, counted in self._counted.items()}
+        grown, over_time = since(runs, evaluators), bars(runs, evaluators)
         larger: dict[str, int] = {}
         groups: dict[str, list[ReasonRow]] = {}
         group_of: dict[str, str] = {}
@@ -106,22 +119,24 @@ class ReasonTable:
             group_of[text] = text if part_of is None else group_of[part_of]
             agents = tuple(agent for agent, _ in found.agents.most_common())
             errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
-            row = ReasonRow(text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text])
+            row = ReasonRow(
+                text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
+            )
             groups.setdefault(group_of[text], []).append(row)
         return [row for group in groups.values() for row in group]
 
-    def _grown(self) -> dict[str, Growth | None]:
+    def _timed_runs(self) -> list[TimedRun]:
+        """Return the runs of which the start is known."""
         reasons: dict[int, set[str]] = {}
         for text, counted in self._counted.items():
             for run in counted.runs:
                 reasons.setdefault(run, set()).add(text)
         kinds = list(self._numbers)
-        runs = (
+        return [
             TimedRun(start_ns, kinds[kind][0], reasons.get(run, frozenset()), kinds[kind][1])
             for run, (start_ns, kind) in enumerate(zip(self._starts, self._kinds, strict=True))
             if start_ns >= 0
-        )
-        return since(runs, {text: counted.evaluator for text, counted in self._counted.items()})
+        ]
 
     def _count(self, reason: Reason, report: Report) -> None:
         run = report.trajectory

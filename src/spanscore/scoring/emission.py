@@ -8,7 +8,7 @@ from typing import Final, Literal
 from spanscore.contracts import AtMostOnce, Emitter
 from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
-from spanscore.model import Failed, Report
+from spanscore.model import Failed, Report, Trace
 
 
 class Emission:
@@ -28,6 +28,10 @@ class Emission:
         self._emitters: Final = emitters
         self._tallies: Final = tallies
         self._faults: Final = faults
+
+    def is_counted(self, trace: Trace) -> bool:
+        """Return whether emitters that count have counted this revision of a trace before a restart."""
+        return (trace.trace_id, trace.revision) in self.counted
 
     def emit(self, report: Report, trace_id: bytes) -> None:
         """Hand a report of a trace to every emitter."""

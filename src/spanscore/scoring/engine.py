@@ -405,7 +405,8 @@ class Engine:
             self._emission.emit(report, trace.trace_id)
         if trace.root_received_at is not None and not trace.revision:
             self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
-        if self._talks is not None:
+        # A closing that is repeated after a restart is a turn already, or was one of a conversation that is finished.
+        if self._talks is not None and not self._emission.is_counted(trace):
             self._begin_conversations(self._talks.joined(trace, reports, self.pipeline, self._clock()))
         if self._listener is not None:
             self._listener.scored(trace)

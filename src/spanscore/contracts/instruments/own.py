@@ -111,7 +111,7 @@ CONVERSATIONS_TURNS: Final = counter(
     "spanscore.conversations.turns",
     "{trace}",
     "Traces of agents that were received as turns of conversations: joined (in a finished or an open one), without_key "
-    "(no attribute names a conversation), or late (their conversation was finished).",
+    "(no attribute names a conversation), or late (revisions of turns whose conversation was finished).",
     (REASON,),
 )
 CONVERSATIONS_AMBIGUOUS: Final = counter(
