@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 from commands import started
 from deadline import DEADLINE_S
+from emitters.reports import NOT_PASSED, PASSED, report, trajectory
 from reports.page.shown_runs import embedded_in
 from serving import eventually
+from spanscore.cli._report_table import Table
+from spanscore.cli._summary import Summary
+from spanscore.model import Skipped
+from spanscore.scoring.pipeline import EvaluatorEntry
 
 
 def test_it_says_where_its_runs_can_be_seen(tmp_path: Path) -> None:
@@ -30,3 +37,21 @@ def test_it_says_where_its_runs_can_be_seen(tmp_path: Path) -> None:
         demo.send_signal(signal.SIGINT)
 
         assert (0, "") == (demo.wait(), errors.read_text())
+
+
+def test_runs_are_printed_as_they_come() -> None:
+    """The reasons follow when all are in."""
+    out = io.StringIO()
+    table = Table(out, at_once=True)
+    summary = Summary((EvaluatorEntry(name="e1", type="test", resolve=lambda _: Skipped("unused")),))
+    for number, passed in enumerate((PASSED, NOT_PASSED, NOT_PASSED)):
+        made = report(passed, about=replace(trajectory(), trace_id=number.to_bytes(16, "big")))
+        table.add(made)
+        summary.add(made)
+        assert f"{number:032x}" in out.getvalue()
+    before = out.getvalue()
+    table.finish(summary)
+
+    assert "runs failed" not in before
+    assert out.getvalue().startswith(before)
+    assert "\n2 of 3 runs failed, for 1 reason" in out.getvalue()

@@ -45,10 +45,16 @@ class Table:
     """Prints all reports when they are in: why runs failed, then runs, then counts.
 
     A run that passed is a line, one that failed the whole story. Of the runs, only the first are kept.
+
+    Args:
+        out: the output.
+        key: of the attribute that names a run's case.
+        at_once: whether each run is printed when it is added, and why runs failed after all of them.
     """
 
-    def __init__(self, out: TextIO, key: str | None = None) -> None:
+    def __init__(self, out: TextIO, key: str | None = None, *, at_once: bool = False) -> None:
         self._key: Final = key
+        self._at_once: Final = at_once
         self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
         self._runs: Final[list[RenderableType]] = []
@@ -64,19 +70,23 @@ class Table:
             for evaluation in report.evaluations:
                 self._tell(report, evaluation)
             self._add_indented(_calls(report))
+        if self._at_once:
+            self._print_runs()
 
     def finish(self, summary: Summary) -> None:
         """Print everything. Without scored runs print nothing; stderr reports that."""
         if not summary.trajectories:
             return
+        if self._at_once:
+            self._console.print()
         self._tell_reasons(summary)
-        for each in self._runs:
-            self._console.print(each)
+        self._print_runs()
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
         if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
             self._console.print(f"... and {more}; --format json has all")
-        self._console.print()
+        if not self._at_once:
+            self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
         self._console.print(next(grids, None) or _counts_below(summary))
         self._tell_cases(summary)
@@ -89,6 +99,11 @@ class Table:
         if summary.problems:
             counts.append(plural(len(summary.problems), "problem"))
         self._console.print(", ".join(counts))
+
+    def _print_runs(self) -> None:
+        for each in self._runs:
+            self._console.print(each)
+        self._runs.clear()
 
     def _tell_reasons(self, summary: Summary) -> None:
         """Print why runs failed; of a single one its own lines say it."""

@@ -63,7 +63,7 @@ class _Screen:
 
     def __init__(self, config: Config, expected: int) -> None:
         self.summary: Final = Summary(config.evaluators)
-        self.table: Final = Table(sys.stdout)
+        self.table: Final = Table(sys.stdout, at_once=True)
         self.complete: Final = asyncio.Event()
         self._expected = expected
 
