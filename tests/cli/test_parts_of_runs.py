@@ -64,3 +64,17 @@ def test_parts_are_not_compared(tmp_path: Path) -> None:
     ended = spanscore("diff", APPROVALS, APPROVALS, "--config", tmp_path / "spanscore.yaml")
 
     assert 2 == (ended.stdout + ended.stderr).count(PARTS)
+
+
+def test_a_pause_is_no_run_of_a_case(tmp_path: Path) -> None:
+    """The trace in which the run continues is; both have the id of the conversation, which names the case."""
+    (tmp_path / "spanscore.yaml").write_text(RULES)
+    told = spanscore(
+        *("score", APPROVALS, "--config", tmp_path / "spanscore.yaml", "--min-pass-rate", "0.1"), COLUMNS="200"
+    )
+
+    assert (0, "") == (told.returncode, told.stderr)
+    assert "t-mw-approved 1 1.000 0.207 to 1.000 1.000" in " ".join(told.stdout.split())
+    golden = spanscore("golden", APPROVALS, "-o", tmp_path / "golden.jsonl")
+    assert "several turns" not in golden.stderr
+    assert 5 == len((tmp_path / "golden.jsonl").read_text().splitlines())

@@ -48,7 +48,9 @@ class RepeatedCases:
         """Runs of cases beyond the first `MOST_CASES`."""
 
     def add(self, report: Report) -> None:
-        """Count a run in."""
+        """Count a run in; one that pauses only if it fails already, as the trace in which it continues counts."""
+        if report.trajectory.completeness.paused and not report.failing:
+            return
         case = self._named.of(report.trajectory)
         if case is None:
             self.unnamed += 1

@@ -94,8 +94,7 @@ def _untold(key: str | None, runs: Iterable[Trajectory], usable: Iterable[Trajec
     """Return why the cases of the usable runs are unknown; None if they are known."""
     cases = Cases(key)
     for run in runs:
-        if not run.completeness.is_part:
-            cases.add(run)
+        cases.add(run)
     for run in usable:
         cases.of(run)
     return cases.problem()

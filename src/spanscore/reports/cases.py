@@ -62,8 +62,12 @@ class Cases:
         self._is_by_conversation = False
 
     def add(self, trajectory: Trajectory) -> None:
-        """Count a run of the input as a turn of its conversation; the same one again changes nothing."""
-        conversation = case_of(trajectory, CONVERSATION) if trajectory.recognised else None
+        """Count a run of the input as a turn of its conversation; the same one again changes nothing.
+
+        The trace of a run that pauses is no turn: the one in which the run continues is.
+        """
+        is_turn = trajectory.recognised and not trajectory.completeness.paused
+        conversation = case_of(trajectory, CONVERSATION) if is_turn else None
         if conversation is not None and self._first_turns.setdefault(conversation, trajectory.trace_id) != (
             trajectory.trace_id
         ):
