@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from annotated_types import MinLen
 
-DURATION: Final = "a duration such as '2s', '500ms' or '1m30s'"
+DURATION: Final = "a duration such as '500ms', '1m30s' or '24h'"
 SIZE: Final = "a size such as '64MiB', '1GiB' or '10MB'"
 ENDPOINT: Final = "host:port, such as 'localhost:4317' or '[::1]:4317'"
 URL: Final = "a URL such as 'http://localhost:4318'"
