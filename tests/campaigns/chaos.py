@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import enum
+import gc
 import itertools
 import json
 import logging
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -104,6 +106,8 @@ class Proxy:
         self.port = 0
         self._target: Final = target
         self._random: Final = random.Random(seed)
+        self._under_way: Final[set[asyncio.Task[object] | None]] = set()
+        """The connections: an event loop does not keep a task that waits for one of which both ends are silent."""
 
     async def serve(self) -> None:
         """Accept connections until cancelled."""
@@ -114,6 +118,7 @@ class Proxy:
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         behind: list[asyncio.StreamWriter] = []
+        self._under_way.add(task := asyncio.current_task())
         try:
             answers, upstream = await asyncio.open_connection(*self._target)
             behind.append(upstream)
@@ -131,6 +136,7 @@ class Proxy:
         finally:
             for opened in (*behind, writer):
                 opened.transport.abort()
+            self._under_way.discard(task)
 
     async def _pump(self, reader: asyncio.StreamReader, writers: Sequence[asyncio.StreamWriter]) -> None:
         while chunk := await reader.read(_CHUNK):
@@ -209,6 +215,9 @@ def proxies(*made: Proxy) -> Iterator[None]:
         thread.join()
         loop.close()
         del tasks
+        with warnings.catch_warnings():  # connections that were accepted at the end are closed here
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 class _Agent:
