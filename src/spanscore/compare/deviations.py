@@ -135,7 +135,7 @@ class Deviation:
 
     @property
     def reason(self) -> str:
-        """What is wrong, as a text that is the same in every run in which the same is wrong.
+        """The reason: a text that is the same in every run in which the same is wrong.
 
         It has names, and nothing of arguments, results, errors or keys that the expectation does not name.
         """

@@ -1,4 +1,4 @@
-"""What a report tells of a conversation besides its trajectory."""
+"""The turns and the end of a conversation, which its report has besides its trajectory."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _PARTS: Final = 24
 _CHANCE: Final = 0.01
 """At most about this share of pages shows growth by chance; each reason has an equal part of it."""
 _MARGIN: Final = 1.5
-"""What the choice of the best time adds to the gain."""
+"""The gain that the choice of the best time adds by itself."""
 _NEAR_BEST: Final = 3.0
 """Times with a gain so far below the best one are in the interval."""
 

@@ -13,7 +13,7 @@ from spanscore.trajectories.withheld import Withheld
 
 
 class PartsOfRuns:
-    """What is known of each run beyond its calls: for which tools it waits, and its calls in earlier traces.
+    """The runs of a trace beyond their calls here: the tools that each waits for, and its calls in earlier traces.
 
     Args:
         tree: the spans.
