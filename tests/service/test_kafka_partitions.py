@@ -21,8 +21,9 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.kafka import TakenRecords
 from spanscore.receivers.kafka.kafka_records import KafkaRecord, PoisonRecord
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.trajectories.reader import DialectReader

@@ -24,7 +24,8 @@ from spanscore.in_process.worker import Action, Item, OnScored, Worker
 from spanscore.messages.faults import fault
 from spanscore.messages.throttle import Throttle
 from spanscore.model import Span
-from spanscore.scoring.engine import Engine, Listener, Owner
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Listener, Owner
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
 from spanscore.sdk.span_conversion import Converter
 

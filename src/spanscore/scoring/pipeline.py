@@ -14,37 +14,19 @@ from spanscore.model import (
     Failed,
     Outcome,
     Report,
-    Score,
     Skipped,
     Trace,
     Trajectory,
     Unit,
-    pause,
 )
-from spanscore.model.outcomes import MendedBy, checked, failure
+from spanscore.model.outcomes import checked, failure
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
-from spanscore.scoring.conversations.naming import naming_turns
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
 from spanscore.scoring.doubts import OUTCOMES, Answer, PendingOutcome, with_doubts
+from spanscore.scoring.known_outcomes import known_of_conversation, known_of_run
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import DialectFailedError, trajectories
-
-REFUSED: Final = "a span of this run was refused"
-"""Why an evaluation of a run is skipped that lacks a span or a log record."""
-DROPPED: Final = "a span of this run was dropped: the queue of the agent's process was full"
-"""Why an evaluation of a run is skipped that was too much for the process that it was made in."""
-MISSING: Final = (
-    "a span of this run was not received, though another names it as its parent or holds the result of its call"
-)
-"""Why an evaluation of a run is skipped of which a span was lost before it came here."""
-
-RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
-"""Why a failure that earlier calls could mend is skipped."""
-CONTINUED: Final = "the conversation continues one that was finished, and its earlier turns are no longer known"
-"""Why a failure that earlier turns could mend is skipped."""
-FURTHER: Final = "further turns of the conversation may come"
-"""Why an evaluation of an open conversation is skipped that further turns could change."""
 
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
 
@@ -164,9 +146,7 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory)
-                        if self._conversation is None
-                        else _known_of(self._conversation, entry, outcome, trajectory),
+                        outcome=self._known(entry, outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -178,6 +158,17 @@ class Scoring:
             )
             for trajectory, evaluating in self._found
         )
+
+    def _known(self, entry: EvaluatorEntry, answer: Answer, run: Trajectory) -> Outcome:
+        if isinstance(answer, OUTCOMES):
+            outcome = answer
+        elif answer.done():
+            outcome = answer.result()
+        else:
+            outcome = Failed("Abandoned", "there was no time left to wait for the answer")
+        if self._conversation is None:
+            return known_of_run(outcome, run)
+        return known_of_conversation(outcome, run, self._conversation, entry.evaluated(run))
 
 
 class Pipeline:
@@ -308,46 +299,3 @@ class Pipeline:
             return Skipped(str(error))
         except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
             return failure(error)
-
-
-def _known_of(
-    conversation: ConversationOutline,
-    entry: EvaluatorEntry,
-    outcome: Outcome | PendingOutcome,
-    trajectory: Trajectory,
-) -> Outcome:
-    """Return an outcome as far as the conversation is known. While further turns may come, it is as if it paused."""
-    outcome = outcome if isinstance(outcome, OUTCOMES) else _answered(outcome)
-    if isinstance(outcome, Score) and conversation.unread is not None and (outcome.passed or outcome.mended_by):
-        return Skipped(conversation.unread)
-    known = _known(outcome, trajectory, CONTINUED if conversation.continued else RESUMED)
-    if not isinstance(known, Score):
-        return known
-    if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
-        return Skipped(FURTHER)
-    return naming_turns(known, conversation, entry.evaluated(trajectory))
-
-
-def _known(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
-    """Return an outcome as far as the run is known.
-
-    Errors stay. Of a run without some of its spans, so do failures that no further call could mend; of one that pauses,
-    failures that no later call could mend; of one that continues after a pause all but failures that earlier calls
-    could mend, which are skipped because of what is `unseen`.
-    """
-    seen = trajectory.completeness
-    refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
-    lacks = refused or (MISSING if seen.spans_missing else None)
-    if not isinstance(outcome, Score):
-        return outcome
-    if lacks is not None and (outcome.passed or outcome.mended_by):
-        return Skipped(lacks)
-    if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
-        return Skipped(f"the run {pause(seen.paused)}")
-    if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
-        return Skipped(unseen)
-    return outcome
-
-
-def _answered(answer: PendingOutcome) -> Outcome:
-    return answer.result() if answer.done() else Failed("Abandoned", "there was no time left to wait for the answer")

@@ -17,8 +17,9 @@ from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
 from spanscore.recordings.writer import RecordingWriter
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.service.listeners import GRPC, HTTP, Front, Listeners
 
 _log: Final = logging.getLogger(__name__)

@@ -25,8 +25,9 @@ from spanscore.receivers.intake.requests import Busy
 from spanscore.receivers.kafka import Kafka
 from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.sockets.listening import Address
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
