@@ -100,7 +100,7 @@ class Worker:
 
         engine = self.begin()
         if action != "flush":
-            self._reports += engine.cut_short(deadline, only=engine.table.ended())
+            self._reports += engine.cut_short(deadline, only=engine.table.open.ended())
         if action in {"score all", "close"}:
             self._reports += engine.drain()
         self._reports += engine.queue.settle_all(left_s())

@@ -184,11 +184,11 @@ class Engine:
 
     def waiting(self) -> list[bytes]:
         """Return the traces that are open, or closed and not scored yet."""
-        return [*self.table.open_traces(), *self.queue.not_begun()]
+        return [*self.table.open.ids(), *self.queue.not_begun()]
 
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace waits for its end, or for its scores."""
-        return trace_id in self.queue or self.table.is_open(trace_id)
+        return trace_id in self.queue or trace_id in self.table.open
 
     def counts(self) -> Counts:
         """Return the counts of every span and trace so far, by outcome."""

@@ -52,7 +52,7 @@ class LiveEngine:
     def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
         self.engine: Final = make_engine(self)
         engine = self.engine
-        self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.is_paused)
+        self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.past.is_paused)
         """The traces that are still needed."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()

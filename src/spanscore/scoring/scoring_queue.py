@@ -141,8 +141,8 @@ class ScoringQueue:
             self._emit_next()
 
     def _note_given_up(self) -> None:
-        while self._table.given_up:
-            self._owner.listener.gave_up(self._table.given_up.pop())
+        while self._table.past.given_up:
+            self._owner.listener.gave_up(self._table.past.given_up.pop())
 
     def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)

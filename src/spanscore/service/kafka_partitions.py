@@ -109,7 +109,7 @@ class KafkaPartitions:
         """
         gone = [self._partitions[number].held for number in partitions if number in self._partitions]
         kept = [each.held for number, each in self._partitions.items() if number not in partitions]
-        reopened = frozenset(self._engine.table.reopened())
+        reopened = frozenset(self._engine.table.open.reopened())
         trace_ids = [
             trace_id
             for held in gone

@@ -119,7 +119,7 @@ class Recorder:
         while loop.time() < until:
             is_quiet = time.monotonic() - self._file.written_at >= _QUIET_S
             table = self._live.engine.table
-            if is_quiet and table.counts().open_traces == len(table.ended()):
+            if is_quiet and table.counts().open_traces == len(table.open.ended()):
                 return
             await asyncio.sleep(_LOOK_S)
 

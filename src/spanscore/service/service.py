@@ -264,7 +264,7 @@ class Service:
             self.engine.cut_short(until)
         else:
             if not self._durability.is_replaying:  # else more spans of these traces may still be stored
-                late = [each for each in self.engine.table.reopened() if not self._durability.can_restore(each)]
+                late = [each for each in self.engine.table.open.reopened() if not self._durability.can_restore(each)]
                 only = (*self._durability.only_in_memory(), *late)
                 self.engine.cut_short(until, only)
             left = self.engine.waiting()
