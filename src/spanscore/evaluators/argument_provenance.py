@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Le
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.differences import Difference
 from spanscore.compare.expected import need_arguments
 from spanscore.compare.globs import glob_matcher

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare import alignment
-from spanscore.compare.deviations import Account, scored
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.expected import need_missing
 from spanscore.compare.names import called_names, short
 from spanscore.compare.steps.calls import StepCalls

@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from annotated_types import Ge
 
 from spanscore.compare import alignment
+from spanscore.compare.accounts import Account
 from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.by_matchers import differing, fitting
-from spanscore.compare.deviations import Account, of_alignment
+from spanscore.compare.deviations import of_alignment
 from spanscore.compare.expected import ExpectedCall, need_missing, not_recorded
 from spanscore.compare.matchers.base import Results
 from spanscore.compare.matching import Pairs, json_key

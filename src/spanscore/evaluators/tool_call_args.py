@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.accounts import Account
 from spanscore.compare.by_matchers import Untaken, passed
-from spanscore.compare.deviations import DETAILED, Account, Deviation, unmet
+from spanscore.compare.deviations import DETAILED, Deviation, unmet
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort
 from spanscore.compare.expected import ExpectedCall, need_missing, numbered

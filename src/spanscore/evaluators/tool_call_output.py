@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.accounts import Account
 from spanscore.compare.by_matchers import Untaken
-from spanscore.compare.deviations import DETAILED, Account, Deviation, unmet
+from spanscore.compare.deviations import DETAILED, Deviation, unmet
 from spanscore.compare.differences import ABSENT, Described, Difference, differences
 from spanscore.compare.expected import ExpectedCall, need_missing, need_results, numbered
 from spanscore.compare.matchers.base import Matcher, Results

@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_arguments
 from spanscore.compare.globs import glob_matcher
 from spanscore.compare.loops import Alike, Loop, cycles, repeated

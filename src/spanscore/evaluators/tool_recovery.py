@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_missing
 from spanscore.compare.rules.called import CalledTools, Matches, named
 from spanscore.evaluators._frame import CallEvaluator

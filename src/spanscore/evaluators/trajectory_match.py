@@ -9,10 +9,11 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from spanscore.compare import alignment
+from spanscore.compare.accounts import Account
 from spanscore.compare.arguments import ArgumentComparison, ArgumentMode
 from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.by_matchers import fitting, passed
-from spanscore.compare.deviations import Account, matching_words, of_alignment
+from spanscore.compare.deviations import matching_words, of_alignment
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort
 from spanscore.compare.expected import ReferenceCall, need_missing
