@@ -108,7 +108,7 @@ class _ScoredVersion(NamedTuple):
     problems: list[str]
     """Messages about recordings that could not be read."""
     unchecked: list[str]
-    """Which evaluators scored no run, and why."""
+    """The evaluators that scored no run, each with the reason."""
     remarks: list[str]
 
 

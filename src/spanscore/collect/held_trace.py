@@ -25,9 +25,9 @@ class DropReason(enum.StrEnum):
     """Why a trace did not keep a span."""
 
     DUPLICATE = "duplicate"
-    """It has an equal span: the client sent it again."""
+    """The trace has an equal span: the client sent it again."""
     CONFLICT = "conflict"
-    """It has eight different spans with this id."""
+    """The trace has eight different spans with this id."""
     HANDED_OVER = "handed_over"
     """Its trace was released while it was open: another process gets its spans."""
 

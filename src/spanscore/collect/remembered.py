@@ -19,7 +19,7 @@ class LateReason(enum.StrEnum):
     """The outcome of a span that arrived after its trace was closed."""
 
     RESCORED = "rescored"
-    """It is in a later revision of the trace."""
+    """The span is in a later revision of the trace."""
     IGNORED = "ignored"
     """`late_spans` is "ignore"."""
     OVER_LIMIT = "over_limit"

@@ -17,20 +17,20 @@ _TOLD: Final = 3
 
 
 class Account(NamedTuple):
-    """What led to a value."""
+    """The reasons of a value: the numbers behind it, and the deviations."""
 
     summary: str
     """The sentence with the numbers: with a colon at its end, or whole."""
     details: Mapping[str, Any]
     """As in Score; the deviations are added."""
     deviations: Sequence[Deviation] = ()
-    """What the summary does not tell yet."""
+    """Deviations that the summary does not name; they are added to it."""
     told: Sequence[Deviation] = ()
-    """What it tells already."""
+    """Deviations that the summary names."""
     marked: Sequence[Deviation] = ()
-    """Further calls of what it tells: shown beside the calls, and not listed in the details."""
+    """Further calls with deviations that the summary names: shown beside the calls, and not listed in the details."""
     formula: str = ""
-    """How the value is computed; told after the deviations."""
+    """The computation of the value, shown after the deviations."""
 
 
 def scored(
@@ -46,7 +46,7 @@ def scored(
     Args:
         value: as in Score.
         passed: as in Score.
-        account: returns what led there; called when somebody looks, and it must not fail then.
+        account: returns the reasons of the value; called on first use of the explanation, when it must not fail.
         at_once: call it now, where it may find that it is too much work, as what matchers find different counts as
             theirs, or where it needs much that can be let go of then.
         mended_by: as in Score.

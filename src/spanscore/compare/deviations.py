@@ -1,4 +1,4 @@
-"""What a run did otherwise than expected, call by call: in words for people, as JSON for programs.
+"""The deviations of a run from its expectation, call by call: in words for people, as JSON for programs.
 
 An explanation goes down to the argument. Scores also go where arguments and results may not: every sentence is made
 twice, once with what was expected and what came, and once without.
@@ -83,12 +83,12 @@ class Deviation:
     """The index of the call in the trajectory; None where there is none."""
     span_id: bytes | None = None
     differences: tuple[Difference, ...] = ()
-    """Where arguments or results differ from what is expected, or break a rule of their schema."""
+    """The places at which arguments or results differ from the expected ones, or break a rule of their schema."""
     expected: str | None = None
     """The tool in whose place it was called, the rule that it breaks, the number of calls expected, or the limit that
     the run exceeds."""
     nth: Nth | None = None
-    """Which of several equal expected calls is missing."""
+    """The place of a missing call among several equal expected ones."""
     sentence: str | None = None
     """Words after the name of the tool that replace the words of the kind; not in the JSON."""
     why: str | None = None

@@ -1,4 +1,4 @@
-"""Whether a run went as steps say that it should."""
+"""Whether a run follows the expected steps."""
 
 from __future__ import annotations
 

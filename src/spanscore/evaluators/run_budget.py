@@ -39,7 +39,7 @@ _NOISE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens of a model cost, in any currency."""
+    """The price of a million tokens of a model, in any currency."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
@@ -93,8 +93,8 @@ class RunBudget(Parameters):
     cost: Amount | None = None
     """The tokens cost at most this, by `prices`."""
     prices: Mapping[str, Price] | None = None
-    """What a million tokens cost, by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's own
-    name goes before globs, of which the first that matches counts."""
+    """The price of a million tokens by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's
+    own name goes before globs, of which the first that matches counts."""
 
     def __post_init__(self) -> None:
         if all(getattr(self, name) is None for name in _LIMITS):

@@ -1,4 +1,4 @@
-"""How accurate the calls are, with a weight for each kind of match and mismatch."""
+"""The accuracy of the calls, with a weight for each kind of match and mismatch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ExpectedInput(ExpectedCall):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What each kind of match adds, and each kind of mismatch takes away."""
+    """The points that each kind of match adds, and each kind of mismatch subtracts."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
@@ -72,7 +72,7 @@ class ToolCallAccuracy(MatchingEvaluator):
     mode: Literal["exact", "flexible"] = "exact"
     """Whether the order counts."""
     weights: Weights = Weights()
-    """What each kind of match adds and each kind of mismatch takes away."""
+    """The points of each kind of match and mismatch."""
 
     @cached_property
     def _compiled(self) -> _CompiledInputs:

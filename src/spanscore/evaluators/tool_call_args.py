@@ -138,12 +138,12 @@ class _WantedArgs(NamedTuple):
     arguments: dict[str, Any]
     members: frozenset[Hashable]
     mark: Hashable
-    """What a call that fits has: the member that is rarest among the expected ones, or else all members."""
+    """A part of each call that fits: the member that is rarest among the expected ones, or else all members."""
     doubts: tuple[Doubt, ...] | None
-    """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
+    """The places at which Python's `==` with the arguments does not suffice; None if it cannot be used."""
     subset: bool
     matcher: Matcher | None
-    """What the arguments have to match, where they are not plain; then only the tool is looked at besides."""
+    """The matcher of the arguments, if they are not plain; then only the tool is compared besides."""
 
     def differences(self, call: ToolCall, index: int, run: Results) -> list[Difference]:
         if self.matcher is not None:

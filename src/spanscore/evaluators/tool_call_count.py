@@ -1,4 +1,4 @@
-"""How often each tool was called."""
+"""The number of calls of each tool."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class _WantedOutput(NamedTuple):
     output: Any
     """The value expected."""
     matcher: Matcher | None
-    """What a result has to match, where the value is not plain."""
+    """The matcher of the result, if the value is not plain."""
 
     def fits(self, calls: Sequence[ToolCall], index: int, run: Results) -> bool:
         call = calls[index]

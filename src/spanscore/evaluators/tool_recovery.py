@@ -1,4 +1,4 @@
-"""Whether an agent got over the tool calls that failed."""
+"""Whether an agent recovered from failed tool calls."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ToolRecovery(CallEvaluator):
 
 
 class _Helped:
-    """Where calls succeeded, so that each failure finds the next one without going through all calls."""
+    """The places of successful calls: each failure finds the next one without going through all calls."""
 
     def __init__(self, run: CalledTools) -> None:
         self._called = run.called

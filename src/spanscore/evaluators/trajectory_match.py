@@ -60,12 +60,12 @@ class TrajectoryMatch(MatchingEvaluator):
     reference: tuple[ReferenceCall, ...]
     """The calls expected: `[{name: search, arguments: {city: Paris}}, {name: book}]`."""
     mode: Mode = "exact"
-    """Which calls have to match, and in which order."""
+    """The calls that have to match, and their order."""
     scoring: Scoring = "binary"
-    """How hits become the value."""
+    """The computation of the value from the hits."""
     arguments: ArgumentMode = "exact"
-    """How arguments are compared: `subset` and `superset` mean that the actual call's top-level arguments are some of
-    the reference's, or more."""
+    """The comparison of arguments: `subset` and `superset` mean that the actual call's top-level arguments are some
+    of the reference's, or more."""
     argument_overrides: Mapping[str, ArgumentMode | tuple[str, ...]] = field(default_factory=dict)
     """Another way for some tools: a mode, or the dotted paths of the only arguments to compare."""
     ignore_arguments: tuple[str, ...] = ()

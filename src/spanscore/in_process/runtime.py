@@ -212,7 +212,7 @@ class Runtime:
         return self._few > 0 and waiting < self._capacity
 
     def _make_room_for(self, span: ReadableSpan) -> bool:
-        """Do the same, and measure a span."""
+        """Make room as `_make_room` does, also for the bytes of a span."""
         if not self._make_room() or not (spans := self._room.take_span(span)):
             return False
         self._measured = min(len(self._pending) + spans, self._capacity) if spans > 1 else 0

@@ -1,4 +1,4 @@
-"""Reports go to every emitter, whatever goes wrong with another one."""
+"""Hands reports to every emitter; a fault of one emitter affects no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine in an event loop: it is handed spans, and looks at the clock by itself."""
+"""An engine in an event loop, with a clock: it takes spans, and scores traces when they are due."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class KafkaPartitions:
         }
 
     def scored(self, trace_id: bytes) -> None:
-        """Hold a trace further on."""
+        """Do nothing: the trace is still needed."""
 
     def done(self, trace_id: bytes) -> None:
         """Release a trace, and mark it as scored for the next owner."""

@@ -1,4 +1,4 @@
-"""Receives spans and logs and writes them down as they come: the receivers of `spanscore serve` before a file."""
+"""Receives spans and logs with the receivers of `spanscore serve`, and writes them to a file as they come."""
 
 from __future__ import annotations
 
