@@ -67,6 +67,11 @@ class HeldTrace:
     """A limit closed it: the spans are gone, and it does not open again."""
 
     @property
+    def unscored(self) -> int:
+        """The number of its spans that were in no closing yet."""
+        return len(self.spans) - self.scored
+
+    @property
     def has_ended(self) -> bool:
         """Whether its root has ended, and its run has not continued since."""
         return self.root_ended_at is not None and self.root_ended_at > BEFORE_PAUSE

@@ -107,7 +107,8 @@ class TraceTable:
         self._counts.received += len(spans)
         self._counts.live += added
         self.open.size += added_bytes
-        self._shed()
+        if self._held_bytes > self._settings.max_bytes:
+            self._shed()
         return self._close_due(None if close_due else 0)
 
     def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
@@ -138,7 +139,7 @@ class TraceTable:
     def is_due(self, now: float) -> bool:
         """Return whether there is something to do for `expire`."""
         trace = self.open.deadlines.first()
-        return (trace is not None and trace.check_at <= now) or self.past.is_due(now)
+        return (trace is not None and trace.check_at <= now) or self.past.due(now) is not None
 
     def next_due(self) -> float | None:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
@@ -162,7 +163,9 @@ class TraceTable:
         Afterwards they are unknown, except for traces that were closed before: further spans of these are late.
         """
         for trace in filter(None, map(self.open.get, trace_ids)):
-            self._counts.dropped[DropReason.HANDED_OVER] += self._take_out(trace)
+            self.open.remove(trace)
+            self._counts.live -= trace.unscored
+            self._counts.dropped[DropReason.HANDED_OVER] += trace.unscored
 
     def drain(self) -> list[Trace]:
         """Close every trace, the oldest first, because nothing more comes.
@@ -303,18 +306,13 @@ class TraceTable:
         full = len(trace.spans) >= self._settings.span_limit
         self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT, beyond=span)
 
-    def _take_out(self, trace: HeldTrace) -> int:
-        """Have a trace open no longer, and return how many of its spans were in no closing yet."""
-        self.open.remove(trace)
-        added = len(trace.spans) - trace.scored
-        self._counts.live -= added
-        return added
-
     def _close(
         self, trace: HeldTrace, reason: CloseReason, *, cut_short: bool = False, beyond: Span | None = None
     ) -> None:
         closed = trace.closed(reason, cut_short=cut_short, beyond=beyond)
-        added = self._take_out(trace)
+        added = trace.unscored
+        self.open.remove(trace)
+        self._counts.live -= added
         if trace.spans or trace.refused:  # else it was only announced, of which nobody is told
             self._closings.append(closed)
         if not trace.spans:  # nothing that could be late

@@ -188,7 +188,7 @@ class Engine:
 
     def is_open(self, trace_id: bytes) -> bool:
         """Return whether a trace waits for its end, or for its scores."""
-        return trace_id in self.queue or trace_id in self.table.open
+        return trace_id in self.queue.waiting or trace_id in self.table.open
 
     def counts(self) -> Counts:
         """Return the counts of every span and trace so far, by outcome."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from spanscore.contracts import Evaluator
@@ -224,9 +225,13 @@ class Pipeline:
             [
                 (
                     trajectory,
-                    [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
+                    [
+                        (each, with_doubts(trajectory, partial(self._evaluated, each)))
+                        for each in self.entries
+                        if each.applies_to(trajectory)
+                    ],
                 )
-                for trajectory in self._trajectories(trace, self.unit)
+                for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
                 if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,
@@ -240,7 +245,9 @@ class Pipeline:
         """
         if not trace.spans or not any(report.trajectory.recognised for report in reports):
             return None
-        run = reports[0].trajectory if self.unit is Unit.TRACE else self._trajectories(trace, Unit.TRACE)[0]
+        run = reports[0].trajectory
+        if self.unit is not Unit.TRACE:
+            (run,) = trajectories(trace, self.reader, Unit.TRACE, model_calls=self._needs_model_calls)
         start_ns = run.start_ns if run.start_ns is not None else min(span.start_ns for span in trace.spans)
         return Turn(run, start_ns, trace.close_reason)
 
@@ -253,7 +260,7 @@ class Pipeline:
         entries = [each for each in self.over_conversations if each.applies_to(run, held.key)]
         return Scoring(
             last,
-            [(run, [(each, self._outcome(each, run)) for each in entries])],
+            [(run, [(each, with_doubts(run, partial(self._evaluated, each))) for each in entries])],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
             conversation=ConversationOutline(
@@ -265,11 +272,6 @@ class Pipeline:
             ),
         )
 
-    def _trajectories(self, trace: Trace, unit: Unit) -> tuple[Trajectory, ...]:
-        if not trace.spans:
-            return ()
-        return trajectories(trace, self.reader, unit, model_calls=self._needs_model_calls)
-
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
         scoring = self.begin(trace, wanted)
@@ -277,12 +279,9 @@ class Pipeline:
             scoring.wait(None)
         return scoring.reports()
 
-    def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
+    def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         if trajectory.unread is not None:
             return Skipped(trajectory.unread)
-        return with_doubts(trajectory, lambda run: self._evaluated(entry, run))
-
-    def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         try:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):

@@ -59,6 +59,8 @@ class ScoringQueue:
         self.pipeline = pipeline
         self.backlog = 0
         """The number of spans in traces that are closed and wait for their scores."""
+        self.waiting: Final[Counter[bytes]] = Counter()
+        """The number of closings that wait for their scores, by trace."""
         self.unscored: Final = Unscored(tallies, faults, clock)
         self._table: Final = table
         self._emission: Final = emission
@@ -69,12 +71,6 @@ class ScoringQueue:
         self._faults: Final = faults
         self._closed: Final[deque[Trace]] = deque()
         self._under_way: Final[deque[_UnderWay]] = deque()
-        self._waiting: Final[Counter[bytes]] = Counter()
-        """The number of closings of each trace that wait for their scores."""
-
-    def __contains__(self, trace_id: bytes) -> bool:
-        """Return whether a trace waits for its scores."""
-        return trace_id in self._waiting
 
     @property
     def is_done(self) -> bool:
@@ -92,7 +88,7 @@ class ScoringQueue:
             if trace.trace_id in self._emission.counted_before:
                 self._emission.counted.add((trace.trace_id, trace.revision))
             self.backlog += len(trace.spans)
-            self._waiting[trace.trace_id] += 1
+            self.waiting[trace.trace_id] += 1
         self.unscored.note_lost(self._table, self.pipeline.reader)
         self._note_given_up()
 
@@ -146,9 +142,9 @@ class ScoringQueue:
 
     def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
-        self._waiting[trace.trace_id] -= 1
-        if not self._waiting[trace.trace_id]:
-            del self._waiting[trace.trace_id]
+        self.waiting[trace.trace_id] -= 1
+        if not self.waiting[trace.trace_id]:
+            del self.waiting[trace.trace_id]
 
     def _begin_next(self) -> None:
         trace = self._closed.popleft()
