@@ -185,7 +185,7 @@ def test_the_service_serves_it(more: str, status: int) -> None:
         if "exporters" not in more
         else ON_ANY_PORT.replace('exporters: {prometheus: {endpoint: "127.0.0.1:0"}}', "")
     )
-    with serving(f"{base}\n{more}\ntraces: {{decision_delay: 0s}}") as running:
+    with serving(f"{base}\n{more}\ntraces: {{decision_delay: 0s}}", insecure=True) as running:
         port = running.pages.rpartition(":")[2]
         connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
 
