@@ -118,13 +118,20 @@ def test_a_page_that_cannot_be_made_is_made_for_the_next_reader(caplog: pytest.L
     assert ["the page / could not be made"] == caplog.messages
 
 
-def test_it_says_what_came_too_fast() -> None:
-    """Beside the number of runs that there can be."""
-    with served(recent=RecentRuns(1_000)) as page:
-        assert '<p id="sentence">The last 1,000 runs at most, each a few seconds after it is scored.<' in page.ask()[2]
+def test_it_says_which_runs_it_shows_and_what_came_too_fast() -> None:
+    """Since its start, or since the oldest run if others gave way; with the day if that is another one."""
+    now = [1_764_145_000.0]  # 2025-11-26 08:16:40 UTC
+    with served(recent=RecentRuns(2, pace_s=0, clock=lambda: now[0])) as page:
+        assert '<p id="sentence">No run, since 08:16 UTC.<' in page.ask()[2]
+        now[0] += 600
+        page.show(1, 2)
+        assert "The last 2 runs, since 08:16 UTC." == embedded_in(page.ask()[2])["live"]["sentence"]
+        page.show(3)
+        assert "The last 2 runs, since 08:26 UTC." == embedded_in(page.ask()[2])["live"]["sentence"]
+        now[0] += 86_400
         page.recent.skipped = 4
-        page.show(1)
-        sentence = "The last 1,000 runs at most; 4 runs came faster than they can be shown."
+        page.show(4)
+        sentence = "The last 2 runs, since 2025-11-26 08:26 UTC; 4 runs came faster than they can be shown."
         assert sentence == embedded_in(page.ask()[2])["live"]["sentence"]
 
 

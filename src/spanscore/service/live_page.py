@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
@@ -48,9 +49,7 @@ class LivePage:
         return web.Response(body=await asyncio.shield(page), headers=headers)
 
     def _rendered(self, held: HeldRuns) -> bytes:
-        runs, most = held.runs[::-1], self.recent.most
-        fast = f"; {plural(held.skipped, 'run')} came faster than they can be shown" if held.skipped else ""
-        told = {"sentence": f"The last {most:,} runs at most{fast or ', each a few seconds after it is scored'}."}
+        runs, told = held.runs[::-1], {"sentence": _sentence(held)}
         live = {"last": held.last, "ids": [run.id for run in runs], **told}
         values = {
             "title": "Live - spanscore",
@@ -63,3 +62,12 @@ class LivePage:
         # The runs are bytes already, and may be many: they do not go through the template.
         before, behind = encoded(runs_page([_RUNS], {"live": live}, **values)).split(_RUNS.encode())
         return b"".join((before, b",".join(run.text for run in runs), behind))
+
+
+def _sentence(held: HeldRuns) -> str:
+    """Return which runs are on the page, and what is missing."""
+    since, as_of = (datetime.fromtimestamp(each, UTC) for each in (held.since_s, held.as_of_s))
+    form = "%H:%M" if since.date() == as_of.date() else "%Y-%m-%d %H:%M"
+    runs = f"The last {plural(len(held.runs), 'run')}" if held.runs else "No run"
+    fast = f"; {plural(held.skipped, 'run')} came faster than they can be shown" if held.skipped else ""
+    return f"{runs}, since {since:{form}} UTC{fast}."

@@ -96,7 +96,7 @@ class RecentRuns:
         most_bytes: int = _MOST_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.most: Final = most
+        self._most: Final = most
         self.skipped = 0
         """Runs that came faster than they can be shown."""
         self._session: Final = secrets.token_hex(4)
@@ -169,7 +169,7 @@ class RecentRuns:
             self._forget(key)
             run = self._runs[key] = ShownRun(self.last, self._written, self._clock(), text, packed, counted)
             self._weight += run.weight
-            while len(self._runs) > self.most or self._weight > self._most_bytes:
+            while len(self._runs) > self._most or self._weight > self._most_bytes:
                 self._forget(next(iter(self._runs)))
                 self._since_s = next((oldest.time_s for oldest in self._runs.values()), run.time_s)
 
