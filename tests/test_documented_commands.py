@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import signal
@@ -194,6 +195,12 @@ def _sends_a_token(script: str, directory: Path) -> None:
         assert receiver.stdout.readline()
 
 
+def _asks_for_runs(script: str, directory: Path) -> None:
+    """The answer is that of a receiver that has just started."""
+    with default_ports(), served("spanscore serve", directory):
+        assert [0, []] == [json.loads(finished(script, directory)[1])[key] for key in ("held", "runs")]
+
+
 def _scores(script: str, directory: Path) -> None:
     status, told, complained = finished(script, directory)
     assert (1, "") == (status, complained)
@@ -250,6 +257,7 @@ RUNS = (
     ("spanscore learn", _learns),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
     ("export OTEL_EXPORTER_OTLP_HEADERS", _sends_a_token),
+    ("curl", _asks_for_runs),
     ("export CLAUDE_CODE_ENABLE_TELEMETRY", _points_an_agent_there_with_its_own_exporters),
     ("export GEMINI_TELEMETRY_ENABLED", _names_a_receiver),
     ("export OTEL_TRACES_EXPORTER", _runs_an_agent),

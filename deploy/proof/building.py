@@ -15,11 +15,23 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from programs import COLLECTOR, COMPOSE, HOW_TO_GET, JAEGER, PHOENIX, PROMETHEUS, PROMTOOL, REQUIREMENTS, Programs
+from programs import (
+    COLLECTOR,
+    COMPOSE,
+    HOW_TO_GET,
+    JAEGER,
+    OAUTH2_PROXY,
+    PHOENIX,
+    PROMETHEUS,
+    PROMTOOL,
+    REQUIREMENTS,
+    Programs,
+)
 
 _SOURCES: Final = Path(__file__).parent / "sources"
 _BUILDER: Final = "go.opentelemetry.io/collector/cmd/builder@v0.159.0"
 _COMPOSE: Final = "github.com/compose-spec/compose-go/v2/cmd@v2.16.2"
+_OAUTH2_PROXY: Final = "github.com/oauth2-proxy/oauth2-proxy/v7@v7.15.6"
 _JAEGER_PACKAGE: Final = "github.com/jaegertracing/jaeger/cmd/jaeger"
 
 
@@ -124,6 +136,10 @@ def _build_compose(directory: Path, commands: _Commands) -> None:
     (directory / "cmd").rename(directory / COMPOSE)
 
 
+def _build_oauth2_proxy(directory: Path, commands: _Commands) -> None:
+    commands.run([_go(), "install", _OAUTH2_PROXY], None, _environment(directory))
+
+
 def _take_prometheus(directory: Path, commands: _Commands) -> None:
     # Out of Debian's package: installed, it would run as a service.
     if shutil.which("apt-get") is None or os.geteuid() != 0:
@@ -151,6 +167,7 @@ _BUILT: Final[Mapping[str, Callable[[Path, _Commands], None]]] = {
     COLLECTOR: _build_collector,
     JAEGER: _build_jaeger,
     COMPOSE: _build_compose,
+    OAUTH2_PROXY: _build_oauth2_proxy,
     PROMETHEUS: _take_prometheus,
     PROMTOOL: _take_prometheus,
     PHOENIX: _make_phoenix,

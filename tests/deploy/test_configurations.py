@@ -68,6 +68,14 @@ def test_spanscore_takes_its_configuration(path: Path, tmp_path: Path, monkeypat
     assert config.load(path).for_serve().evaluators
 
 
+@pytest.mark.parametrize("path", SPANSCORE, ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_no_page_is_shown_to_strangers(path: Path) -> None:
+    """Where other machines reach the port for Prometheus there is no page of runs, or readers need a token."""
+    loaded = config.load(path)
+
+    assert not loaded.page_runs(is_loopback=False) or loaded.page.bearer_token_file
+
+
 @pytest.mark.programs
 @pytest.mark.skipif(
     shutil.which("otelcol") is None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from deploy.manifests import built
+from deploy.manifests import DEPLOY, built
+from spanscore import config
 
 
 def pod_specs(form: str) -> Iterator[dict[str, Any]]:
@@ -25,7 +27,7 @@ def containers(form: str) -> Iterator[dict[str, Any]]:
         yield from (*pod.get("initContainers", ()), *pod["containers"])
 
 
-@pytest.mark.parametrize("form", ["base", "gateway", "kafka", "sidecar"])
+@pytest.mark.parametrize("form", ["base", "gateway", "kafka", "page", "sidecar"])
 def test_containers_have_no_rights_and_bounds(form: str) -> None:
     """No container runs as root, gains rights, or writes to its image; each has bounds and a version."""
     for pod in pod_specs(form):
@@ -37,10 +39,10 @@ def test_containers_have_no_rights_and_bounds(form: str) -> None:
         assert (False, True) == (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"])
         assert {"drop": ["ALL"]} == context["capabilities"]
         assert {"requests", "limits"} == container["resources"].keys()
-        assert re.fullmatch(r".+:\d+\.\d+\.\d+", container["image"])
+        assert re.fullmatch(r".+:v?\d+\.\d+\.\d+", container["image"])
 
 
-@pytest.mark.parametrize("form", ["base", "gateway", "kafka", "sidecar"])
+@pytest.mark.parametrize("form", ["base", "gateway", "kafka", "page", "sidecar"])
 def test_what_a_pod_names_is_there(form: str) -> None:
     """Config maps that pods mount are made, services and budgets select pods, and probes ask ports that are open."""
     made = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in built(form)}
@@ -158,6 +160,28 @@ def test_nothing_can_be_sent_to_what_reads_from_kafka() -> None:
     assert ["config"] == [mount["name"] for mount in container["volumeMounts"]]
     assert "--insecure" not in container["args"]
     assert "volumeClaimTemplates" not in replicas
+
+
+def test_the_page_is_for_those_who_log_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is switched on, under the name that the proxy is asked by, with the token that the proxy adds."""
+    (pod,) = (each["spec"]["template"]["spec"] for each in built("page") if each["kind"] == "StatefulSet")
+    (container,) = pod["containers"]
+    (proxy,) = (each for each in containers("page") if each["name"] == "oauth2-proxy")
+    (page_token,) = (each["secret"] for each in pod["volumes"] if each["name"] == "page-token")
+    (settings,) = (each["data"] for each in built("page") if each["metadata"]["name"].startswith("page-proxy-config"))
+    upstreams = yaml.safe_load(settings["oauth2-proxy.yaml"])["upstreamConfig"]["upstreams"]
+    for name in ("page", "sender"):
+        (tmp_path / name).write_text("secret")
+    monkeypatch.setenv("SPANSCORE_TOKEN_FILE", str(tmp_path / "sender"))
+    for each in container["env"]:
+        monkeypatch.setenv(each["name"], each["value"].replace("/etc/spanscore-page/token", str(tmp_path / "page")))
+    page = config.load(DEPLOY / "kubernetes" / "base" / "spanscore.yaml").for_serve().page
+
+    assert (500, ("spans.example.com",), tmp_path / "page") == (page.runs, page.hosts, page.bearer_token_file)
+    assert ("spanscore-page", "token") == (page_token["secretName"], page_token["items"][0]["key"])
+    assert {"name": "spanscore-page", "key": "token"} == proxy["env"][0]["valueFrom"]["secretKeyRef"]
+    assert f"--redirect-url=https://{page.hosts[0]}/oauth2/callback" in proxy["args"]
+    assert [f"http://spanscore-{number}.spanscore:9464" for number in (0, 1)] == [each["uri"] for each in upstreams]
 
 
 def test_the_autoscaler_decides_alone() -> None:

@@ -21,7 +21,7 @@ from spanscore.receivers.sockets.listening import Address
 from spanscore.reports.page import policy
 from spanscore.reports.page.page_data import LIVE_SCRIPTS
 from spanscore.service.live_page import LivePage
-from spanscore.service.recent_runs import RecentRuns, ShownRun
+from spanscore.service.recent_runs import HeldRuns, RecentRuns
 
 
 class Served:
@@ -37,10 +37,10 @@ class Served:
             self.recent.emit(report_of(number, "lookup_order"))
             eventually(lambda before=before: self.recent.last != before)
 
-    def ask(self, path: str = "/", **headers: str) -> tuple[int, Message, str]:
+    def ask(self, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, Message, str]:
         """Ask for a page, and return the status, the headers and the text of the answer."""
         with closing(http.client.HTTPConnection(*self.address, timeout=DEADLINE_S)) as connection:
-            connection.request("GET", path, headers={name.replace("_", "-"): each for name, each in headers.items()})
+            connection.request(method, path, headers={name.replace("_", "-"): each for name, each in headers.items()})
             answer = connection.getresponse()
             return answer.status, answer.headers, answer.read().decode()
 
@@ -79,6 +79,7 @@ def test_nothing_new_is_no_page() -> None:
         _, headers, text = page.ask()
         known = f'"{embedded_in(text)["live"]["last"]}"'
         assert (known, 304, "") == (headers["ETag"], *page.ask(If_None_Match=known)[::2])
+        assert page.ask(If_None_Match=known)[1]["Date"]  # as of when there is nothing new
         assert 304 == page.ask(If_None_Match=f'"other", W/{known}')[0]
         page.show(2)
         status, _, newer = page.ask(If_None_Match=known)
@@ -108,11 +109,9 @@ def test_a_page_that_cannot_be_made_is_made_for_the_next_reader(caplog: pytest.L
         failures = 1
 
         @property
-        def runs(self) -> list[ShownRun]:
+        def held(self) -> HeldRuns:
             self.failures -= 1
-            if self.failures == 0:
-                raise RuntimeError
-            return super().runs
+            return super().held if self.failures else super().held._replace(runs=None)  # type: ignore[arg-type]
 
     with served(pause_s=1_000, recent=Broken(5, pace_s=0)) as page:
         assert [500, 200, 200] == [page.ask()[0] for _ in range(3)]
@@ -120,13 +119,20 @@ def test_a_page_that_cannot_be_made_is_made_for_the_next_reader(caplog: pytest.L
     assert ["the page / could not be made"] == caplog.messages
 
 
-def test_it_says_what_came_too_fast() -> None:
-    """Beside the number of runs that there can be."""
-    with served(recent=RecentRuns(1_000)) as page:
-        assert '<p id="sentence">The last 1,000 runs at most, each a few seconds after it is scored.<' in page.ask()[2]
+def test_it_says_which_runs_it_shows_and_what_came_too_fast() -> None:
+    """Since its start, or since the oldest run if others gave way; with the day if that is another one."""
+    now = [1_764_145_000.0]  # 2025-11-26 08:16:40 UTC
+    with served(recent=RecentRuns(2, pace_s=0, clock=lambda: now[0])) as page:
+        assert '<p id="sentence">No run, since 08:16 UTC.<' in page.ask()[2]
+        now[0] += 600
+        page.show(1, 2)
+        assert "The last 2 runs, since 08:16 UTC." == embedded_in(page.ask()[2])["live"]["sentence"]
+        page.show(3)
+        assert "The last 2 runs, since 08:26 UTC." == embedded_in(page.ask()[2])["live"]["sentence"]
+        now[0] += 86_400
         page.recent.skipped = 4
-        page.show(1)
-        sentence = "The last 1,000 runs at most; 4 runs came faster than they can be shown."
+        page.show(4)
+        sentence = "The last 2 runs, since 2025-11-26 08:26 UTC; 4 runs came faster than they can be shown."
         assert sentence == embedded_in(page.ask()[2])["live"]["sentence"]
 
 
@@ -187,7 +193,7 @@ def test_the_service_serves_it(more: str, status: int) -> None:
         if "exporters" not in more
         else ON_ANY_PORT.replace('exporters: {prometheus: {endpoint: "127.0.0.1:0"}}', "")
     )
-    with serving(f"{base}\n{more}\ntraces: {{decision_delay: 0s}}") as running:
+    with serving(f"{base}\n{more}\ntraces: {{decision_delay: 0s}}", insecure=True) as running:
         port = running.pages.rpartition(":")[2]
         connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
 
