@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import json
+import shutil
 import signal
 import socket
+import ssl
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from commands import serve
 from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
 
+TLS = Path(__file__).parents[1] / "tls"
 ONE = request_of(simple_span(1)).SerializeToString()
 
 CONFIGURATION = """
@@ -89,6 +94,46 @@ def test_senders_are_told_of_their_token(path: Path) -> None:
         headers = parse_env_headers(told[1].replace("TOKEN", "secret-1"), liberal=True)
         request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf", **headers})
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+            assert 200 == answer.status
+
+
+def test_readers_of_the_page_are_told_of_their_token(path: Path) -> None:
+    """The line that follows works as it is, with a token of the file."""
+    (path.parent / "tokens.txt").write_text("secret-1\n")
+    exporters = 'prometheus: {endpoint: "127.0.0.1:0"}'
+    path.write_text(f"{CONFIGURATION.replace('console: {}', exporters)}page: {{bearer_token_file: tokens.txt}}\n")
+    with serve("--config", path) as command:
+        file = command.wait_for("^Read the runs with a token of (.*) in place of TOKEN; browsers get one from a proxy")[
+            1
+        ]
+        told = command.wait_for('^  curl -H "(.*)" (.*)$')
+        assert (str(path.parent / "tokens.txt"), False) == (file, any("secret-1" in line for line in command.told))
+        name, _, value = told[1].replace("TOKEN", "secret-1").partition(": ")
+        with urllib.request.urlopen(urllib.request.Request(told[2], headers={name: value}), timeout=DEADLINE_S) as read:
+            assert [] == json.load(read)["runs"]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(told[2], timeout=DEADLINE_S)
+
+
+def test_senders_are_told_of_their_certificates(path: Path) -> None:
+    """Over TLS the address is one of https, and each variable that an SDK needs is named; it works with their files."""
+    tls = "{cert_file: server.crt, key_file: server.key, client_ca_file: ca.crt}"
+    for file in TLS.glob("*.*"):
+        shutil.copy(file, path.parent)
+    path.write_text(
+        CONFIGURATION.replace('http: {endpoint: "127.0.0.1:0"}', f'http: {{endpoint: "127.0.0.1:0", tls: {tls}}}')
+    )
+    with serve("--config", path) as command:
+        url = command.wait_for(r"TRACES_ENDPOINT=(https://\S+)")[1]
+        command.wait_for(r"  export OTEL_EXPORTER_OTLP_CERTIFICATE=CA.pem  # the authority of .*/server.crt, if agents")
+        command.wait_for(
+            r"  export OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=CLIENT.pem OTEL_EXPORTER_OTLP_CLIENT_KEY=CLIENT.key"
+            r"  # that .*/ca.crt has signed$"
+        )
+        trusting = ssl.create_default_context(cafile=str(TLS / "ca.crt"))
+        trusting.load_cert_chain(TLS / "client.crt", TLS / "client.key")
+        request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf"})
+        with urllib.request.urlopen(request, timeout=DEADLINE_S, context=trusting) as answer:
             assert 200 == answer.status
 
 

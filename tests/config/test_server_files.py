@@ -83,6 +83,23 @@ def test_a_file_in_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None
     assert config.load(tmp_path / "spanscore.yaml").for_serve().exporters["jsonl"].path == path
 
 
+def test_the_tokens_of_the_page_are_looked_at_as_those_of_receivers(tmp_path: Path) -> None:
+    """Beside the configuration, there when serving is prepared, with a token in it, and not for every user to read."""
+    path, tokens = tmp_path / "spanscore.yaml", tmp_path / "readers.txt"
+    path.write_text("page: {bearer_token_file: readers.txt}\n")
+    at = f"{path}:1:27 page.bearer_token_file: {tokens}"
+    assert [f"{at}: cannot be read: No such file or directory"] == refused(path)
+    tokens.touch()
+    assert [f"{at}: has no token; write one a line"] == refused(path)
+    tokens.write_text("secret")
+    tokens.chmod(0o640)
+    loaded = config.load(path)
+    assert (tokens, []) == (loaded.for_serve().page.bearer_token_file, list(loaded.doubts()))
+    tokens.chmod(0o644)
+    take_away = "can be read by every user of this machine; take that from them with chmod o-r"
+    assert [f"{tokens} (page.bearer_token_file) {take_away}"] == list(loaded.doubts())
+
+
 def test_elsewhere_the_files_need_not_be_there(written: Path) -> None:
     """One configuration may serve in one place and score in an agent's process, or recordings, in another."""
     (written.parent / "tokens.txt").unlink()

@@ -99,7 +99,7 @@ def test_the_page() -> None:
         eventually(lambda before=before: recent.last != before)
     recent.close(0)
 
-    assert [False, True] == ["conversation c-1, 2 turns" in each.text.decode() for each in recent.runs]
+    assert [False, True] == ["conversation c-1, 2 turns" in each.text.decode() for each in recent.held.runs]
 
 
 @pytest.mark.parametrize(("outline", "count"), [(OPEN, 0), (FINISHED, 2)])

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from spanscore.testing import check_emitter
 
 
 @contextmanager
-def started(most: int, **how: float) -> Iterator[RecentRuns]:
+def started(most: int, **how: Any) -> Iterator[RecentRuns]:
     """Keep runs without a pause."""
     recent = RecentRuns(most, **{"pace_s": 0, **how})
     recent.start()
@@ -40,19 +41,20 @@ def test_the_last_runs_are_kept() -> None:
     with started(3) as recent:
         emitted(recent, 1, 2, 3, 4, 5)
 
-        assert ([3, 4, 5], recent.last) == (traces(recent.runs), recent.runs[-1].id)
-        assert 3 == len({run.id for run in recent.runs})
+        held = recent.held
+        assert ([3, 4, 5], recent.last, recent.last) == (traces(held.runs), held.runs[-1].id, held.last)
+        assert 3 == len({run.id for run in held.runs})
 
 
 def test_a_revision_takes_the_place_of_what_was_shown_before() -> None:
     """Late spans have a run scored once more: it is one run, with another id."""
     with started(9) as recent:
         emitted(recent, 1, 2)
-        (first, _) = recent.runs
+        (first, _) = recent.held.runs
         emitted(recent, 1)
 
-        assert [2, 1] == traces(recent.runs)
-        assert first.id not in {run.id for run in recent.runs}
+        assert [2, 1] == traces(recent.held.runs)
+        assert first.id not in {run.id for run in recent.held.runs}
 
 
 def test_the_size_of_all_is_bounded() -> None:
@@ -60,8 +62,27 @@ def test_the_size_of_all_is_bounded() -> None:
     with started(100, most_bytes=6_000) as recent:
         emitted(recent, *range(1, 30))
 
-        assert 0 < sum(len(run.text) for run in recent.runs) <= 6_000
-        assert 29 == traces(recent.runs)[-1]
+        assert 0 < sum(max(len(run.text), len(run.packed)) for run in recent.held.runs) <= 6_000
+        assert 29 == traces(recent.held.runs)[-1]
+
+
+def test_it_says_since_when_every_run_is_kept() -> None:
+    """Since the start, until the first run gives way: then since the oldest one that is kept; another start is later.
+
+    A run that is scored once more takes no other with it.
+    """
+    now = iter(range(100, 200))
+    with started(2, clock=lambda: float(next(now))) as recent:  # 100 is asked when it is made, 101 when it starts
+        emitted(recent, 1, 2)
+        assert (101, [1, 2]) == (recent.held.since_s, traces(recent.held.runs))
+        emitted(recent, 1)
+        assert (101, [2, 1]) == (recent.held.since_s, traces(recent.held.runs))
+        emitted(recent, 3)
+        first, _ = held = recent.held.runs
+        assert (recent.held.since_s, [1, 3]) == (first.time_s, traces(held))
+
+    with started(2, clock=lambda: 500.0) as recent:
+        assert (500, 500, ()) == (recent.held.since_s, recent.held.as_of_s, recent.held.runs)
 
 
 def test_a_huge_run_is_shown_without_its_content() -> None:
@@ -69,7 +90,8 @@ def test_a_huge_run_is_shown_without_its_content() -> None:
     with started(9) as recent:
         emitted(recent, 1, tools=5_000)
 
-        assert (1, True) == (len(recent.runs), len(recent.runs[0].text) < 3 * 64 * 1024)
+        (run,) = recent.held.runs
+        assert (True, True) == (len(run.text) < 3 * 64 * 1024, len(run.line) < 64 * 1024)
 
 
 def test_what_comes_too_fast_is_counted_and_nothing_waits() -> None:
@@ -81,9 +103,9 @@ def test_what_comes_too_fast_is_counted_and_nothing_waits() -> None:
         skipped = recent.skipped
         recent.close(0)
         recent.emit(report_of(999))
-        eventually(lambda: len(recent.runs) == 65)
+        eventually(lambda: len(recent.held.runs) == 65)
 
-    assert (200 - 64, [1, *range(138, 202)]) == (skipped, traces(recent.runs))
+    assert (200 - 64, [1, *range(138, 202)]) == (skipped, traces(recent.held.runs))
 
 
 def test_before_it_is_served_nothing_is_kept() -> None:
@@ -95,7 +117,7 @@ def test_before_it_is_served_nothing_is_kept() -> None:
         started_one.emit(replace(unknown, trajectory=replace(unknown.trajectory, recognised=False)))
         emitted(started_one, 2)
 
-        assert ([], [2]) == (recent.runs, traces(started_one.runs))
+        assert ((), [2]) == (recent.held.runs, traces(started_one.held.runs))
 
 
 def test_a_run_that_cannot_be_shown_costs_no_other(caplog: pytest.LogCaptureFixture) -> None:
@@ -104,7 +126,7 @@ def test_a_run_that_cannot_be_shown_costs_no_other(caplog: pytest.LogCaptureFixt
         recent.emit(replace(report_of(1), evaluations=None))  # type: ignore[arg-type]
         emitted(recent, 2)
 
-        assert ([2], ["a run cannot be shown on the page"]) == (traces(recent.runs), caplog.messages)
+        assert ([2], ["a run cannot be shown on the page"]) == (traces(recent.held.runs), caplog.messages)
 
 
 def test_it_keeps_the_contract_of_emitters() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from spanscore import __version__
 from spanscore.config import Config
 from spanscore.contracts.plugins import is_built_in, origin
 from spanscore.receivers.kafka.settings import KafkaReceiver
-from spanscore.receivers.otlp import OtlpReceiver
+from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.sockets.listening import Address
 from spanscore.service.listeners import GRPC, HTTP, PAGES
 from spanscore.storage.durability import default_directory
@@ -53,7 +53,21 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         if otlp is not None and otlp.auth is not None:
             of = f"  # with a token of {otlp.auth.bearer_token_file} in place of TOKEN"
             lines.append(f'  export OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20TOKEN"{of}')
+        if otlp is not None and (served := otlp.protocols.http or otlp.protocols.grpc) and served.tls is not None:
+            lines += _certificates(served.tls)
+    if shown["page"] and config.page.bearer_token_file is not None:
+        of = f"a token of {config.page.bearer_token_file} in place of TOKEN; browsers get one from a proxy in front"
+        lines += [f"Read the runs with {of}:", f'  curl -H "Authorization: Bearer TOKEN" {pages}/runs.json']
     return "\n".join(lines)
+
+
+def _certificates(tls: ServerTls) -> Iterator[str]:
+    """Yield the variables that a sender needs over TLS."""
+    of = f"  # the authority of {tls.cert_file}, if agents do not know it"
+    yield f"  export OTEL_EXPORTER_OTLP_CERTIFICATE=CA.pem{of}"
+    if tls.client_ca_file is not None:
+        of = f"  # that {tls.client_ca_file} has signed"
+        yield f"  export OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=CLIENT.pem OTEL_EXPORTER_OTLP_CLIENT_KEY=CLIENT.key{of}"
 
 
 def page_shown(addresses: Mapping[str, Sequence[Address]], config: Config) -> bool:

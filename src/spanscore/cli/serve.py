@@ -45,7 +45,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="allow addresses other than localhost without TLS and a token; use only on a trusted network",
+        help="allow addresses other than localhost without TLS and tokens; use only on a trusted network",
     )
     parser.set_defaults(run=run)
 

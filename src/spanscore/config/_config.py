@@ -101,8 +101,7 @@ class Config:
         Raises:
             ConfigError: a file that serving needs, such as a certificate or the bearer tokens, cannot be used.
         """
-        otlp = self.of(OtlpReceiver)
-        unusable = [*missing_directories(self.exporters), *(unusable_files(otlp) if otlp else ())]
+        unusable = [*missing_directories(self.exporters), *unusable_files(self.of(OtlpReceiver), self.page)]
         if unusable:
             raise _error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
         return self._with(
@@ -173,8 +172,7 @@ class Config:
         inline = ", ".join(self._inline_secrets())
         if inline and self.file is not None and is_readable_by_all(self.file):
             yield _readable(self.file, f"holds {inline}, and")
-        otlp = self.of(OtlpReceiver)
-        for at, file in secret_files(otlp) if otlp else ():
+        for at, file in secret_files(self.of(OtlpReceiver), self.page):
             if is_readable_by_all(file):
                 yield _readable(file, f"({dotted(at)})")
 

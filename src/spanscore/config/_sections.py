@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._models import ConfiguredFile, TimeLimit
 from spanscore.config._section import Section
-from spanscore.contracts.settings import ByPlace, Text
+from spanscore.contracts.settings import ByPlace, Example, FilePath, Text
 from spanscore.dialects.custom import Custom
 from spanscore.storage.settings import StorageSettings
 
@@ -35,7 +35,7 @@ class Dialects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The page of the last runs, at `/` of the port for Prometheus of `spanscore serve`."""
+    """The page of the last runs, at `/` of the port for Prometheus of `spanscore serve`; for programs `/runs.json`."""
 
     runs: Annotated[int, Ge(0), Le(10_000), ByPlace()] = 500
     """The number of runs on the page; with 0 there is none. 500 if the port is on loopback, else 0: the page shows
@@ -43,6 +43,9 @@ class Page:
     hosts: tuple[Text, ...] = ()
     """Names by which browsers may ask for it, besides localhost, addresses and that of the port: a foreign web page
     could have them ask by another one."""
+    bearer_token_file: Annotated[FilePath | None, Example("page-tokens.txt")] = None
+    """Bearer tokens of its readers, one a line; browsers get one from a proxy in front. Read again when it changes.
+    Where other machines reach the port, the page is shown only with such a file, or with --insecure."""
 
 
 class ExpectedFrom(Section):

@@ -9,11 +9,12 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 from spanscore.config._nodes import Path
+from spanscore.config._sections import Page
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.sockets.bearer import BearerTokens
 
-_OTLP: Final[Path] = ("receivers", "otlp")
+_SERVERS: Final[tuple[Path, ...]] = (("receivers", "otlp"), ("page",))
 _TOKENS: Final = "bearer_token_file"
 
 
@@ -27,9 +28,9 @@ def parts(settings: Any, at: Path) -> Iterator[tuple[Path, Any]]:
         yield from parts(part, (*at, key))
 
 
-def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
+def unusable_files(otlp: OtlpReceiver | None, page: Page) -> Iterator[tuple[Path, str]]:
     """Yield the keys whose files cannot be used, and why."""
-    for at, part in parts(otlp, _OTLP):
+    for at, part in _of_servers(otlp, page):
         try:
             if isinstance(part, ServerTls):
                 files = ((key, file) for key, file in parts(part, at) if isinstance(file, FilePath))
@@ -37,7 +38,7 @@ def unusable_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, str]]:
                 yield from unreadable
                 if not unreadable and part.files is not None:
                     part.files.context()
-            elif at[-1] == _TOKENS:
+            elif at[-1] == _TOKENS and part is not None:
                 BearerTokens(part)
         except ConfigError as error:
             yield at, str(error)
@@ -50,9 +51,9 @@ def missing_directories(exporters: Mapping[str, Any]) -> Iterator[tuple[Path, st
             yield at, f"{part}: there is no such directory"
 
 
-def secret_files(otlp: OtlpReceiver) -> Iterator[tuple[Path, FilePath]]:
+def secret_files(otlp: OtlpReceiver | None, page: Page) -> Iterator[tuple[Path, FilePath]]:
     """Yield the keys of files that other users should not read, and the files."""
-    return ((at, part) for at, part in parts(otlp, _OTLP) if part is not None and at[-1] in ("key_file", _TOKENS))
+    return ((at, part) for at, part in _of_servers(otlp, page) if part is not None and at[-1] in ("key_file", _TOKENS))
 
 
 def is_readable_by_all(file: FilePath) -> bool:
@@ -61,6 +62,11 @@ def is_readable_by_all(file: FilePath) -> bool:
         return bool(file.stat().st_mode & stat.S_IROTH)
     except OSError:
         return False
+
+
+def _of_servers(*servers: OtlpReceiver | Page | None) -> Iterator[tuple[Path, Any]]:
+    for at, settings in zip(_SERVERS, servers, strict=True):
+        yield from parts(settings, at)
 
 
 def _unreadable(file: FilePath) -> str:

@@ -74,6 +74,35 @@ class ReasonRow(NamedTuple):
         }
 
 
+class CountedRun(NamedTuple):
+    """A run as the table of reasons counts it: small, so that many can be kept without their reports."""
+
+    trace_id: str
+    start_ns: int | None
+    agent: str | None
+    evaluators: frozenset[str]
+    """Those that scored it or went wrong."""
+    is_failing: bool
+    reasons: tuple[Reason, ...]
+    errors: tuple[str | None, ...]
+    """For each reason the text of the error that may be shown with it."""
+
+    @classmethod
+    def of(cls, report: Report) -> CountedRun:
+        """Return what is counted of a report."""
+        run = report.trajectory
+        found = reasons(report) if report.failing else ()
+        return cls(
+            trace_id=run.trace_id.hex(),
+            start_ns=run.start_ns,
+            agent=run.agent,
+            evaluators=frozenset(each.name for each in report.evaluations if not isinstance(each.outcome, Skipped)),
+            is_failing=bool(report.failing),
+            reasons=found,
+            errors=tuple(_error_of(each, report) for each in found),
+        )
+
+
 class ReasonTable:
     """Counts the reasons of runs. It keeps 16 bytes for each run, and four for each of its reasons."""
 
@@ -94,14 +123,16 @@ class ReasonTable:
 
     def add(self, report: Report) -> None:
         """Count a run."""
-        start_ns = report.trajectory.start_ns
+        self.count(CountedRun.of(report))
+
+    def count(self, run: CountedRun) -> None:
+        """Count a run of which the report is gone."""
+        start_ns = run.start_ns
         self._starts.append(-1 if start_ns is None or start_ns > _LATEST_NS else start_ns)
-        scored = frozenset(each.name for each in report.evaluations if not isinstance(each.outcome, Skipped))
-        self._kinds.append(self._numbers.setdefault((report.trajectory.agent, scored), len(self._numbers)))
-        if report.failing:
-            self.failing += 1
-            for reason in reasons(report):
-                self._count(reason, report)
+        self._kinds.append(self._numbers.setdefault((run.agent, run.evaluators), len(self._numbers)))
+        self.failing += run.is_failing
+        for reason, error in zip(run.reasons, run.errors, strict=True):
+            self._count(run, reason, error)
         self.runs += 1
 
     def rows(self) -> list[ReasonRow]:
@@ -138,21 +169,17 @@ class ReasonTable:
             if start_ns >= 0
         ]
 
-    def _count(self, reason: Reason, report: Report) -> None:
-        run = report.trajectory
+    def _count(self, run: CountedRun, reason: Reason, error: str | None) -> None:
         counted = self._counted.get(reason.text)
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id.hex())
+            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id)
         counted.runs.append(self.runs)
         if run.agent:
             counted.agents[run.agent] += 1
-        if reason.kind == "error" and reason.call is not None and report.tool_content:
-            text = _error_text(run.calls[reason.call].error or "")
-            is_type = reason.text.endswith(f" failed: {text}")
-            if text and not is_type and (len(counted.errors) < _MOST_TEXTS or text in counted.errors):
-                counted.errors[text] += 1
+        if error and (len(counted.errors) < _MOST_TEXTS or error in counted.errors):
+            counted.errors[error] += 1
 
 
 @dataclass(slots=True)
@@ -179,6 +206,13 @@ def _bits(runs: array[int]) -> int:
     return int.from_bytes(bits, "little")
 
 
-def _error_text(error: str) -> str:
-    """Return the first line of an error, without the digits that differ from call to call."""
-    return _DIGIT.sub("#", printable(error.strip().partition("\n")[0], _TEXT_WIDTH))
+def _error_of(reason: Reason, report: Report) -> str | None:
+    """Return the first line of a failed call's error, without the digits that differ from call to call.
+
+    None if it may not be shown, or if the reason is not about an error or says as much.
+    """
+    if reason.kind != "error" or reason.call is None or not report.tool_content:
+        return None
+    error = report.trajectory.calls[reason.call].error or ""
+    text = _DIGIT.sub("#", printable(error.strip().partition("\n")[0], _TEXT_WIDTH))
+    return None if reason.text.endswith(f" failed: {text}") else text

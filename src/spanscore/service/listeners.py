@@ -86,11 +86,11 @@ class Listeners:
     Args:
         config: a configuration that `Config.for_serve` completed.
         front: the parts of the service that the servers use.
-        insecure: whether other machines may send without TLS and authentication.
+        insecure: whether other machines may send without TLS and authentication, and read runs without a token.
 
     Raises:
-        ConfigError: the bearer tokens cannot be used, other machines could send without TLS and authentication, or a
-            receiver cannot be built.
+        ConfigError: bearer tokens cannot be used, other machines could send without TLS and authentication or read
+            runs without a token, or a receiver cannot be built.
         ListenError: an address is not one of this machine.
     """
 
@@ -99,7 +99,7 @@ class Listeners:
         """The addresses, by configuration key."""
         self._receivers = list(_receivers(config, front, insecure=insecure))
         self._receivers += _plugged(config, front)
-        self._pages = list(_pages(config, front))
+        self._pages = list(_pages(config, front, insecure=insecure))
 
     async def start(self) -> None:
         """Listen on everything.
@@ -192,7 +192,7 @@ def _plugged(config: Config, front: Front) -> Iterator[_ListeningServer]:
             yield _ListeningServer(key, _Plugged(key, receiver))
 
 
-def _pages(config: Config, front: Front) -> Iterator[_ListeningServer]:
+def _pages(config: Config, front: Front, *, insecure: bool) -> Iterator[_ListeningServer]:
     prometheus = config.of(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
         addresses = _addresses(prometheus.endpoint, PAGES)
@@ -200,10 +200,14 @@ def _pages(config: Config, front: Front) -> Iterator[_ListeningServer]:
         if exposed:
             _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
         live = front.live if config.page_runs(is_loopback=not exposed) else None
-        if exposed and live is not None:
-            _log.warning("page: other machines can look at the last runs at %s", ", ".join(exposed))
+        file = config.page.bearer_token_file
+        tokens = BearerTokens(file) if file is not None else None
+        if exposed and live is not None and tokens is None:
+            _check_open_page(", ".join(exposed), insecure=insecure)
+        if tokens is not None and live is None:
+            _log.warning("page.bearer_token_file has no effect: there is no page; 'page.runs' switches it on")
         names = [prometheus.endpoint.host, *config.page.hosts]
-        pages = Pages(front.metrics, front.readiness, names=names, live=live, readers=front.readers)
+        pages = Pages(front.metrics, front.readiness, names=names, live=live, tokens=tokens, readers=front.readers)
         yield _ListeningServer(PAGES, pages, partial(pages.listen, addresses, PAGES), pages.trouble)
 
 
@@ -237,6 +241,17 @@ class _Plugged:
 def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:
     found = [address for endpoint in listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
     return list(dict.fromkeys(found))
+
+
+def _check_open_page(exposed: str, *, insecure: bool) -> None:
+    """Refuse a page without a token that other machines reach, except with --insecure."""
+    if not insecure:
+        message = (
+            f"page: {exposed} can be reached from other machines: configure 'bearer_token_file', or 'runs: 0' for no "
+            f"page - or start with --insecure, where the network itself keeps others out"
+        )
+        raise ConfigError(message)
+    _log.warning("page: other machines can read the last runs at %s without a token", exposed)
 
 
 def _check_exposure(

@@ -13,6 +13,8 @@ from aiohttp import web
 
 MOST_READERS: Final = 16
 """Of each page."""
+TOO_MANY: Final = "too many readers"
+"""The beginning of the 503: proxies, and servers with too many connections, have others."""
 
 _PATIENCE_S: Final = 1.0
 """A reader that has read nothing for so many seconds is cut off if another one needs its place."""
@@ -41,15 +43,17 @@ class PageReaders:
         self._patience_s: Final = patience_s
         self._reading: Final[dict[str, _Readers]] = {}
 
-    async def send(self, request: web.BaseRequest, make: Callable[[], Awaitable[web.Response]]) -> web.StreamResponse:
-        """Send the page from `make` if there is a place; else answer 503 with Retry-After."""
-        readers = self._reading.setdefault(request.path, {})
+    async def send(
+        self, request: web.BaseRequest, page: str, make: Callable[[], Awaitable[web.Response]]
+    ) -> web.StreamResponse:
+        """Send the response from `make`, which is a `page`, if there is a place; else answer 503 with Retry-After."""
+        readers = self._reading.setdefault(page, {})
         for gone in [each for each in readers if each is None or each.is_closing()]:
             del readers[gone]
         if len(readers) >= self._most:
             self.dropped += 1
             if not self._cut_slowest(readers):
-                text = f"{self._most} others read this page\n"
+                text = f"{TOO_MANY}: {self._most} others read this page\n"
                 return web.Response(
                     status=HTTPStatus.SERVICE_UNAVAILABLE, text=text, headers=_HEADERS | {"Retry-After": "5"}
                 )
@@ -57,14 +61,14 @@ class PageReaders:
         readers[reader] = float("inf")
         try:
             try:
-                page = await make()
+                made = await make()
             except Exception:  # noqa: BLE001 - people open pages to look for faults
-                _log.exception("the page %s could not be made", request.path)
+                _log.exception("the page %s could not be made", page)
                 return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text="internal error\n", headers=_HEADERS)
-            body = page.body
+            body = made.body
             if request.method == "HEAD" or not isinstance(body, bytes) or len(body) <= _PIECE:
-                return page
-            response = web.StreamResponse(status=page.status, headers=page.headers)
+                return made
+            response = web.StreamResponse(status=made.status, headers=made.headers)
             response.content_length = len(body)
             with suppress(ConnectionError):
                 await response.prepare(request)

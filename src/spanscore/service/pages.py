@@ -1,4 +1,4 @@
-"""The pages: /metrics for Prometheus, /livez and /readyz for orchestrators, / for people."""
+"""The pages: /metrics for Prometheus, /livez and /readyz for orchestrators, / for people, /runs.json for programs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
+from spanscore.receivers.sockets.bearer import BearerTokens
 from spanscore.receivers.sockets.http_connection import HttpLimits
 from spanscore.receivers.sockets.http_server import BaseHttpServer
 from spanscore.service.live_page import LivePage
+from spanscore.service.page_access import refusal
 from spanscore.service.page_readers import PageReaders
 
 Page: TypeAlias = Callable[[str | None], tuple[str, bytes]]
@@ -37,7 +39,7 @@ _SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
 
 
 class Pages(BaseHttpServer):
-    """Serves the pages. Except for the page of runs, they show no configuration, and only names of received data.
+    """Serves the pages. Except for the runs, they show no configuration, and only names of received data.
 
     Made in the event loop that serves them.
 
@@ -47,6 +49,7 @@ class Pages(BaseHttpServer):
         limits: the limits for clients.
         names: more host names that requests may use for this machine.
         live: the page of runs, if it is served.
+        tokens: the bearer tokens of which readers of the runs need one; without them, everybody may read.
         readers: limits the readers of each page.
     """
 
@@ -58,10 +61,12 @@ class Pages(BaseHttpServer):
         *,
         names: Collection[str] = (),
         live: LivePage | None = None,
+        tokens: BearerTokens | None = None,
         readers: PageReaders | None = None,
     ) -> None:
         super().__init__(limits, names)
         self._live = live
+        self._tokens = tokens
         self._readers = readers or PageReaders()
         self._metrics = metrics
         self._readiness = readiness
@@ -89,10 +94,11 @@ class Pages(BaseHttpServer):
         return await self._page(request)
 
     async def _page(self, request: web.BaseRequest) -> web.StreamResponse:
-        match request.path:
+        # A proxy that cuts a prefix off may leave its slash.
+        match path := f"/{request.path.lstrip('/')}":
             case "/metrics":
                 accept = request.headers.get("Accept")
-                return await self._readers.send(request, lambda: self._metrics_page(accept))
+                return await self._readers.send(request, path, lambda: self._metrics_page(accept))
             case "/livez":
                 return _response(HTTPStatus.OK, _TEXT, b"ok\n")
             case "/readyz":
@@ -101,14 +107,20 @@ class Pages(BaseHttpServer):
                 return _response(
                     HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, _JSON, json.dumps(readiness).encode()
                 )
-            case "/" if self._live is not None:
-                if self.is_misnamed(request):
-                    return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _UNKNOWN_NAME)
-                live = self._live
-                return await self._readers.send(request, lambda: live.answer(request, self._maker))
+            case "/" | "/runs.json" if self._live is not None:
+                return await self._shown_runs(request, path, self._live)
             case _:
-                page = b"/, " if self._live is not None else b""
-                return _response(HTTPStatus.NOT_FOUND, _TEXT, b"there are %s/metrics, /livez and /readyz\n" % page)
+                pages = b"/, /runs.json, " if self._live is not None else b""
+                return _response(HTTPStatus.NOT_FOUND, _TEXT, b"there are %s/metrics, /livez and /readyz\n" % pages)
+
+    async def _shown_runs(self, request: web.BaseRequest, path: str, live: LivePage) -> web.StreamResponse:
+        if self.is_misnamed(request):
+            return _response(HTTPStatus.MISDIRECTED_REQUEST, _TEXT, _UNKNOWN_NAME)
+        refused = refusal(request, self._tokens)
+        if refused is not None:
+            return refused
+        shown = live if path == "/" else live.runs
+        return await self._readers.send(request, path, lambda: shown.answer(request, self._maker))
 
     async def _metrics_page(self, accept: str | None) -> web.Response:
         making = self._being_made.get(accept)

@@ -1,26 +1,34 @@
-"""The last runs that were scored, as the page shows them. Scoring never waits for it."""
+"""The last runs that were scored, as the page and `/runs.json` show them. Scoring never waits for it."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 import threading
+import time
+import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 from spanscore.model import Report
+from spanscore.reports.bounded_line import bounded_line
 from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.page import encoded
 from spanscore.reports.page.page_data import PageBudget, RunBatch
+from spanscore.reports.page.story import cut
+from spanscore.reports.reason_table import CountedRun
 
 _WAITING: Final = 64
 """The most reports that wait to be written as text. If more come, the oldest are dropped."""
 _PACE_S: Final = 1 / 80
-"""Between two reports. Writing one takes about 0.3 ms: a few hundredths of a core, however much is scored."""
+"""Between two reports. Writing one takes about 0.4 ms: a few hundredths of a core, however much is scored."""
 _RUN_BYTES: Final = 64 * 1024
 _RUN: Final = PageBudget(failed=_RUN_BYTES, others=_RUN_BYTES, bare=_RUN_BYTES, told=_RUN_BYTES)
 _MOST_BYTES: Final = 16 * 2**20
+_REASON_BYTES: Final = 400
+_FASTEST: Final = 1
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +38,40 @@ class ShownRun(NamedTuple):
 
     id: str
     """Unique, also among the runs of other processes; a run that is scored once more gets another one."""
+    number: int
+    """Grows from run to run."""
+    time_s: float
+    """When it was kept, seconds since the epoch."""
     text: bytes
+    """For the page."""
+    packed: bytes
+    counted: CountedRun
+
+    @property
+    def weight(self) -> int:
+        """The bytes of the larger of its two forms."""
+        return max(len(self.text), len(self.packed) + _REASON_BYTES * len(self.counted.reasons))
+
+    @property
+    def line(self) -> bytes:
+        """The report, as a line of `spanscore score --json FILE`."""
+        return zlib.decompress(self.packed)
+
+
+class HeldRuns(NamedTuple):
+    """The runs that are kept at one time."""
+
+    last: str
+    """The id of the run that was written last; another one before the first."""
+    number: int
+    """The number of that run; 0 before the first."""
+    since_s: float
+    """Every run that was written since then is kept, seconds since the epoch."""
+    as_of_s: float
+    skipped: int
+    """Runs that came faster than they can be shown, since the start."""
+    runs: tuple[ShownRun, ...]
+    """Oldest first."""
 
 
 class RecentRuns:
@@ -41,25 +82,34 @@ class RecentRuns:
     Args:
         most: runs to keep.
         pace_s: pause after each run that is written.
-        most_bytes: size of the text of all runs.
+        most_bytes: size of all runs, in each of their two forms.
+        clock: seconds since the epoch.
     """
 
     needs_results: Final = False
     """Results of calls are shown only with `tool_content: true`."""
 
-    def __init__(self, most: int, pace_s: float = _PACE_S, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(
+        self,
+        most: int,
+        pace_s: float = _PACE_S,
+        most_bytes: int = _MOST_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.most: Final = most
         self.skipped = 0
         """Runs that came faster than they can be shown."""
         self._session: Final = secrets.token_hex(4)
         self._pace_s: Final = pace_s
         self._most_bytes: Final = most_bytes
+        self._clock: Final = clock
+        self._since_s = clock()
         self._waiting: Final = SimpleQueue[Report | None]()
         self._is_open = False
         self._ended: Final = threading.Event()
         self._lock: Final = threading.Lock()
         self._runs: Final[dict[bytes, ShownRun]] = {}
-        self._size = 0
+        self._weight = 0
         self._written = 0
 
     @property
@@ -68,13 +118,15 @@ class RecentRuns:
         return f"{self._session}-{self._written}"
 
     @property
-    def runs(self) -> list[ShownRun]:
-        """The runs that are kept, oldest first."""
+    def held(self) -> HeldRuns:
+        """The runs that are kept."""
         with self._lock:
-            return list(self._runs.values())
+            runs = tuple(self._runs.values())
+            return HeldRuns(self.last, self._written, self._since_s, self._clock(), self.skipped, runs)
 
     def start(self) -> None:
         """Keep the runs that come from now on."""
+        self._since_s = self._clock()
         self._is_open = True
         threading.Thread(target=self._write, name="spanscore-page", daemon=True).start()
 
@@ -102,21 +154,28 @@ class RecentRuns:
     def _write(self) -> None:
         while (report := self._waiting.get()) is not None:
             try:
-                self._keep(_identity(report), _text(report))
+                line = encoded(bounded_line(report, _RUN_BYTES))
+                counted = CountedRun.of(report)
+                counted = counted._replace(agent=None if counted.agent is None else cut(counted.agent))
+                self._keep(_identity(report), _text(report), zlib.compress(line, _FASTEST), counted)
             except Exception:  # noqa: BLE001 - one that cannot be shown must not cost the others
                 _log.exception("a run cannot be shown on the page")
             del report  # which would be kept until the next one comes
             self._ended.wait(self._pace_s)
 
-    def _keep(self, key: bytes, text: bytes) -> None:
+    def _keep(self, key: bytes, text: bytes, packed: bytes, counted: CountedRun) -> None:
         with self._lock:
             self._written += 1
-            self._size += len(text)
-            if (earlier := self._runs.pop(key, None)) is not None:
-                self._size -= len(earlier.text)
-            self._runs[key] = ShownRun(self.last, text)
-            while len(self._runs) > self.most or self._size > self._most_bytes:
-                self._size -= len(self._runs.pop(next(iter(self._runs))).text)
+            self._forget(key)
+            run = self._runs[key] = ShownRun(self.last, self._written, self._clock(), text, packed, counted)
+            self._weight += run.weight
+            while len(self._runs) > self.most or self._weight > self._most_bytes:
+                self._forget(next(iter(self._runs)))
+                self._since_s = next((oldest.time_s for oldest in self._runs.values()), run.time_s)
+
+    def _forget(self, key: bytes) -> None:
+        if (run := self._runs.pop(key, None)) is not None:
+            self._weight -= run.weight
 
 
 def _identity(report: Report) -> bytes:

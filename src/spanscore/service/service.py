@@ -60,7 +60,7 @@ class Service:
     Args:
         config: a configuration that `Config.for_serve` completed.
         emitters: more emitters, by name, besides the configured ones.
-        insecure: whether other machines may send without TLS and authentication.
+        insecure: whether other machines may send without TLS and authentication, and read runs without a token.
         open_directory: opens the directory of the storage, and locks it.
 
     Raises:
@@ -152,7 +152,7 @@ class Service:
         """Listen on everything, or on nothing. Where spans are stored, requests are sent away until it is `ready`.
 
         Raises:
-            ConfigError: TLS or the bearer tokens cannot be used, or others could send without them.
+            ConfigError: TLS or bearer tokens cannot be used, or others could send, or read runs, without them.
             ListenError: an address cannot be listened on.
             StorageError: the directory of the storage cannot be used.
         """

@@ -1,0 +1,165 @@
+"""`/runs.json`: the last runs for programs, and the reasons for which they failed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from datetime import UTC, datetime
+from http import HTTPStatus
+from itertools import islice
+from typing import Final, NamedTuple, Self
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from spanscore.messages.nearest import suggestion
+from spanscore.messages.printable import printable
+from spanscore.reports.page import encoded
+from spanscore.reports.page.story import cut
+from spanscore.reports.reason_table import CountedRun, ReasonTable
+from spanscore.service.page_access import HEADERS, TEXT
+from spanscore.service.recent_runs import HeldRuns, RecentRuns, ShownRun
+from spanscore.service.renewed import PAUSE_S, Renewed
+
+_MOST_RUNS: Final = 200
+_MOST_BYTES: Final = 4 * 2**20
+"""Of the runs in an answer."""
+_MOST_AGENTS: Final = 20
+"""The names in a row: senders choose them, and there may be another one in each run."""
+_TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
+_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
+_JSON: Final = {
+    "Content-Type": "application/json",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class LiveRuns:
+    """Answers with the last runs in the form of `spanscore score --json FILE`, in the running event loop.
+
+    Args:
+        recent: keeps the runs.
+        pause_s: reasons are counted once in this time at most; in between, answers are as of then.
+    """
+
+    def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S) -> None:
+        self._recent: Final = recent
+        self._counted: Final = Renewed(recent, _counted, pause_s)
+
+    async def answer(self, request: web.BaseRequest, maker: Executor) -> web.Response:
+        """Return the runs that are asked for, 304 if the reader has them, or 400 with what can be asked for."""
+        try:
+            wanted = _RunQuery.of(request.rel_url.raw_query_string)
+        except ValueError as error:
+            return web.Response(status=HTTPStatus.BAD_REQUEST, body=encoded(f"{error}\n"), headers=HEADERS | TEXT)
+        counted = self._counted.made(maker)
+        headers = {**HEADERS, **_JSON, "ETag": f'"{self._counted.version}"'}
+        if headers["ETag"] in request.headers.get("If-None-Match", ""):
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        made = await asyncio.shield(counted)
+        body = await asyncio.get_running_loop().run_in_executor(maker, _body, made, self._recent, wanted)
+        return web.Response(body=body, headers=headers)
+
+
+class _HeldReasons(NamedTuple):
+    """The reasons of the runs that are held at one time."""
+
+    number: int
+    """Of the last of these runs."""
+    text: bytes
+    """The beginning of an answer, up to the runs."""
+
+
+class _RunQuery(NamedTuple):
+    """The parameters of a request."""
+
+    reason: str | None = None
+    agent: str | None = None
+    trace: str | None = None
+    """The beginning of a trace id."""
+    limit: int = _MOST_RUNS
+
+    @classmethod
+    def of(cls, query: str) -> Self:
+        """Read a query.
+
+        Raises:
+            ValueError: it has something else; the message names what is allowed.
+        """
+        given: dict[str, str] = {}
+        for name, value in _parameters(query):
+            if name not in cls._fields:
+                known = suggestion(name, cls._fields) or f"; there are {', '.join(cls._fields)}"
+                message = f"there is no parameter {printable(name)!r}{known}"
+                raise ValueError(message)
+            if name in given or not value:
+                message = f"{name}: must be given once and not be empty"
+                raise ValueError(message)
+            given[name] = value
+        trace = given.get("trace", "").lower() or None
+        if trace is not None and not _TRACE.fullmatch(trace):
+            message = f"trace: must be 4 to 32 hexadecimal digits, not {printable(given['trace'])!r}"
+            raise ValueError(message)
+        limit = given.get("limit", str(_MOST_RUNS))
+        if not _NUMBER.fullmatch(limit) or int(limit) > _MOST_RUNS:
+            message = f"limit: must be a number from 0 to {_MOST_RUNS}, not {printable(limit)!r}"
+            raise ValueError(message)
+        agent = given.get("agent")
+        return cls(given.get("reason"), None if agent is None else cut(agent), trace, int(limit))
+
+    def matches(self, run: CountedRun) -> bool:
+        """Return whether a run is asked for."""
+        return (
+            (self.agent is None or self.agent == run.agent)
+            and (self.trace is None or run.trace_id.startswith(self.trace))
+            and (self.reason is None or any(each.text == self.reason for each in run.reasons))
+        )
+
+
+def _parameters(query: str) -> Sequence[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), errors="strict")
+    except UnicodeDecodeError:
+        message = "the parameters must be UTF-8"
+    except ValueError:
+        message = "the parameters must be NAME=VALUE, with & between them"
+    raise ValueError(message)
+
+
+def _counted(held: HeldRuns) -> _HeldReasons:
+    table = ReasonTable()
+    for run in held.runs:
+        table.count(run.counted)
+    told = {
+        "since": _rfc3339(held.since_s),
+        "as_of": _rfc3339(held.as_of_s),
+        "held": len(held.runs),
+        "skipped": held.skipped,
+        "reasons": [row._replace(agents=row.agents[:_MOST_AGENTS]).as_json() for row in table.rows()],
+    }
+    return _HeldReasons(held.number, encoded(json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:-1]))
+
+
+def _body(counted: _HeldReasons, recent: RecentRuns, wanted: _RunQuery) -> bytes:
+    """Return the answer: of the runs only those that were counted, too."""
+    held = (run for run in recent.held.runs if run.number <= counted.number)
+    matching = [run for run in held if wanted.matches(run.counted)]
+    runs = b",".join(_newest(matching, wanted.limit))
+    return b'%s,"matching":%d,"runs":[%s]}\n' % (counted.text, len(matching), runs)
+
+
+def _newest(runs: Sequence[ShownRun], most: int) -> Iterator[bytes]:
+    left = _MOST_BYTES
+    for run in islice(reversed(runs), most):
+        line = run.line
+        left -= len(line)
+        if left < 0:
+            return
+        yield line
+
+
+def _rfc3339(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
