@@ -33,6 +33,7 @@ ANSWERS: dict[str, tuple[str, int, str]] = {
     "check": ("spanscore.yaml", 0, "health"),
     "schema": ("", 0, "$schema"),
     "completion": ("bash", 0, "complete"),
+    "mcp": ("-", 2, "standard input belongs to the client"),
 }
 """By command: its arguments, its exit status, and something that it writes."""
 

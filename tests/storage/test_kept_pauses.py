@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from one_trace import counted_runs, paused_runs
+from one_trace import counted_reasons, counted_runs, paused_runs
 from serving import Running, eventually, serving
 from spanscore.model import CloseReason
 from storage.test_durability import CHILD, configuration, killed, was_taken
@@ -64,9 +64,10 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
         assert 0 == running.service.engine.counts().received
 
 
-def test_restarts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("forbidden", "verdict", "reasons"), [("cancel", "pass", 0), ("issue_refund", "fail", 1)])
+def test_restarts(tmp_path: Path, forbidden: str, verdict: str, reasons: int) -> None:
     """Two orderly ends, one in the pause and one when the run has continued, are as if there had been none."""
-    text = configuration(tmp_path, RULES)
+    text = configuration(tmp_path, RULES.replace("]]", f"]], forbidden: [{forbidden}]"))
     for requests, expected in ((FIRST, {"runs_paused": 1}), (SECOND[:1], {})):
         with serving(text) as running:
             send(running, requests)
@@ -76,9 +77,12 @@ def test_restarts(tmp_path: Path) -> None:
             assert [(0, "none")] == of(running.reports.emitted)
     with serving(text) as running:
         send(running, SECOND[1:])
-        assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
-        assert {"runs pass": 1, "runs_resumed": 1} == runs(running)
+        assert [(0, "none"), (1, verdict)] == of(running.reports.wait_for(2))
+        assert {f"runs {verdict}": 1, "runs_resumed": 1} == runs(running)
+        assert reasons == sum(counted_reasons(running.page("/metrics")[1]).values())
         assert running.reports.emitted[-1].complete
+    with serving(text) as running:
+        assert {} == runs(running) == counted_reasons(running.page("/metrics")[1])
 
 
 def test_a_repeated_request_in_a_pause(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.cli import FAILED, OK
+from spanscore.cli._parser import name_and_value
 from spanscore.cli._recordings import other_signals, problems_of, reading
 from spanscore.emitters.sending.client import (
     Accepted,
@@ -66,7 +67,12 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="http/protobuf", help="default: %(default)s")
     parser.add_argument(
-        "--header", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="sent with every request"
+        "--header",
+        action="append",
+        type=name_and_value,
+        default=[],
+        metavar="NAME=VALUE",
+        help="sent with every request",
     )
     parser.add_argument(
         "--ca-file",
@@ -208,11 +214,3 @@ def _way_out(problem: str) -> str:
     if "not valid for" in problem:
         return "the endpoint must be named as the certificate is"
     return "--ca-file FILE names those to trust"
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        message = "must be NAME=VALUE"
-        raise argparse.ArgumentTypeError(message)
-    return name.strip(), value.strip()
