@@ -133,8 +133,8 @@ class RunTools:
             message = f"no run has a trace id that begins with {asked}: call runs for those that there are"
             raise InputError(message)
         if len(ids) > 1:
-            shown = ", ".join(ids[:_IDS_SHOWN])
-            message = f"several trace ids begin with {asked}: {shown}{', ...' if len(ids) > _IDS_SHOWN else ''}"
+            listed = ", ".join(ids[:_IDS_SHOWN])
+            message = f"several trace ids begin with {asked}: {listed}{', ...' if len(ids) > _IDS_SHOWN else ''}"
             raise InputError(message)
         shown = sorted(runs, key=_passes)[:_MOST_OF_A_TRACE]
         lines = [_whole(each, (MOST_BYTES - _RESERVED) // len(shown)) for each in shown]

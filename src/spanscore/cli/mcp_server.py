@@ -17,7 +17,7 @@ from spanscore.cli._http_client import base_url
 from spanscore.cli._parser import name_and_value
 from spanscore.cli._run_tools import RunSource, RunTools
 from spanscore.errors import InputError, SpanscoreError
-from spanscore.recordings.files import STDIN
+from spanscore.recordings.sources import STDIN
 
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _INSTRUCTIONS: Final = (
