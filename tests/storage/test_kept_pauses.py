@@ -64,6 +64,18 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
         assert 0 == running.service.engine.counts().received
 
 
+def test_a_restart_prints_no_pause_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its line was printed before; the line of the whole run follows."""
+    text = configuration(tmp_path, RULES).replace("exporters: {", "exporters: {console: {}, ")
+    for requests in (FIRST, [], SECOND):
+        with serving(text) as running:
+            send(running, requests)
+            running.reports.wait_for(1 + bool(requests == SECOND))
+            running.stop()
+
+    assert ["-", "\N{CHECK MARK}"] == [each.split()[1] for each in capsys.readouterr().out.splitlines()]
+
+
 def test_restarts(tmp_path: Path) -> None:
     """Two orderly ends, one in the pause and one when the run has continued, are as if there had been none."""
     text = configuration(tmp_path, RULES)
