@@ -31,7 +31,7 @@ class ReasonRow(NamedTuple):
     text: str
     runs: int
     of: int
-    """The number of all runs, failing or not."""
+    """The number of all runs, failing or not; of all conversations, if the evaluator is over conversations."""
     agents: tuple[str, ...]
     """The names of the agents of these runs, the most frequent first; empty if no run names one."""
     trace_id: str
@@ -80,6 +80,9 @@ class ReasonTable:
     def __init__(self) -> None:
         self.runs = 0
         self.failing = 0
+        """Runs; conversations are counted apart."""
+        self.conversations = 0
+        self.failing_conversations = 0
         self._counted: Final[dict[str, _CountedReason]] = {}
         self._starts: Final = array("q")
         """The start of each run, ns since the epoch; -1 if it is unknown."""
@@ -93,16 +96,18 @@ class ReasonTable:
         return len({start_ns // _DAY_NS for start_ns in self._starts if start_ns >= 0}) > 1
 
     def add(self, report: Report) -> None:
-        """Count a run."""
+        """Count a run or a conversation."""
         start_ns = report.trajectory.start_ns
         self._starts.append(-1 if start_ns is None or start_ns > _LATEST_NS else start_ns)
         scored = frozenset(each.name for each in report.evaluations if not isinstance(each.outcome, Skipped))
         self._kinds.append(self._numbers.setdefault((report.trajectory.agent, scored), len(self._numbers)))
-        if report.failing:
-            self.failing += 1
-            for reason in reasons(report):
-                self._count(reason, report)
-        self.runs += 1
+        is_run, fails = report.conversation is None, bool(report.failing)
+        self.runs += is_run
+        self.conversations += not is_run
+        self.failing += is_run and fails
+        self.failing_conversations += not is_run and fails
+        for reason in reasons(report) if fails else ():
+            self._count(reason, report)
 
     def rows(self) -> list[ReasonRow]:
         """Return the reasons, the most frequent first; those that are part of another one below it."""
@@ -119,8 +124,9 @@ class ReasonTable:
             group_of[text] = text if part_of is None else group_of[part_of]
             agents = tuple(agent for agent, _ in found.agents.most_common())
             errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
+            of = self.conversations if found.of_conversations else self.runs
             row = ReasonRow(
-                text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
+                text, len(found.runs), of, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
             )
             groups.setdefault(group_of[text], []).append(row)
         return [row for group in groups.values() for row in group]
@@ -144,8 +150,10 @@ class ReasonTable:
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id.hex())
-        counted.runs.append(self.runs)
+            counted = self._counted[reason.text] = _CountedReason(
+                reason.evaluator, run.trace_id.hex(), of_conversations=report.conversation is not None
+            )
+        counted.runs.append(len(self._starts) - 1)
         if run.agent:
             counted.agents[run.agent] += 1
         if reason.kind == "error" and reason.call is not None and report.tool_content:
@@ -161,6 +169,7 @@ class _CountedReason:
 
     evaluator: str
     trace_id: str
+    of_conversations: bool
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
