@@ -180,7 +180,9 @@ def _headline(report: Report, case: str | None) -> Text:
     trajectory = report.trajectory
     case = conversation_name(report) or case
     known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
-    if not report.complete:
+    if report.conversation is not None and report.conversation.finished is None:
+        pass  # its name says so
+    elif not report.complete:
         known.append(f"incomplete ({report.incomplete})")
     elif trajectory.completeness.resumed and report.conversation is None:
         known.append("continues after a pause")
